@@ -12,13 +12,15 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 const vol = records.VolumeID("0123456789abcdef0123456789abcdef")
 
 var giveUp = records.VolumeOrder{
 	ID: db0, Claim: "data", Volume: vol, Number: 1, Class: "local", Fate: records.FateReclaiming,
-	Trash: spec.Duration{Duration: time.Hour},
+	Trash: scalar.Duration{Duration: time.Hour},
 }
 
 func ordered(t *testing.T, rev int64, orders ...records.VolumeOrder) *proto.ToNode {
@@ -50,7 +52,7 @@ func (n *node) said() (last records.VolumeReport) {
 	return last
 }
 
-func (n *node) wantSaid(state records.VolumeState, cause spec.Cause) {
+func (n *node) wantSaid(state records.VolumeState, cause causes.Cause) {
 	n.t.Helper()
 	time.Sleep(2 * time.Minute) // of the bubble: every try comes
 	if got := n.said(); got.State != state || got.Cause != cause {
@@ -119,7 +121,7 @@ func TestTheTrashIsErasedWhenItIsForgottenAndItsTimeIsOver(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		n.wantSaid(records.VolumeTrashed, "") // its record stands: it is waited for
 		gone := giveUp
-		gone.Fate, gone.Trash = records.FateGone, spec.Duration{}
+		gone.Fate, gone.Trash = records.FateGone, scalar.Duration{}
 		n.script.say(ordered(t, 11, gone))
 		n.wantSaid(records.VolumeErased, "")
 
@@ -155,7 +157,7 @@ func TestAVolumeIsBroughtBackOnlyWhenNothingOfItsMemberIsLeft(t *testing.T) {
 		n.script.say(wanted(11, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		back := giveUp
-		back.Fate, back.Turn, back.Trash = records.FateRestoring, 1, spec.Duration{}
+		back.Fate, back.Turn, back.Trash = records.FateRestoring, 1, scalar.Duration{}
 		n.script.say(ordered(t, 12, back)) // by a server that is wrong
 		n.wantSaid(records.VolumeRefused, "VolumeOccupied")
 		if slices.Contains(n.host.Volumes(), vol) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // checks gathers what is wrong with a decoded object whose defaults are filled in.
@@ -51,9 +52,9 @@ func (c *checks) choice(path, value string, supported []string, planned ...strin
 	switch {
 	case slices.Contains(supported, value):
 	case slices.Contains(planned, value):
-		c.fail(path, spec.Quote(value)+" is not supported yet", "write "+either(supported))
+		c.fail(path, scalar.Quote(value)+" is not supported yet", "write "+either(supported))
 	default:
-		c.fail(path, spec.Quote(value)+" is unknown", "write "+either(supported))
+		c.fail(path, scalar.Quote(value)+" is unknown", "write "+either(supported))
 	}
 }
 
@@ -69,22 +70,22 @@ func (c *checks) between(path string, n, least, most int64) {
 
 // label requires a DNS-1123 label.
 func (c *checks) label(path, name string) {
-	if c.required(path, name) && !spec.ValidLabel(name) {
-		c.fail(path, spec.Quote(name)+" is not a valid name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
+	if c.required(path, name) && !scalar.ValidLabel(name) {
+		c.fail(path, scalar.Quote(name)+" is not a valid name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
 	}
 }
 
 // subdomain requires a DNS-1123 subdomain.
 func (c *checks) subdomain(path, name string) {
-	if c.required(path, name) && !spec.ValidSubdomain(name) {
-		c.fail(path, spec.Quote(name)+" is not a valid name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
+	if c.required(path, name) && !scalar.ValidSubdomain(name) {
+		c.fail(path, scalar.Quote(name)+" is not a valid name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
 	}
 }
 
 // once reports a value that was seen before, and adds it to seen.
 func (c *checks) once(path, value string, seen map[string]bool) {
 	if value != "" && seen[value] {
-		c.fail(path, spec.Quote(value)+" is given twice", "")
+		c.fail(path, scalar.Quote(value)+" is given twice", "")
 	}
 	seen[value] = true
 }
@@ -93,15 +94,15 @@ const maxAnnotations = 256 << 10 // bytes of all annotations of an object, as in
 
 // metadata checks everything but the name, whose rule differs.
 func (c *checks) metadata(path string, m *spec.ObjectMeta) {
-	if m.Namespace != "" && !spec.ValidLabel(string(m.Namespace)) {
-		c.fail(path+".namespace", spec.Quote(string(m.Namespace))+" is not a valid namespace", "write at most 63 of a-z, 0-9 and -")
+	if m.Namespace != "" && !scalar.ValidLabel(string(m.Namespace)) {
+		c.fail(path+".namespace", scalar.Quote(string(m.Namespace))+" is not a valid namespace", "write at most 63 of a-z, 0-9 and -")
 	}
 	c.labels(path+".labels", m.Labels)
 	size := 0
 	for _, key := range sortedKeys(m.Annotations) {
 		size += len(key) + len(m.Annotations[key])
-		if !spec.ValidLabelKey(key) {
-			c.fail(path+".annotations["+showKey(key)+"]", spec.Quote(key)+" is not a valid annotation key", "write name or prefix/name")
+		if !scalar.ValidLabelKey(key) {
+			c.fail(path+".annotations["+showKey(key)+"]", scalar.Quote(key)+" is not a valid annotation key", "write name or prefix/name")
 		}
 	}
 	if size > maxAnnotations {
@@ -113,22 +114,22 @@ func (c *checks) labels(path string, labels map[string]string) {
 	for _, key := range sortedKeys(labels) {
 		at := path + "[" + showKey(key) + "]"
 		switch value := labels[key]; {
-		case !spec.ValidLabelKey(key):
-			c.fail(at, spec.Quote(key)+" is not a valid label key", "write name or prefix/name")
-		case !spec.ValidLabelValue(value):
-			c.fail(at, spec.Quote(value)+" is not a valid label value",
+		case !scalar.ValidLabelKey(key):
+			c.fail(at, scalar.Quote(key)+" is not a valid label key", "write name or prefix/name")
+		case !scalar.ValidLabelValue(value):
+			c.fail(at, scalar.Quote(value)+" is not a valid label value",
 				"write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
 		}
 	}
 }
 
 // size requires a whole number of bytes, at least least.
-func (c *checks) size(path string, q spec.Quantity, least int64) {
+func (c *checks) size(path string, q scalar.Quantity, least int64) {
 	switch {
 	case q.Milli%1000 != 0:
 		c.fail(path, q.String()+" is not a whole number of bytes", fmt.Sprintf("write %dMi", q.Milli))
 	case q.Value() < least:
-		c.fail(path, q.String()+" is too small", "write at least "+spec.Quantity{Milli: least * 1000}.String())
+		c.fail(path, q.String()+" is too small", "write at least "+scalar.Quantity{Milli: least * 1000}.String())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // containerChecks checks the containers of a template.
@@ -17,11 +18,11 @@ type containerChecks struct{ *checks }
 func (c containerChecks) container(at string, x *spec.Container, volumes map[string]bool, member *spec.MemberSecurityContext) {
 	c.label(at+".name", x.Name)
 	if c.required(at+".image", x.Image) && (strings.ContainsAny(x.Image, " \t\r\n") || len(x.Image) > 1024) {
-		c.fail(at+".image", spec.Quote(x.Image)+" is not a valid image name", "write it as in registry/name:tag")
+		c.fail(at+".image", scalar.Quote(x.Image)+" is not a valid image name", "write it as in registry/name:tag")
 	}
 	c.choice(at+".imagePullPolicy", x.ImagePullPolicy, []string{spec.PullIfNotPresent, spec.PullAlways, spec.PullNever})
 	if x.WorkingDir != "" && !strings.HasPrefix(x.WorkingDir, "/") {
-		c.fail(at+".workingDir", spec.Quote(x.WorkingDir)+" is not an absolute path", "write a path that starts with /")
+		c.fail(at+".workingDir", scalar.Quote(x.WorkingDir)+" is not an absolute path", "write a path that starts with /")
 	}
 	ports := c.containerPorts(at+".ports", x.Ports)
 	c.env(at+".env", x.Env)
@@ -50,8 +51,8 @@ func (c containerChecks) containerPorts(at string, ports []spec.ContainerPort) m
 		if port.Name == "" {
 			continue
 		}
-		if !spec.ValidPortName(port.Name) {
-			c.fail(p+".name", spec.Quote(port.Name)+" is not a valid port name", "write at most 15 of a-z, 0-9 and -, with a letter among them")
+		if !scalar.ValidPortName(port.Name) {
+			c.fail(p+".name", scalar.Quote(port.Name)+" is not a valid port name", "write at most 15 of a-z, 0-9 and -, with a letter among them")
 		}
 		c.once(p+".name", port.Name, seen)
 	}
@@ -64,10 +65,10 @@ func (c containerChecks) env(at string, env []spec.EnvVar) {
 	for i := range env {
 		e, p := &env[i], index(at, i)
 		if c.required(p+".name", e.Name) && !validEnvName(e.Name) {
-			c.fail(p+".name", spec.Quote(e.Name)+" is not a valid variable name", `write printable characters without "="`)
+			c.fail(p+".name", scalar.Quote(e.Name)+" is not a valid variable name", `write printable characters without "="`)
 		}
 		if e.Name != "" && seen[e.Name] {
-			c.warn(p+".name", spec.Quote(e.Name)+" is given twice; the last one counts", "")
+			c.warn(p+".name", scalar.Quote(e.Name)+" is given twice; the last one counts", "")
 		}
 		seen[e.Name] = true
 		if e.ValueFrom == nil {
@@ -90,8 +91,8 @@ func (c containerChecks) envSource(at string, s *spec.EnvVarSource) {
 	if f := s.FieldRef; f != nil {
 		c.choice(at+".fieldRef.apiVersion", f.APIVersion, []string{"v1"})
 		_, key := f.Keyed()
-		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && !spec.ValidLabelKey(key) {
-			c.fail(at+".fieldRef.fieldPath", spec.Quote(f.FieldPath)+" is not supported",
+		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && !scalar.ValidLabelKey(key) {
+			c.fail(at+".fieldRef.fieldPath", scalar.Quote(f.FieldPath)+" is not supported",
 				"write metadata.labels['key'], metadata.annotations['key'], "+either(fieldPaths))
 		}
 	}
@@ -109,7 +110,7 @@ func (c containerChecks) keyRef(at string, r *spec.KeyRef) {
 func (c containerChecks) envFrom(at string, s *spec.EnvFromSource) {
 	c.exactlyOne(at, map[string]bool{"configMapRef": s.ConfigMapRef != nil, "secretRef": s.SecretRef != nil})
 	if s.Prefix != "" && !validEnvName(s.Prefix) {
-		c.fail(at+".prefix", spec.Quote(s.Prefix)+" cannot be the start of a variable name", `write printable characters without "="`)
+		c.fail(at+".prefix", scalar.Quote(s.Prefix)+" cannot be the start of a variable name", `write printable characters without "="`)
 	}
 	if s.ConfigMapRef != nil {
 		c.subdomain(at+".configMapRef.name", s.ConfigMapRef.Name)
@@ -125,7 +126,7 @@ const leastMemory = 1 << 20
 func (c containerChecks) resources(at string, r *spec.ResourceRequirements) {
 	for _, part := range []struct {
 		path string
-		of   map[string]spec.Quantity
+		of   map[string]scalar.Quantity
 	}{{at + ".limits", r.Limits}, {at + ".requests", r.Requests}} {
 		for _, name := range sortedKeys(part.of) {
 			p, q := part.path+"["+showKey(name)+"]", part.of[name]
@@ -139,7 +140,7 @@ func (c containerChecks) resources(at string, r *spec.ResourceRequirements) {
 			case name != "cpu" && part.path != at+".limits" && r.Limits[name] == q:
 				// the request was copied from the limit, which has this problem already
 			case name != "cpu":
-				c.fail(p, spec.Quote(name)+" is not supported yet", "write cpu or memory")
+				c.fail(p, scalar.Quote(name)+" is not supported yet", "write cpu or memory")
 			case q.Milli < 0:
 				c.fail(p, q.String()+" is too small", "write 0 or more")
 			}
@@ -166,7 +167,7 @@ func (c containerChecks) probe(at string, p *spec.Probe, ports map[string]bool, 
 		c.choice(at+".httpGet.scheme", h.Scheme, []string{"HTTP", "HTTPS"})
 		for i, header := range h.HTTPHeaders {
 			if !headerName.MatchString(header.Name) || strings.ContainsAny(header.Value, "\r\n\x00") {
-				c.fail(index(at+".httpGet.httpHeaders", i), spec.Quote(header.Name)+" is not a valid HTTP header", "")
+				c.fail(index(at+".httpGet.httpHeaders", i), scalar.Quote(header.Name)+" is not a valid HTTP header", "")
 			}
 		}
 	}
@@ -186,11 +187,11 @@ func (c containerChecks) probe(at string, p *spec.Probe, ports map[string]bool, 
 
 var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
-func (c containerChecks) probePort(at string, port spec.PortRef, ports map[string]bool) {
+func (c containerChecks) probePort(at string, port scalar.PortRef, ports map[string]bool) {
 	switch {
-	case port == spec.PortRef{}:
+	case port == scalar.PortRef{}:
 		c.fail(at, "is missing", "")
 	case port.Name != "" && !ports[port.Name]:
-		c.fail(at, spec.Quote(port.Name)+" is not a port of this container", names(ports))
+		c.fail(at, scalar.Quote(port.Name)+" is not a port of this container", names(ports))
 	}
 }

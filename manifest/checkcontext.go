@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // capabilities of Linux, without CAP_.
@@ -49,7 +50,7 @@ func (c containerChecks) context(at string, s *spec.SecurityContext, member *spe
 	for i, name := range s.Capabilities.Add {
 		c.capability(index(at+".capabilities.add", i), name)
 		if (name == "ALL" || slices.Contains(capabilities, name)) && !slices.Contains(memberCapabilities, name) {
-			c.fail(index(at+".capabilities.add", i), spec.Quote(name)+" reaches beyond the member",
+			c.fail(index(at+".capabilities.add", i), scalar.Quote(name)+" reaches beyond the member",
 				"remove it; allowed are "+strings.Join(memberCapabilities, ", "))
 		}
 	}
@@ -66,5 +67,5 @@ func (c containerChecks) capability(at, name string) {
 	if short := strings.TrimPrefix(strings.ToUpper(name), "CAP_"); short == "ALL" || slices.Contains(capabilities, short) {
 		fix = "write " + short
 	}
-	c.fail(at, spec.Quote(name)+" is not a capability", fix)
+	c.fail(at, scalar.Quote(name)+" is not a capability", fix)
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // hostPort checks the host's side of a port.
@@ -18,7 +19,7 @@ func (c containerChecks) hostPort(at string, p *spec.ContainerPort) {
 	}
 	switch a, err := netip.ParseAddr(p.HostIP); {
 	case err != nil || !a.Is4():
-		c.fail(at+".hostIP", spec.Quote(p.HostIP)+" is not an IPv4 address", "write it as in 192.0.2.1, or omit it")
+		c.fail(at+".hostIP", scalar.Quote(p.HostIP)+" is not an IPv4 address", "write it as in 192.0.2.1, or omit it")
 	case a.IsLoopback():
 		c.fail(at+".hostIP", "a host port is not reached through "+p.HostIP, "write another address of the host, or omit it")
 	case a.IsMulticast():

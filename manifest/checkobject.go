@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func (c *checks) service(s *spec.Service) {
@@ -12,9 +13,9 @@ func (c *checks) service(s *spec.Service) {
 	switch s.Spec.Type {
 	case "ClusterIP":
 	case "LoadBalancer", "NodePort", "ExternalName":
-		c.fail("spec.type", spec.Quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
+		c.fail("spec.type", scalar.Quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
 	default:
-		c.fail("spec.type", spec.Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
+		c.fail("spec.type", scalar.Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
 	}
 	if s.Spec.ClusterIP != "None" {
 		c.warn("spec.clusterIP", "there are no virtual IPs: the name resolves to the addresses of the members", "write clusterIP: None")

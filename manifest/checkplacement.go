@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // placementChecks checks the fields that decide on which nodes members run.
@@ -62,8 +63,8 @@ func (c placementChecks) nodeTerm(at string, t *spec.NodeTerm) {
 			c.requirement(p, r)
 			continue
 		}
-		if !spec.ValidLabelKey(r.Key) {
-			c.fail(p+".key", spec.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
+		if !scalar.ValidLabelKey(r.Key) {
+			c.fail(p+".key", scalar.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
 		}
 		if len(r.Values) != 1 || !isNumber(r.Values[0]) {
 			c.fail(p+".values", r.Operator+" compares with one whole number", "")
@@ -119,8 +120,8 @@ func (c placementChecks) memberSelector(at string, s *spec.LabelSelector) {
 }
 
 func (c placementChecks) topologyKey(at, key string) {
-	if c.required(at, key) && !spec.ValidLabelKey(key) {
-		c.fail(at, spec.Quote(key)+" is not a valid label key", "write "+spec.HostnameLabel+", or a label that the nodes have")
+	if c.required(at, key) && !scalar.ValidLabelKey(key) {
+		c.fail(at, scalar.Quote(key)+" is not a valid label key", "write "+spec.HostnameLabel+", or a label that the nodes have")
 	}
 }
 
@@ -130,13 +131,13 @@ func (c placementChecks) toleration(at string, t *spec.Toleration) {
 	switch {
 	case t.Key == "" && t.Operator == spec.Equal:
 		c.fail(at+".key", "is missing", "write the key of a taint, or operator: Exists for all")
-	case t.Key != "" && !spec.ValidLabelKey(t.Key):
-		c.fail(at+".key", spec.Quote(t.Key)+" is not a valid taint key", "write name or prefix/name")
+	case t.Key != "" && !scalar.ValidLabelKey(t.Key):
+		c.fail(at+".key", scalar.Quote(t.Key)+" is not a valid taint key", "write name or prefix/name")
 	}
 	switch {
 	case t.Operator == spec.Exists && t.Value != "":
 		c.fail(at+".value", "has no effect with "+spec.Exists, "remove it")
-	case !spec.ValidLabelValue(t.Value):
-		c.fail(at+".value", spec.Quote(t.Value)+" is not a valid taint value", "")
+	case !scalar.ValidLabelValue(t.Value):
+		c.fail(at+".value", scalar.Quote(t.Value)+" is not a valid taint value", "")
 	}
 }

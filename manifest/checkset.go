@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // maxSetName: "<set>-<hash>" is the value of a label, at most 63 characters; then
@@ -32,7 +33,7 @@ type setChecks struct{ *checks }
 func (c setChecks) statefulSet(s *spec.StatefulSet) {
 	name := s.Metadata.Name
 	c.label("metadata.name", name)
-	if n := len(name); n > maxSetName && spec.ValidLabel(name) {
+	if n := len(name); n > maxSetName && scalar.ValidLabel(name) {
 		c.fail("metadata.name", fmt.Sprintf("the name has %d characters", n),
 			fmt.Sprintf("the maximum is %d, because <name>-<revision> is a label", maxSetName))
 	}
@@ -109,7 +110,7 @@ func (c setChecks) nodeLoss(path string, l *spec.NodeLoss) {
 	case l.Policy == spec.NodeLossHold:
 		c.fail(path+".after", "has no effect with policy "+l.Policy, "remove it, or write policy: "+spec.NodeLossReplace)
 	case after.Duration < minBound || after.Duration > maxBound:
-		c.fail(path+".after", after.String()+" is out of range", "write "+spec.Duration{Duration: minBound}.String()+" to "+spec.Duration{Duration: maxBound}.String())
+		c.fail(path+".after", after.String()+" is out of range", "write "+scalar.Duration{Duration: minBound}.String()+" to "+scalar.Duration{Duration: maxBound}.String())
 	}
 }
 
@@ -122,7 +123,7 @@ func (c *checks) disruption(path string, d *spec.Disruption) {
 		c.fail(path, "needs one of minAvailable and maxUnavailable", "")
 		return
 	}
-	for name, v := range map[string]*spec.IntOrPercent{"minAvailable": d.MinAvailable, "maxUnavailable": d.MaxUnavailable} {
+	for name, v := range map[string]*scalar.IntOrPercent{"minAvailable": d.MinAvailable, "maxUnavailable": d.MaxUnavailable} {
 		most := int64(math.MaxInt32)
 		if v != nil && v.Percent {
 			most = 100
@@ -162,8 +163,8 @@ func (c setChecks) selector(s *spec.SetSpec) {
 }
 
 func (c *checks) requirement(path string, r spec.SelectorRequirement) {
-	if !spec.ValidLabelKey(r.Key) {
-		c.fail(path+".key", spec.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
+	if !scalar.ValidLabelKey(r.Key) {
+		c.fail(path+".key", scalar.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
 	}
 	switch r.Operator {
 	case spec.In, spec.NotIn:
@@ -175,11 +176,11 @@ func (c *checks) requirement(path string, r spec.SelectorRequirement) {
 			c.fail(path+".values", "has no effect with "+r.Operator, "remove it")
 		}
 	default:
-		c.fail(path+".operator", spec.Quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
+		c.fail(path+".operator", scalar.Quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
 	}
 	for i, v := range r.Values {
-		if !spec.ValidLabelValue(v) {
-			c.fail(index(path+".values", i), spec.Quote(v)+" is not a valid label value", "")
+		if !scalar.ValidLabelValue(v) {
+			c.fail(index(path+".values", i), scalar.Quote(v)+" is not a valid label value", "")
 		}
 	}
 }
@@ -197,7 +198,7 @@ func (c setChecks) claims(claims []spec.ClaimTemplate) map[string]bool {
 		c.choice(path+".kind", t.Kind, []string{"PersistentVolumeClaim"})
 		c.claim(path+".spec", &t.Spec)
 		if after := t.Trash(); after < 0 || after > maxTrash {
-			c.fail(path+".reclaim.after", spec.Duration{Duration: after}.String()+" is out of range", "write 0s to "+spec.Duration{Duration: maxTrash}.String())
+			c.fail(path+".reclaim.after", scalar.Duration{Duration: after}.String()+" is out of range", "write 0s to "+scalar.Duration{Duration: maxTrash}.String())
 		}
 	}
 	return seen
@@ -212,8 +213,8 @@ func (c setChecks) claim(path string, s *spec.ClaimSpec) {
 			[]string{"ReadWriteOnce", "ReadWriteOncePod"}, "ReadWriteMany", "ReadOnlyMany")
 	}
 	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
-	if !spec.ValidSubdomain(s.Class()) {
-		c.fail(path+".storageClassName", spec.Quote(s.Class())+" is not a valid storage class name", "write "+spec.LocalClass+", or omit it")
+	if !scalar.ValidSubdomain(s.Class()) {
+		c.fail(path+".storageClassName", scalar.Quote(s.Class())+" is not a valid storage class name", "write "+spec.LocalClass+", or omit it")
 	}
 	requests := path + ".resources.requests"
 	storage, given := s.Resources.Requests["storage"]
@@ -224,7 +225,7 @@ func (c setChecks) claim(path string, s *spec.ClaimSpec) {
 	}
 	for _, name := range sortedKeys(s.Resources.Requests) {
 		if name != "storage" {
-			c.fail(requests+"["+showKey(name)+"]", spec.Quote(name)+" is not a resource of a claim", "write storage")
+			c.fail(requests+"["+showKey(name)+"]", scalar.Quote(name)+" is not a resource of a claim", "write storage")
 		}
 	}
 }

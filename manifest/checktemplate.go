@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // template checks the members' template; claims are the names of the set's claims.
@@ -35,7 +36,7 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	containers.hostPorts(at2+".containers", s.Containers)
 	for _, claim := range sortedKeys(claims) {
 		if claim != "" && !t.Mounts(claim) {
-			c.warn("spec.volumeClaimTemplates", "no container mounts "+spec.Quote(claim), "")
+			c.warn("spec.volumeClaimTemplates", "no container mounts "+scalar.Quote(claim), "")
 		}
 	}
 }
@@ -51,7 +52,7 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 		c.label(p+".name", v.Name)
 		c.once(p+".name", v.Name, seen)
 		if claims[v.Name] && v.Name != "" {
-			c.fail(p+".name", spec.Quote(v.Name)+" is also the name of a volumeClaimTemplate", "remove the volume; the claim is mounted by its name")
+			c.fail(p+".name", scalar.Quote(v.Name)+" is also the name of a volumeClaimTemplate", "remove the volume; the claim is mounted by its name")
 		}
 		known[v.Name] = true
 		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil})
@@ -90,7 +91,7 @@ func (c *checks) files(at string, items []spec.KeyToPath, mode *int32) {
 		p := index(at+".items", i)
 		c.fileName(p+".key", item.Key)
 		if c.required(p+".path", item.Path) && !insidePath(item.Path) {
-			c.fail(p+".path", spec.Quote(item.Path)+" points outside the volume", `write a relative path without ".."`)
+			c.fail(p+".path", scalar.Quote(item.Path)+" points outside the volume", `write a relative path without ".."`)
 		}
 		c.once(p+".path", path.Clean(item.Path), seen)
 		c.mode(p+".mode", item.Mode)
@@ -106,7 +107,7 @@ func (c *checks) mode(at string, mode *int32) {
 // fileName requires a key of a ConfigMap or Secret.
 func (c *checks) fileName(at, key string) {
 	if c.required(at, key) && !validConfigKey(key) {
-		c.fail(at, spec.Quote(key)+" is not a valid key", "write letters, digits, -, _ and .")
+		c.fail(at, scalar.Quote(key)+" is not a valid key", "write letters, digits, -, _ and .")
 	}
 }
 
@@ -126,10 +127,10 @@ func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[s
 	for i, m := range mounts {
 		p := index(at, i)
 		if c.required(p+".name", m.Name) && !volumes[m.Name] {
-			c.fail(p+".name", spec.Quote(m.Name)+" is neither a volume nor a claim", names(volumes))
+			c.fail(p+".name", scalar.Quote(m.Name)+" is neither a volume nor a claim", names(volumes))
 		}
 		if m.SubPath != "" && !insidePath(m.SubPath) {
-			c.fail(p+".subPath", spec.Quote(m.SubPath)+" points outside the volume", `write a relative path without ".."`)
+			c.fail(p+".subPath", scalar.Quote(m.SubPath)+" points outside the volume", `write a relative path without ".."`)
 		}
 		if !c.required(p+".mountPath", m.MountPath) {
 			continue
@@ -137,9 +138,9 @@ func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[s
 		clean := path.Clean(m.MountPath)
 		switch {
 		case !path.IsAbs(m.MountPath) || strings.ContainsAny(m.MountPath, ":\x00") || len(m.MountPath) > 4096:
-			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" is not an absolute path", `write a path that starts with / and has no ":"`)
+			c.fail(p+".mountPath", scalar.Quote(m.MountPath)+" is not an absolute path", `write a path that starts with / and has no ":"`)
 		case slices.Contains(hidden, clean) || slices.ContainsFunc(ownPaths, func(own string) bool { return clean == own || strings.HasPrefix(clean, own+"/") }):
-			c.fail(p+".mountPath", spec.Quote(m.MountPath)+" hides a path that every member needs", "mount it elsewhere")
+			c.fail(p+".mountPath", scalar.Quote(m.MountPath)+" hides a path that every member needs", "mount it elsewhere")
 		default:
 			c.once(p+".mountPath", clean, seen)
 		}

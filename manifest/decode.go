@@ -7,7 +7,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // decoder reads one object strictly into its type, and records the position of each field.
@@ -69,7 +69,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, depth int) {
 	if isNull(n) {
 		return
 	}
-	if s, ok := v.Addr().Interface().(spec.Scalar); ok {
+	if s, ok := v.Addr().Interface().(scalar.Value); ok {
 		d.ownScalar(n, s, path)
 		return
 	}
@@ -229,7 +229,7 @@ func join(path, name string) string {
 // showKey makes a user's key fit for a path in a message.
 func showKey(key string) string {
 	if len(key) > 300 || strings.ContainsFunc(key, func(r rune) bool { return !printable(r) }) {
-		return spec.Quote(key)
+		return scalar.Quote(key)
 	}
 	return key
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 const (
@@ -91,7 +92,7 @@ func fillParts(v reflect.Value) {
 // describable: a struct with fields of its own, or a pointer to one.
 func describable(t reflect.Type) bool {
 	t = indirect(t)
-	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Scalar]())
+	return t.Kind() == reflect.Struct && !reflect.PointerTo(t).Implements(reflect.TypeFor[scalar.Value]())
 }
 
 type fieldLister struct {
@@ -174,17 +175,17 @@ func support(f field) string {
 func typeName(t reflect.Type) string {
 	t = indirect(t)
 	switch t {
-	case reflect.TypeFor[spec.Quantity]():
+	case reflect.TypeFor[scalar.Quantity]():
 		return "quantity"
-	case reflect.TypeFor[spec.IntOrPercent]():
+	case reflect.TypeFor[scalar.IntOrPercent]():
 		return "number or percent"
 	case reflect.TypeFor[spec.OrdinalSpan]():
 		return "ordinal or run of them"
-	case reflect.TypeFor[spec.Duration]():
+	case reflect.TypeFor[scalar.Duration]():
 		return "time span"
-	case reflect.TypeFor[spec.PortRef]():
+	case reflect.TypeFor[scalar.PortRef]():
 		return "port number or name"
-	case reflect.TypeFor[spec.Bytes]():
+	case reflect.TypeFor[scalar.Bytes]():
 		return "base64"
 	}
 	switch t.Kind() {

@@ -6,7 +6,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // kindVersions are the kinds that Parse reads, with their apiVersions.
@@ -38,7 +38,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	name := scalarText(child(child(root, "metadata"), "name"))
 	title := showKey(kind)
 	if name != "" {
-		title += " " + spec.Quote(name)
+		title += " " + scalar.Quote(name)
 	}
 	group, _, grouped := strings.Cut(version, "/")
 	if !grouped {
@@ -69,7 +69,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	case !ours:
 		return refuse("kind", "is not supported", "Stead knows StatefulSet, Service, ConfigMap, Secret and PodDisruptionBudget")
 	case !slices.Contains(want, version):
-		d.fail(at, "apiVersion", title+" is not supported in apiVersion "+spec.Quote(version), "write apiVersion: "+want[0])
+		d.fail(at, "apiVersion", title+" is not supported in apiVersion "+scalar.Quote(version), "write apiVersion: "+want[0])
 		return false
 	}
 	return true

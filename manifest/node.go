@@ -6,7 +6,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // entry is one key of a mapping with its value.
@@ -89,7 +89,7 @@ func (d *decoder) keyName(n *yaml.Node, path string) (string, bool) {
 			return n.Value, true
 		}
 	}
-	d.fail(n, join(path, showKey(n.Value)), "the key is not a string", "put it in quotes: "+spec.Quote(n.Value))
+	d.fail(n, join(path, showKey(n.Value)), "the key is not a string", "put it in quotes: "+scalar.Quote(n.Value))
 	return "", false
 }
 

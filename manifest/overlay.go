@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // SteadAnnotation holds, on an apps/v1 StatefulSet, a part of its spec as YAML:
@@ -37,7 +38,7 @@ func (d *decoder) steadAnnotation(doc *document, root *yaml.Node, s *spec.Statef
 	err := readPiece([]byte(text), func(n *yaml.Node) error {
 		read++
 		if read > 1 {
-			return &spec.HintError{What: "the annotation contains more than one document", Fix: "write one mapping"}
+			return &scalar.HintError{What: "the annotation contains more than one document", Fix: "write one mapping"}
 		}
 		inner.stead = true
 		inner.overlay(n, reflect.ValueOf(&s.Spec).Elem(), path, "spec", 1)
@@ -96,7 +97,7 @@ func holdsSteadFields(t reflect.Type) bool {
 	if t.Kind() == reflect.Slice {
 		return holdsSteadFields(t.Elem())
 	}
-	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[spec.Scalar]()) {
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[scalar.Value]()) {
 		return false
 	}
 	for _, f := range fieldsOf(t) {

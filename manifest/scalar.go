@@ -10,34 +10,34 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // literalOf is the scalar that n is, or false with the problem reported.
-func (d *decoder) literalOf(n *yaml.Node, path, want string) (spec.Literal, bool) {
+func (d *decoder) literalOf(n *yaml.Node, path, want string) (scalar.Literal, bool) {
 	if n.Kind != yaml.ScalarNode {
 		d.wrongType(n, path, want)
-		return spec.Literal{}, false
+		return scalar.Literal{}, false
 	}
 	switch tag := n.ShortTag(); tag {
 	case "!!str", "!!timestamp":
-		return spec.Literal{Text: n.Value, Kind: spec.TextLiteral}, true
+		return scalar.Literal{Text: n.Value, Kind: scalar.TextLiteral}, true
 	case "!!bool":
-		return spec.Literal{Text: strings.ToLower(n.Value), Kind: spec.BoolLiteral}, true
+		return scalar.Literal{Text: strings.ToLower(n.Value), Kind: scalar.BoolLiteral}, true
 	case "!!int":
 		text, err := decimal(n)
 		if err != nil {
 			break
 		}
-		return spec.Literal{Text: text, Kind: spec.IntLiteral}, true
+		return scalar.Literal{Text: text, Kind: scalar.IntLiteral}, true
 	case "!!float":
-		return spec.Literal{Text: strings.ReplaceAll(n.Value, "_", ""), Kind: spec.FloatLiteral}, true
+		return scalar.Literal{Text: strings.ReplaceAll(n.Value, "_", ""), Kind: scalar.FloatLiteral}, true
 	default:
 		d.fail(n, path, "the tag "+showKey(tag)+" is not understood", "remove it")
-		return spec.Literal{}, false
+		return scalar.Literal{}, false
 	}
 	d.fail(n, path, "the number cannot be read", "")
-	return spec.Literal{}, false
+	return scalar.Literal{}, false
 }
 
 // decimal is the integer of n, which may be written as 0x1f, 0644 or 1_000.
@@ -50,7 +50,7 @@ func decimal(n *yaml.Node) (string, error) {
 }
 
 // ownScalar reads n into a scalar type of ours.
-func (d *decoder) ownScalar(n *yaml.Node, s spec.Scalar, path string) {
+func (d *decoder) ownScalar(n *yaml.Node, s scalar.Value, path string) {
 	l, ok := d.literalOf(n, path, "a single value")
 	if !ok {
 		return
@@ -59,7 +59,7 @@ func (d *decoder) ownScalar(n *yaml.Node, s spec.Scalar, path string) {
 	if err == nil {
 		return
 	}
-	var h *spec.HintError
+	var h *scalar.HintError
 	if errors.As(err, &h) {
 		d.fail(n, path, h.What, h.Fix)
 		return
@@ -86,18 +86,18 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, path string) {
 	if !ok {
 		return
 	}
-	old := n.Style == 0 && oldBool(l.Text) && l.Kind == spec.TextLiteral
-	if l.Kind == spec.TextLiteral && !old {
+	old := n.Style == 0 && oldBool(l.Text) && l.Kind == scalar.TextLiteral
+	if l.Kind == scalar.TextLiteral && !old {
 		v.SetString(l.Text)
 		return
 	}
 	kind := l.Kind
 	if old {
-		kind = spec.BoolLiteral
+		kind = scalar.BoolLiteral
 	}
 	what, fix := "is "+kind.String()+", not text", "put it in quotes"
 	if !d.secret {
-		what, fix = n.Value+" "+what, fix+": "+spec.Quote(n.Value)
+		what, fix = n.Value+" "+what, fix+": "+scalar.Quote(n.Value)
 	}
 	d.fail(n, path, what, fix)
 }
@@ -109,9 +109,9 @@ func (d *decoder) truth(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	switch word := strings.ToLower(l.Text); {
-	case l.Kind == spec.BoolLiteral:
+	case l.Kind == scalar.BoolLiteral:
 		v.SetBool(word == "true")
-	case l.Kind == spec.TextLiteral && n.Style == 0 && oldBool(word):
+	case l.Kind == scalar.TextLiteral && n.Style == 0 && oldBool(word):
 		v.SetBool(word == "y" || word == "yes" || word == "on")
 	default:
 		d.fail(n, path, d.show(n)+"is "+l.Kind.String()+", not true or false", "write true or false, without quotes")
@@ -129,11 +129,11 @@ func (d *decoder) number(n *yaml.Node, v reflect.Value, path string) {
 	}
 	i, err := strconv.ParseInt(l.Text, 10, 64)
 	switch {
-	case l.Kind == spec.TextLiteral && err == nil:
+	case l.Kind == scalar.TextLiteral && err == nil:
 		d.fail(n, path, d.show(n)+"is text, not a number", "write it without quotes: "+l.Text)
-	case l.Kind == spec.FloatLiteral:
+	case l.Kind == scalar.FloatLiteral:
 		d.fail(n, path, d.show(n)+"is not a whole number", "")
-	case l.Kind != spec.IntLiteral:
+	case l.Kind != scalar.IntLiteral:
 		d.fail(n, path, d.show(n)+"is "+l.Kind.String()+", not a number", "")
 	case err != nil || i < least || i > most:
 		d.fail(n, path, d.show(n)+"is out of range", fmt.Sprintf("the maximum is %d", most))
@@ -148,7 +148,7 @@ func (d *decoder) show(n *yaml.Node) string {
 		return ""
 	}
 	if n.ShortTag() == "!!str" {
-		return spec.Quote(n.Value) + " "
+		return scalar.Quote(n.Value) + " "
 	}
 	return n.Value + " "
 }

@@ -12,7 +12,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // The bounds of what Parse reads.
@@ -54,7 +54,7 @@ func readDocuments(s Source, each func(*document)) []Problem {
 		err := readPiece(text, func(root *yaml.Node) error {
 			count++
 			if count > maxDocuments {
-				return &spec.HintError{What: fmt.Sprintf("more than %d documents", maxDocuments), Fix: "split the file"}
+				return &scalar.HintError{What: fmt.Sprintf("more than %d documents", maxDocuments), Fix: "split the file"}
 			}
 			each(&document{file: s.Name, text: text, line: line, root: root, reads: &reads})
 			return nil
@@ -152,7 +152,7 @@ func readPiece(text []byte, each func(root *yaml.Node) error) (err error) {
 		}
 	}
 	if size > maxDocumentSize {
-		return &spec.HintError{What: fmt.Sprintf("the document has more than %d values", maxDocumentSize), Fix: "split it"}
+		return &scalar.HintError{What: fmt.Sprintf("the document has more than %d values", maxDocumentSize), Fix: "split it"}
 	}
 	reader := yaml.NewDecoder(bytes.NewReader(text))
 	for {
@@ -178,7 +178,7 @@ var parserError = regexp.MustCompile(`^did not find expected (<document start>|'
 // nothing of the document: that may be a Secret.
 func syntaxProblem(file string, line int, err error) Problem {
 	p := Problem{File: file, Line: line + 1, Column: 1, What: err.Error()}
-	var h *spec.HintError
+	var h *scalar.HintError
 	if errors.As(err, &h) {
 		p.What, p.Fix = h.What, h.Fix
 		return p

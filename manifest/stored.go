@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // OfSet is the manifest of a stored set: Parse of it gives the same spec. It
@@ -45,7 +46,7 @@ func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {
 			continue
 		}
 		if m.BinaryData == nil {
-			m.BinaryData = map[string]spec.Bytes{}
+			m.BinaryData = map[string]scalar.Bytes{}
 		}
 		m.BinaryData[name] = content
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // ValidateUpdate returns the changes from old to next that a running set does not allow.
@@ -29,7 +30,7 @@ func ValidateAdoption(old, next *spec.SetSpec) []Problem {
 
 func (p *problemList) serviceName(old, next *spec.SetSpec) {
 	if old.ServiceName != next.ServiceName {
-		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", spec.Quote(old.ServiceName), spec.Quote(next.ServiceName)),
+		p.add("spec.serviceName", fmt.Sprintf("must not change from %s to %s", scalar.Quote(old.ServiceName), scalar.Quote(next.ServiceName)),
 			"members are reached under this name; use --rename-service to change it: all members restart, and both names resolve until they have")
 	}
 }
@@ -51,7 +52,7 @@ func (p *problemList) claims(old, next []spec.ClaimTemplate) {
 		p.claim(index(path, i), was, &next[i])
 	}
 	for _, name := range sortedKeys(before) {
-		p.add(path, "the claim "+spec.Quote(name)+" must not be removed", "its volumes are kept for it")
+		p.add(path, "the claim "+scalar.Quote(name)+" must not be removed", "its volumes are kept for it")
 	}
 }
 
@@ -61,7 +62,7 @@ func (p *problemList) claim(path string, old, next *spec.ClaimTemplate) {
 		p.add(size, "a volume cannot shrink", "write at least the old size")
 	}
 	if was, is := old.Spec.Class(), next.Spec.Class(); was != is {
-		p.add(class, fmt.Sprintf("must not change from %s to %s", spec.Quote(was), spec.Quote(is)), "a volume does not move to another class")
+		p.add(class, fmt.Sprintf("must not change from %s to %s", scalar.Quote(was), scalar.Quote(is)), "a volume does not move to another class")
 	}
 	a, b := spec.Clone(*old), spec.Clone(*next)
 	for _, t := range []*spec.ClaimTemplate{&a, &b} {

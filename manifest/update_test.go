@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func TestValidateAdoption(t *testing.T) {
@@ -25,7 +26,7 @@ func TestValidateAdoption(t *testing.T) {
 func TestValidateUpdate(t *testing.T) {
 	parse := func(t *testing.T) *spec.SetSpec { return &mustParse(t, read(t, "whole.yaml")).Sets[0].Spec }
 	storage := func(s *spec.SetSpec, q string) {
-		v, err := spec.ParseQuantity(q)
+		v, err := scalar.ParseQuantity(q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +58,7 @@ func TestValidateUpdate(t *testing.T) {
 			s.VolumeClaimTemplates = append(s.VolumeClaimTemplates, log)
 		}, nil},
 		{"a trash period", func(s *spec.SetSpec) {
-			s.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Hour}}
+			s.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &scalar.Duration{Duration: time.Hour}}
 		}, nil},
 		{"a smaller size", func(s *spec.SetSpec) { storage(s, "1Mi") },
 			[]string{"spec.volumeClaimTemplates[0].spec.resources.requests[storage]: a volume cannot shrink; write at least the old size"}},
@@ -91,7 +92,7 @@ func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 	stored := &records.Set{Ref: spec.SetRef{Namespace: "prod", Name: "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
 	var text []byte
 	for _, v := range []any{OfSet(stored),
-		OfConfigMap(&records.ConfigRecord{Namespace: "default", Name: "f", Files: map[string]spec.Bytes{"t": spec.Bytes("text\n"), "b": {0xff, 0}}}),
+		OfConfigMap(&records.ConfigRecord{Namespace: "default", Name: "f", Files: map[string]scalar.Bytes{"t": scalar.Bytes("text\n"), "b": {0xff, 0}}}),
 		OfService(&records.ServiceRecord{Namespace: "default", Name: "db", Spec: o.Services[0].Spec})} {
 		doc, err := toYAML(v)
 		if err != nil {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Changes tells how b differs from a, one field a line in the order of their paths:
@@ -66,7 +66,7 @@ func flatten(path string, v any, out map[string]string) {
 		}
 	case nil:
 	case string:
-		out[path] = spec.Quote(v)
+		out[path] = scalar.Quote(v)
 	default:
 		out[path] = fmt.Sprint(v)
 	}

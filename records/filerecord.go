@@ -1,6 +1,9 @@
 package records
 
-import "github.com/stead-project/stead/spec"
+import (
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
+)
 
 // ServiceRecord, ConfigRecord and SecretRecord are services/<ns>/<name>,
 // configs/<ns>/<name> and secrets/<ns>/<name>. Only writer: control.
@@ -14,11 +17,11 @@ type ServiceRecord struct {
 
 // ConfigRecord holds the files of a ConfigMap.
 type ConfigRecord struct {
-	Namespace  spec.Namespace        `json:"namespace"`
-	Name       string                `json:"name"`
-	Generation int64                 `json:"generation"`
-	Labels     map[string]string     `json:"labels,omitempty"`
-	Files      map[string]spec.Bytes `json:"files"`
+	Namespace  spec.Namespace          `json:"namespace"`
+	Name       string                  `json:"name"`
+	Generation int64                   `json:"generation"`
+	Labels     map[string]string       `json:"labels,omitempty"`
+	Files      map[string]scalar.Bytes `json:"files"`
 }
 
 // SecretRecord holds the files of a Secret, sealed with the cluster's key.
@@ -32,5 +35,5 @@ type SecretRecord struct {
 	Keys []string `json:"keys"`
 	// Sealed is nonce and AES-256-GCM ciphertext of the JSON of map[string][]byte,
 	// with "secrets/<ns>/<name>" as additional data.
-	Sealed spec.Bytes `json:"sealed"`
+	Sealed scalar.Bytes `json:"sealed"`
 }

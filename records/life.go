@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Life is all an agent needs to run one life: the member with its template.
@@ -106,11 +107,11 @@ type DNSName struct {
 
 // Files is the content of one ConfigMap or Secret at one moment.
 type Files struct {
-	Kind      string                `json:"kind"` // ConfigMap or Secret
-	Namespace spec.Namespace        `json:"namespace"`
-	Name      string                `json:"name"`
-	Sequence  spec.Sequence         `json:"sequence"`
-	Content   map[string]spec.Bytes `json:"content"`
+	Kind      string                  `json:"kind"` // ConfigMap or Secret
+	Namespace spec.Namespace          `json:"namespace"`
+	Name      string                  `json:"name"`
+	Sequence  spec.Sequence           `json:"sequence"`
+	Content   map[string]scalar.Bytes `json:"content"`
 	// Absent: there is no such object (now).
 	Absent bool `json:"absent,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // The records below are what the store keeps: one writer per key (DESIGN 5).
@@ -248,7 +249,7 @@ type Report struct {
 	// minReadySeconds.
 	ReadyFor time.Duration `json:"readyFor,omitempty"`
 	// Cause is one word for what is wrong, or why the life is over; Message the sentence.
-	Cause      spec.Cause        `json:"cause,omitempty"`
+	Cause      causes.Cause      `json:"cause,omitempty"`
 	Message    string            `json:"message,omitempty"`
 	Containers []ContainerReport `json:"containers,omitempty"`
 	// At is the agent's wall clock, for people only.
@@ -259,13 +260,13 @@ type Report struct {
 type ContainerReport struct {
 	Name string `json:"name"`
 	// State is Waiting, Running or Exited.
-	State    string     `json:"state"`
-	Ready    bool       `json:"ready,omitempty"`
-	Restarts int        `json:"restarts,omitempty"`
-	ExitCode *int       `json:"exitCode,omitempty"`
-	Cause    spec.Cause `json:"cause,omitempty"`
-	Image    string     `json:"image,omitempty"`
-	Started  time.Time  `json:"started,omitzero"`
+	State    string       `json:"state"`
+	Ready    bool         `json:"ready,omitempty"`
+	Restarts int          `json:"restarts,omitempty"`
+	ExitCode *int         `json:"exitCode,omitempty"`
+	Cause    causes.Cause `json:"cause,omitempty"`
+	Image    string       `json:"image,omitempty"`
+	Started  time.Time    `json:"started,omitzero"`
 }
 
 // IdentityRecord is identities/<ns>/<set>/<ordinal>: what outlives member and set.

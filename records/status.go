@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // SetStatus is the record status/<ns>/<set>; Kubernetes' names and meaning with
@@ -56,8 +57,8 @@ type MemberStatus struct {
 	Ready    bool              `json:"ready,omitempty"`
 	Restarts int               `json:"restarts,omitempty"`
 	// Cause and Message tell what is wrong with the life, from its report.
-	Cause   spec.Cause `json:"cause,omitempty"`
-	Message string     `json:"message,omitempty"`
+	Cause   causes.Cause `json:"cause,omitempty"`
+	Message string       `json:"message,omitempty"`
 	// Blocked tells why nothing is done for the member, in words.
 	Blocked string    `json:"blocked,omitempty"`
 	BeganAt time.Time `json:"beganAt,omitzero"`

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Authority is ca: what signs all certificates of the cluster. Written once, by the
@@ -12,7 +13,7 @@ type Authority struct {
 	// Certificate is DER.
 	Certificate []byte `json:"certificate"`
 	// Sealed is its key, PKCS #8, sealed as Secrets are, for the key "ca".
-	Sealed spec.Bytes `json:"sealed"`
+	Sealed scalar.Bytes `json:"sealed"`
 }
 
 // JoinToken is tokens/<id> (leased): what is kept of a join token. Only writer: auth.
@@ -29,8 +30,8 @@ type JoinToken struct {
 	UsedBy spec.NodeName `json:"usedBy,omitempty"`
 	Key    []byte        `json:"key,omitempty"`
 	// CreatedAt and TTL are for people; the lease ends it.
-	CreatedAt time.Time     `json:"createdAt"`
-	TTL       spec.Duration `json:"ttl"`
+	CreatedAt time.Time       `json:"createdAt"`
+	TTL       scalar.Duration `json:"ttl"`
 }
 
 // Revoked is revoked/<uid>: certificates of this uid are void, for ever. Only writer: auth.

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // VolumeFate is what will become of a volume. It goes Keep → Delete → Reclaiming and
@@ -59,7 +61,7 @@ type Volume struct {
 	Turn int `json:"turn,omitempty"`
 	// TrashAfter is the trash period as it was when the volume was made or its fate
 	// decided; nil: DefaultTrash.
-	TrashAfter *spec.Duration `json:"trashAfter,omitempty"`
+	TrashAfter *scalar.Duration `json:"trashAfter,omitempty"`
 	// Labels are those of the claim when the volume was made (see SetSpec.ClaimLabels); nil:
 	// an older version made it, or its claim was not known.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -121,7 +123,7 @@ type VolumeReport struct {
 	// SizeBytes is as the order said, by which it was given up.
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Left is how long it stayed to lie in the trash when this was said.
-	Left spec.Duration `json:"left,omitzero"`
+	Left scalar.Duration `json:"left,omitzero"`
 	// Unproven: when the node first said this, the store knew of no such volume on any node
 	// (it was restored from a backup, or the node lies). It is brought back only for a person
 	// who names the node. Set by dispatch.
@@ -129,8 +131,8 @@ type VolumeReport struct {
 	// At is the node's wall clock, for people only.
 	At time.Time `json:"at,omitzero"`
 	// Cause is one word for why it was refused, Message the sentence.
-	Cause   spec.Cause `json:"cause,omitempty"`
-	Message string     `json:"message,omitempty"`
+	Cause   causes.Cause `json:"cause,omitempty"`
+	Message string       `json:"message,omitempty"`
 }
 
 // VolumeOrder tells a node what to do with one volume of its. Absence is no order.
@@ -148,7 +150,7 @@ type VolumeOrder struct {
 	Turn      int   `json:"turn,omitempty"`
 	SizeBytes int64 `json:"sizeBytes,omitempty"`
 	// Trash is how long it is to lie in the trash; of Reclaiming.
-	Trash spec.Duration `json:"trash,omitzero"`
+	Trash scalar.Duration `json:"trash,omitzero"`
 	// Unused: no life was ever ready on it, so that it may never have been made.
 	Unused bool `json:"unused,omitempty"`
 }

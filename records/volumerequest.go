@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // VolumeVerb is what a person asks of a volume.
@@ -33,7 +34,7 @@ type VolumeRequest struct {
 	// Token is the newest that the identity had; zero: none.
 	Token spec.Token `json:"token"`
 	// Trash is how long the volume is to lie in the trash; nil: as its claim says.
-	Trash *spec.Duration `json:"trash,omitempty"`
+	Trash *scalar.Duration `json:"trash,omitempty"`
 	// At is for people only.
 	At time.Time `json:"at"`
 }

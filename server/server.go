@@ -27,7 +27,7 @@ import (
 	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/server/memory"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -130,7 +130,7 @@ func (c *Config) Check() error {
 		return fmt.Errorf("file %q of what is known of the store must be an absolute path", c.SeenFile)
 	case !filepath.IsAbs(c.Socket):
 		return fmt.Errorf("socket %q must be an absolute path", c.Socket)
-	case !spec.ValidSubdomain(c.Domain):
+	case !scalar.ValidSubdomain(c.Domain):
 		return fmt.Errorf("domain %q: must be a DNS name", c.Domain)
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("session TTL %s: must be at least 1s", c.SessionTTL)

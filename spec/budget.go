@@ -1,5 +1,9 @@
 package spec
 
+import (
+	"github.com/stead-project/stead/spec/scalar"
+)
+
 // PodDisruptionBudget is a disruption floor for the sets it selects: policy/v1.
 type PodDisruptionBudget struct {
 	APIVersion string     `json:"apiVersion"`
@@ -12,9 +16,9 @@ type PodDisruptionBudget struct {
 // BudgetSpec has one of MinAvailable and MaxUnavailable. Percentages are rounded up.
 type BudgetSpec struct {
 	// MinAvailable is how many members of each selected set must stay available.
-	MinAvailable *IntOrPercent `json:"minAvailable,omitempty"`
+	MinAvailable *scalar.IntOrPercent `json:"minAvailable,omitempty"`
 	// MaxUnavailable is how many members of each selected set may be unavailable.
-	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty"`
+	MaxUnavailable *scalar.IntOrPercent `json:"maxUnavailable,omitempty"`
 	// Selector selects sets of the namespace by the labels of their template; an empty
 	// one selects all.
 	Selector *LabelSelector `json:"selector,omitempty"`

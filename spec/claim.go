@@ -3,6 +3,8 @@ package spec
 import (
 	"maps"
 	"time"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // ClaimTemplate is a set's request for storage of each member.
@@ -37,7 +39,7 @@ const DefaultTrash = 24 * time.Hour
 type Reclaim struct {
 	// After is how long a volume that was given up lies in the trash of its node, on
 	// the node's boot clock, before it is erased; default 24h. 0s: not at all.
-	After *Duration `json:"after,omitempty"`
+	After *scalar.Duration `json:"after,omitempty"`
 }
 
 // Trash is the trash period of the claim's volumes.
@@ -71,8 +73,8 @@ const LocalClass = "local"
 
 // VolumeResources is the size asked for: requests.storage.
 type VolumeResources struct {
-	Requests map[string]Quantity `json:"requests,omitempty"`
-	Limits   map[string]Quantity `json:"limits,omitempty" stead:"later,zero"`
+	Requests map[string]scalar.Quantity `json:"requests,omitempty"`
+	Limits   map[string]scalar.Quantity `json:"limits,omitempty" stead:"later,zero"`
 }
 
 // Class is the storage class of the claim: LocalClass when none is named.

@@ -1,6 +1,10 @@
 package spec
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/stead-project/stead/spec/scalar"
+)
 
 // Default fills what a set's spec leaves out, as SEMANTICS K2 with the corrections
 // of Part 1: the rollingUpdate block is always there for its type. Replicas stays
@@ -16,7 +20,7 @@ func Default(s *SetSpec) {
 			s.UpdateStrategy.RollingUpdate = &RollingUpdate{}
 		}
 		setPointer(d, &s.UpdateStrategy.RollingUpdate.Partition, 0)
-		setPointer(d, &s.UpdateStrategy.RollingUpdate.MaxUnavailable, IntOrPercent{Number: 1})
+		setPointer(d, &s.UpdateStrategy.RollingUpdate.MaxUnavailable, scalar.IntOrPercent{Number: 1})
 	}
 	setPointer(d, &s.RevisionHistoryLimit, 10)
 	if s.Retention == nil {
@@ -27,7 +31,7 @@ func Default(s *SetSpec) {
 	if s.NodeLoss != nil {
 		set(d, &s.NodeLoss.Policy, NodeLossHold)
 		if s.NodeLoss.Policy == NodeLossReplace {
-			setPointer(d, &s.NodeLoss.After, Duration{DefaultBound})
+			setPointer(d, &s.NodeLoss.After, scalar.Duration{Duration: DefaultBound})
 		}
 	}
 	for i := range s.VolumeClaimTemplates {
@@ -154,7 +158,7 @@ func (d defaulter) requests(r *ResourceRequirements) {
 			delete(r.Requests, name)
 		case !d.clear && !given:
 			if r.Requests == nil {
-				r.Requests = map[string]Quantity{}
+				r.Requests = map[string]scalar.Quantity{}
 			}
 			r.Requests[name] = limit
 		}

@@ -1,6 +1,6 @@
-// Package spec holds the types of manifests, identities, tokens and causes, and the pure
+// Package spec holds the types of manifests, identities and tokens, and the pure
 // functions over them (defaults, canonical hash, selectors). It imports nothing of ours
-// and does no I/O. Package manifest reads these types from YAML and checks them; what the
+// but spec/scalar, and does no I/O. Package manifest reads these types from YAML and checks them; what the
 // store keeps is in package records.
 //
 // Support for a manifest field is declared on the field itself by the struct

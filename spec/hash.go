@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // HashVersion names the canonical form that HashTemplate hashes. Version 1:
@@ -95,7 +97,7 @@ func canonicalValue(v reflect.Value) any {
 // canonicalStruct is nil when nothing is left of v.
 func canonicalStruct(v reflect.Value) any {
 	switch value := v.Interface().(type) {
-	case Quantity:
+	case scalar.Quantity:
 		return value.Milli
 	case json.Marshaler:
 		return value

@@ -5,6 +5,8 @@ import (
 	"os"
 	"reflect"
 	"testing"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // TestHashesStay pins version 1. A change here restarts the members of every
@@ -57,9 +59,9 @@ func plain() Template {
 		Spec: MemberSpec{
 			Containers: []Container{{
 				Name: "a", Image: "a:1",
-				Resources:      ResourceRequirements{Limits: map[string]Quantity{"memory": {Milli: 1 << 30 * 1000}}},
+				Resources:      ResourceRequirements{Limits: map[string]scalar.Quantity{"memory": {Milli: 1 << 30 * 1000}}},
 				Ports:          []ContainerPort{{ContainerPort: 80}},
-				ReadinessProbe: &Probe{HTTPGet: &HTTPGet{Port: PortRef{Number: 80}}},
+				ReadinessProbe: &Probe{HTTPGet: &HTTPGet{Port: scalar.PortRef{Number: 80}}},
 			}},
 			Volumes: []VolumeMedia{{Name: "v", Secret: &SecretVolume{SecretName: "s"}}},
 		},
@@ -81,7 +83,7 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 		"args order":   func(x *Template) { x.Spec.Containers[0].Args = []string{"a", "b"} },
 		"args order 2": func(x *Template) { x.Spec.Containers[0].Args = []string{"b", "a"} },
 		"memory": func(x *Template) {
-			x.Spec.Containers[0].Resources.Limits["memory"] = Quantity{1}
+			x.Spec.Containers[0].Resources.Limits["memory"] = scalar.Quantity{Milli: 1}
 		},
 		"grace of zero":  func(x *Template) { x.Spec.TerminationGracePeriodSeconds = &zero },
 		"user root":      func(x *Template) { x.Spec.SecurityContext = &MemberSecurityContext{RunAsUser: &zero} },
@@ -89,7 +91,7 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 		"empty dir":      func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v", EmptyDir: &EmptyDir{}} },
 		"nothing in it":  func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v"} },
 		"probe":          func(x *Template) { x.Spec.Containers[0].ReadinessProbe.PeriodSeconds = 9 },
-		"probe port":     func(x *Template) { x.Spec.Containers[0].ReadinessProbe.HTTPGet.Port = PortRef{Name: "http"} },
+		"probe port":     func(x *Template) { x.Spec.Containers[0].ReadinessProbe.HTTPGet.Port = scalar.PortRef{Name: "http"} },
 		"no probe":       func(x *Template) { x.Spec.Containers[0].ReadinessProbe = nil },
 		"one more":       func(x *Template) { x.Spec.Containers = append(x.Spec.Containers, Container{Name: "b", Image: "a:1"}) },
 		"pull policy":    func(x *Template) { x.Spec.Containers[0].ImagePullPolicy = PullAlways },
@@ -126,7 +128,7 @@ func TestDefaultOfNothing(t *testing.T) {
 	Default(&s)
 	u := s.UpdateStrategy
 	if s.Replicas != nil || s.PodManagementPolicy != OrderedReady || u.Type != RollingUpdateStrategy || *s.RevisionHistoryLimit != 10 ||
-		*u.RollingUpdate.Partition != 0 || *u.RollingUpdate.MaxUnavailable != (IntOrPercent{Number: 1}) ||
+		*u.RollingUpdate.Partition != 0 || *u.RollingUpdate.MaxUnavailable != (scalar.IntOrPercent{Number: 1}) ||
 		*s.Retention != (RetentionPolicy{Retain, Retain}) || *s.Template.Spec.TerminationGracePeriodSeconds != 30 {
 		t.Errorf("got %+v", s)
 	}

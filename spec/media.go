@@ -1,6 +1,10 @@
 package spec
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/stead-project/stead/spec/scalar"
+)
 
 // VolumeMedia is one volume of a template (Kubernetes' Volume): a source of files
 // that lives as long as one life. Storage that outlives it is a ClaimTemplate.
@@ -27,7 +31,7 @@ type EmptyDir struct {
 	// Medium is "" (disk) or Memory.
 	Medium string `json:"medium,omitempty"`
 	// SizeLimit bounds a Memory volume; on disk it is not enforced and refused.
-	SizeLimit *Quantity `json:"sizeLimit,omitempty"`
+	SizeLimit *scalar.Quantity `json:"sizeLimit,omitempty"`
 }
 
 // ConfigMapVolume shows a ConfigMap as files.
@@ -101,54 +105,54 @@ type ServicePort struct {
 	Protocol string `json:"protocol,omitempty"`
 	// TargetPort must equal Port (or name a container port of that number):
 	// there is no proxy that could translate.
-	TargetPort  *PortRef `json:"targetPort,omitempty"`
-	AppProtocol *string  `json:"appProtocol,omitempty" stead:"ignored"`
-	NodePort    any      `json:"nodePort,omitempty" stead:"later,zero"`
+	TargetPort  *scalar.PortRef `json:"targetPort,omitempty"`
+	AppProtocol *string         `json:"appProtocol,omitempty" stead:"ignored"`
+	NodePort    any             `json:"nodePort,omitempty" stead:"later,zero"`
 }
 
 // ConfigMap holds files and variables for members.
 type ConfigMap struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   ObjectMeta        `json:"metadata"`
-	Data       map[string]string `json:"data,omitempty"`
-	BinaryData map[string]Bytes  `json:"binaryData,omitempty"`
-	Status     any               `json:"status,omitempty" stead:"ignored"` // as get shows it
-	Immutable  *bool             `json:"immutable,omitempty" stead:"later,zero"`
+	APIVersion string                  `json:"apiVersion"`
+	Kind       string                  `json:"kind"`
+	Metadata   ObjectMeta              `json:"metadata"`
+	Data       map[string]string       `json:"data,omitempty"`
+	BinaryData map[string]scalar.Bytes `json:"binaryData,omitempty"`
+	Status     any                     `json:"status,omitempty" stead:"ignored"` // as get shows it
+	Immutable  *bool                   `json:"immutable,omitempty" stead:"later,zero"`
 }
 
 // Secret holds secret files and variables for members; encrypted in the store.
 type Secret struct {
-	APIVersion string            `json:"apiVersion"`
-	Kind       string            `json:"kind"`
-	Metadata   ObjectMeta        `json:"metadata"`
-	Data       map[string]Bytes  `json:"data,omitempty"`
-	StringData map[string]string `json:"stringData,omitempty"`
+	APIVersion string                  `json:"apiVersion"`
+	Kind       string                  `json:"kind"`
+	Metadata   ObjectMeta              `json:"metadata"`
+	Data       map[string]scalar.Bytes `json:"data,omitempty"`
+	StringData map[string]string       `json:"stringData,omitempty"`
 	// Type is informational; default Opaque.
 	Type      string `json:"type,omitempty"`
 	Immutable *bool  `json:"immutable,omitempty" stead:"later,zero"`
 }
 
 // Files are the contents by name: data and binaryData.
-func (c *ConfigMap) Files() map[string]Bytes {
-	files := make(map[string]Bytes, len(c.Data)+len(c.BinaryData))
+func (c *ConfigMap) Files() map[string]scalar.Bytes {
+	files := make(map[string]scalar.Bytes, len(c.Data)+len(c.BinaryData))
 	for key, text := range c.Data {
-		files[key] = Bytes(text)
+		files[key] = scalar.Bytes(text)
 	}
 	for key, content := range c.BinaryData {
-		files[key] = append(Bytes{}, content...)
+		files[key] = append(scalar.Bytes{}, content...)
 	}
 	return files
 }
 
 // Files are the contents by name: data, overlaid by stringData.
-func (s *Secret) Files() map[string]Bytes {
-	files := make(map[string]Bytes, len(s.Data)+len(s.StringData))
+func (s *Secret) Files() map[string]scalar.Bytes {
+	files := make(map[string]scalar.Bytes, len(s.Data)+len(s.StringData))
 	for key, content := range s.Data {
-		files[key] = append(Bytes{}, content...)
+		files[key] = append(scalar.Bytes{}, content...)
 	}
 	for key, text := range s.StringData {
-		files[key] = Bytes(text)
+		files[key] = scalar.Bytes(text)
 	}
 	return files
 }

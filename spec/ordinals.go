@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Ordinals moves the range of ordinals.
@@ -38,21 +40,21 @@ func (s OrdinalSpan) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads a number, or text such as "5-7".
-func (s *OrdinalSpan) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, s) }
+func (s *OrdinalSpan) UnmarshalJSON(b []byte) error { return scalar.Unmarshal(b, s) }
 
 // FromLiteral implements Scalar.
-func (s *OrdinalSpan) FromLiteral(l Literal) error {
+func (s *OrdinalSpan) FromLiteral(l scalar.Literal) error {
 	first, last, isRun := strings.Cut(l.Text, "-")
 	if !isRun {
 		last = first
 	}
 	a, err1 := strconv.ParseInt(first, 10, 32)
 	b, err2 := strconv.ParseInt(last, 10, 32)
-	if err1 != nil || err2 != nil || l.Kind != IntLiteral && l.Kind != TextLiteral {
-		return hint(Quote(l.Text)+" is neither an ordinal nor a range of ordinals", `write 3 or "5-7"`)
+	if err1 != nil || err2 != nil || l.Kind != scalar.IntLiteral && l.Kind != scalar.TextLiteral {
+		return scalar.Hint(scalar.Quote(l.Text)+" is neither an ordinal nor a range of ordinals", `write 3 or "5-7"`)
 	}
 	if a > b {
-		return hint(Quote(l.Text)+" runs backwards", "write "+Quote(last+"-"+first))
+		return scalar.Hint(scalar.Quote(l.Text)+" runs backwards", "write "+scalar.Quote(last+"-"+first))
 	}
 	*s = OrdinalSpan{int32(a), int32(b)}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Affinity draws a member to nodes, and to other members or away from them. What is
@@ -113,7 +115,7 @@ func ParseTaint(text string) (Taint, error) {
 	key, value, _ := strings.Cut(pair, "=")
 	t := Taint{Key: key, Value: value, Effect: effect}
 	if why := checkTaint(t); why != "" {
-		return Taint{}, hint(Quote(text)+" is not a taint", why)
+		return Taint{}, scalar.Hint(scalar.Quote(text)+" is not a taint", why)
 	}
 	return t, nil
 }
@@ -210,7 +212,7 @@ func (t *MemberTerm) Names(own, ns Namespace, labels map[string]string) bool {
 // checkTaint says what is wrong with a taint of a node, and what to write; "": nothing.
 func checkTaint(t Taint) string {
 	switch {
-	case !ValidLabelKey(t.Key) || !ValidLabelValue(t.Value):
+	case !scalar.ValidLabelKey(t.Key) || !scalar.ValidLabelValue(t.Value):
 		return "write key:Effect or key=value:Effect, of letters, digits, -, _ and ."
 	case t.Effect == NoExecute:
 		return NoExecute + " is not supported yet; write " + NoSchedule + ", which leaves running members alone"

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // The operators of a SelectorRequirement.
@@ -68,8 +70,8 @@ func ParseSelector(text string) (*LabelSelector, error) {
 	s := &LabelSelector{}
 	for _, term := range splitTerms(text) {
 		r, ok := parseTerm(term)
-		if !ok || !ValidLabelKey(r.Key) || slices.ContainsFunc(r.Values, func(v string) bool { return !ValidLabelValue(v) }) {
-			return nil, hint(Quote(term)+" is not a selector", "write k=v, k!=v, k, !k or k in (a,b), joined by commas")
+		if !ok || !scalar.ValidLabelKey(r.Key) || slices.ContainsFunc(r.Values, func(v string) bool { return !scalar.ValidLabelValue(v) }) {
+			return nil, scalar.Hint(scalar.Quote(term)+" is not a selector", "write k=v, k!=v, k, !k or k in (a,b), joined by commas")
 		}
 		s.MatchExpressions = append(s.MatchExpressions, r)
 	}

@@ -3,6 +3,8 @@ package spec
 import (
 	"slices"
 	"time"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // StatefulSet is the manifest of a set: apps/v1, or stead/v1 (a superset).
@@ -140,7 +142,7 @@ type RollingUpdate struct {
 	// Partition is how many of the lowest ordinals keep the current revision; default 0.
 	Partition *int32 `json:"partition,omitempty"`
 	// MaxUnavailable is a number or percent (rounded down, at least 1); default 1.
-	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty"`
+	MaxUnavailable *scalar.IntOrPercent `json:"maxUnavailable,omitempty"`
 	// OnFailure is Halt (default) or Rollback: what a rollout that is Stalled does.
 	// Rollback goes to the last completed revision, once, until the template changes.
 	OnFailure string `json:"onFailure,omitempty" stead:"only"`
@@ -176,7 +178,7 @@ type NodeLoss struct {
 	Policy string `json:"policy,omitempty"`
 	// After is the bound of a guarded life: it ends by itself when its node has reached no
 	// server for so long, whatever the reason. At least 10s; default 5m. Only for Replace.
-	After *Duration `json:"after,omitempty"`
+	After *scalar.Duration `json:"after,omitempty"`
 }
 
 // The values of NodeLoss.Policy, and the default of After.
@@ -203,9 +205,9 @@ func (s *SetSpec) Bound() time.Duration {
 // the two is given. Percentages are rounded up.
 type Disruption struct {
 	// MinAvailable is how many members must stay available.
-	MinAvailable *IntOrPercent `json:"minAvailable,omitempty"`
+	MinAvailable *scalar.IntOrPercent `json:"minAvailable,omitempty"`
 	// MaxUnavailable is how many members may be unavailable.
-	MaxUnavailable *IntOrPercent `json:"maxUnavailable,omitempty"`
+	MaxUnavailable *scalar.IntOrPercent `json:"maxUnavailable,omitempty"`
 }
 
 // Floor is how many of so many members must stay available.

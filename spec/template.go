@@ -1,6 +1,10 @@
 package spec
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/stead-project/stead/spec/scalar"
+)
 
 // Template describes the members' lives: Kubernetes' PodTemplateSpec.
 type Template struct {
@@ -178,9 +182,9 @@ type NameRef struct {
 // ResourceRequirements: limits are enforced by cgroups (cpu, memory); requests
 // are used for placement.
 type ResourceRequirements struct {
-	Limits   map[string]Quantity `json:"limits,omitempty"`
-	Requests map[string]Quantity `json:"requests,omitempty"`
-	Claims   any                 `json:"claims,omitempty" stead:"later,zero"`
+	Limits   map[string]scalar.Quantity `json:"limits,omitempty"`
+	Requests map[string]scalar.Quantity `json:"requests,omitempty"`
+	Claims   any                        `json:"claims,omitempty" stead:"later,zero"`
 }
 
 // VolumeMount puts a volume or claim into a container.
@@ -221,7 +225,7 @@ type ExecAction struct {
 type HTTPGet struct {
 	Path string `json:"path,omitempty"`
 	// Port is a number or the name of a container port.
-	Port PortRef `json:"port"`
+	Port scalar.PortRef `json:"port"`
 	// Host defaults to the member's address.
 	Host string `json:"host,omitempty"`
 	// Scheme is HTTP (default) or HTTPS (certificates are not verified).
@@ -237,8 +241,8 @@ type HTTPHeader struct {
 
 // TCPSocket succeeds when a connection opens.
 type TCPSocket struct {
-	Port PortRef `json:"port"`
-	Host string  `json:"host,omitempty"`
+	Port scalar.PortRef `json:"port"`
+	Host string         `json:"host,omitempty"`
 }
 
 // Lifecycle are the hooks of a container.

@@ -12,7 +12,7 @@ import (
 	"os"
 
 	"github.com/stead-project/stead/internal/durable"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Credential is all that a node or a person's program needs to speak with servers. It
@@ -23,7 +23,7 @@ type Credential struct {
 	CA          []byte `json:"ca,omitempty"`
 	Certificate []byte `json:"certificate,omitempty"`
 	// Key is PKCS #8; it never leaves the machine that made it, and is never printed.
-	Key spec.Bytes `json:"key"`
+	Key scalar.Bytes `json:"key"`
 	// JoinedBy is the id of the join token that a node came in by; "" for clients.
 	JoinedBy string `json:"joinedBy,omitempty"`
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Role is what the holder of a certificate is in the cluster.
@@ -46,7 +47,7 @@ func (s Subject) Check() error {
 	switch {
 	case !clusterForm.MatchString(s.Cluster):
 		return fmt.Errorf("%q is not a cluster id", s.Cluster)
-	case !spec.ValidSubdomain(s.Name):
+	case !scalar.ValidSubdomain(s.Name):
 		return fmt.Errorf("%q is not a valid name: use lower-case letters, digits, '-' and '.'", s.Name)
 	case s.Role == RoleServer && s.UID == "":
 		return nil

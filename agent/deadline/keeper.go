@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // Records is what killers read of a node's guarded lives: watchdog.Dir, or memory in the
@@ -183,7 +184,7 @@ func (k *Keeper) Expire(id spec.Identity, token spec.Token) error {
 
 // expire closes the token, then has the killers go on whatever is confirmed.
 func (k *Keeper) expire(id spec.Identity, token spec.Token) error {
-	if err := k.c.Ledger.CloseToken(id, token, spec.CauseDeadlinePassed); err != nil {
+	if err := k.c.Ledger.CloseToken(id, token, causes.DeadlinePassed); err != nil {
 		return err
 	}
 	r, recorded := k.lives[id]

@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 var db0 = spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
@@ -103,7 +104,7 @@ func TestWhatMissedItsDeadlineIsClosedBeforeTheMomentMoves(t *testing.T) {
 	if at, err := disk.dir.Confirmed(); err != nil || at != 105*time.Second || !found["default.db-0"].Ended {
 		t.Errorf("the moment is %v, %v; record %+v", at, err, found)
 	}
-	if got := book.Look(db0).Ends; len(got) != 1 || got[0].Cause != spec.CauseDeadlinePassed {
+	if got := book.Look(db0).Ends; len(got) != 1 || got[0].Cause != causes.DeadlinePassed {
 		t.Errorf("its end: %+v", got)
 	}
 	if err := k.Begin(db0, tok(5), 10*time.Second); err == nil {

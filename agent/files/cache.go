@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // The kinds of file sources.
@@ -86,7 +87,7 @@ type source struct {
 
 // content returns the object's content; nil without error when it is optional and
 // not there. Errors: *MissingError.
-func (s source) content(ns spec.Namespace, find Lookup) (map[string]spec.Bytes, error) {
+func (s source) content(ns spec.Namespace, find Lookup) (map[string]scalar.Bytes, error) {
 	f, ok := find(s.kind, ns, s.name)
 	if ok && !f.Absent {
 		return f.Content, nil
@@ -101,7 +102,7 @@ func (s source) content(ns spec.Namespace, find Lookup) (map[string]spec.Bytes, 
 }
 
 // key returns one key; false without error when it is optional and not there.
-func (s source) key(ns spec.Namespace, key string, find Lookup) (spec.Bytes, bool, error) {
+func (s source) key(ns spec.Namespace, key string, find Lookup) (scalar.Bytes, bool, error) {
 	content, err := s.content(ns, find)
 	if err != nil {
 		return nil, false, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func TestBuild(t *testing.T) {
@@ -22,7 +23,7 @@ func TestBuild(t *testing.T) {
 		{Name: "conf", MountPath: "/etc/hosts", SubPath: "hosts"}, {Name: "tmp", MountPath: "/tmp", ReadOnly: true},
 	}
 	c.SecurityContext = &spec.SecurityContext{RunAsUser: &own, ReadOnlyRootFilesystem: &yes, Capabilities: &spec.Capabilities{Drop: []string{"ALL"}, Add: []string{"CHOWN"}}}
-	c.Resources = spec.ResourceRequirements{Limits: map[string]spec.Quantity{"cpu": {Milli: 1500}, "memory": {Milli: 1 << 20 * 1000}}}
+	c.Resources = spec.ResourceRequirements{Limits: map[string]scalar.Quantity{"cpu": {Milli: 1500}, "memory": {Milli: 1 << 20 * 1000}}}
 	p := At("/run/a", l.Member.ID)
 	got, err := Build(l, c, host, book(), Parts{Attempt: 2, Place: p, Volumes: map[string]string{"data": "/v/data", "tmp": "/s/tmp"}, SubPaths: map[int]string{0: "/run/sub"}, Log: runtime.Log{Dir: "/l"}})
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 var host = Node{Name: "n1", HostIP: "192.0.2.1", Gateway: "169.254.1.1"}
@@ -39,7 +40,7 @@ func book(files ...records.Files) Lookup {
 	return b.Find
 }
 
-func config(name string, rev int64, content map[string]spec.Bytes) records.Files {
+func config(name string, rev int64, content map[string]scalar.Bytes) records.Files {
 	return records.Files{Kind: KindConfigMap, Namespace: "prod", Name: name, Sequence: spec.Sequence{Epoch: 1, Rev: rev}, Content: content}
 }
 
@@ -168,8 +169,8 @@ func TestEventsNeverGoBack(t *testing.T) {
 
 func TestEnv(t *testing.T) {
 	find := book(
-		config("etc", 1, map[string]spec.Bytes{"a": spec.Bytes("1"), "b": spec.Bytes("2"), "no=name": spec.Bytes("x")}),
-		records.Files{Kind: KindSecret, Namespace: "prod", Name: "key", Content: map[string]spec.Bytes{"pw": spec.Bytes("geheim")}},
+		config("etc", 1, map[string]scalar.Bytes{"a": scalar.Bytes("1"), "b": scalar.Bytes("2"), "no=name": scalar.Bytes("x")}),
+		records.Files{Kind: KindSecret, Namespace: "prod", Name: "key", Content: map[string]scalar.Bytes{"pw": scalar.Bytes("geheim")}},
 		records.Files{Kind: KindConfigMap, Namespace: "prod", Name: "gone", Absent: true})
 	field := func(path string) *spec.EnvVarSource {
 		return &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}}
@@ -208,7 +209,7 @@ func TestEnv(t *testing.T) {
 }
 
 func TestMissingNamesWhatIsMissing(t *testing.T) {
-	find := book(config("etc", 1, map[string]spec.Bytes{"a": nil}), records.Files{Kind: KindSecret, Namespace: "prod", Name: "gone", Absent: true})
+	find := book(config("etc", 1, map[string]scalar.Bytes{"a": nil}), records.Files{Kind: KindSecret, Namespace: "prod", Name: "gone", Absent: true})
 	from := func(kind, name, key string, optional bool) []spec.EnvVar {
 		ref, src := &spec.KeyRef{Name: name, Key: key, Optional: optional}, &spec.EnvVarSource{}
 		src.ConfigMapKeyRef = ref
@@ -245,8 +246,8 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 
 func TestTheCacheNeverGoesBack(t *testing.T) {
 	b := &Cache{}
-	b.Put(true, []records.Files{config("a", 5, map[string]spec.Bytes{"k": spec.Bytes("new")}), config("b", 5, nil)})
-	b.Put(false, []records.Files{config("a", 4, map[string]spec.Bytes{"k": spec.Bytes("old")})})
+	b.Put(true, []records.Files{config("a", 5, map[string]scalar.Bytes{"k": scalar.Bytes("new")}), config("b", 5, nil)})
+	b.Put(false, []records.Files{config("a", 4, map[string]scalar.Bytes{"k": scalar.Bytes("old")})})
 	b.Put(true, []records.Files{config("a", 4, nil)})
 	if f, _ := b.Find(KindConfigMap, "prod", "a"); string(f.Content["k"]) != "new" {
 		t.Errorf("got %q, want the newer content", f.Content["k"])
@@ -258,7 +259,7 @@ func TestTheCacheNeverGoesBack(t *testing.T) {
 
 func TestMediaIsSwappedAsAWhole(t *testing.T) {
 	dir, gid := filepath.Join(t.TempDir(), "v"), int64(os.Getgid())
-	one := Media{Name: "v", Files: map[string]MediaFile{"run.sh": {spec.Bytes("#!/bin/sh"), 0o750}, "conf/a": {spec.Bytes("a"), 0o600}}}
+	one := Media{Name: "v", Files: map[string]MediaFile{"run.sh": {scalar.Bytes("#!/bin/sh"), 0o750}, "conf/a": {scalar.Bytes("a"), 0o600}}}
 	must(t, WriteMedia(dir, one, &gid))
 	equal(t, "run.sh", read(t, dir, "run.sh"), "#!/bin/sh")
 	equal(t, "conf/a", read(t, dir, "conf/a"), "a")
@@ -275,10 +276,10 @@ func TestMediaIsSwappedAsAWhole(t *testing.T) {
 	must(t, WriteMedia(dir, one, &gid))
 	// A crash in the middle of the next version leaves pieces behind.
 	must(t, os.MkdirAll(filepath.Join(dir, "..new", "junk"), 0o755))
-	same := Media{Name: "v", Files: map[string]MediaFile{"run.sh": one.Files["run.sh"], "conf/a": {spec.Bytes("b"), 0o600}}}
+	same := Media{Name: "v", Files: map[string]MediaFile{"run.sh": one.Files["run.sh"], "conf/a": {scalar.Bytes("b"), 0o600}}}
 	must(t, WriteMedia(dir, same, &gid))
 	equal(t, "conf/a, of which only the content changed", read(t, dir, "conf/a"), "b")
-	two := Media{Name: "v", Files: map[string]MediaFile{"run.sh": {spec.Bytes("two"), 0o644}}}
+	two := Media{Name: "v", Files: map[string]MediaFile{"run.sh": {scalar.Bytes("two"), 0o644}}}
 	must(t, WriteMedia(dir, two, &gid))
 	equal(t, "run.sh", read(t, dir, "run.sh"), "two")
 	after, err := os.Readlink(filepath.Join(dir, "..data"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Media is the content of one ConfigMap or Secret volume.
@@ -18,7 +19,7 @@ type Media struct {
 
 // MediaFile is one file with its permission bits.
 type MediaFile struct {
-	Content spec.Bytes
+	Content scalar.Bytes
 	Mode    uint32
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Options place a node on its machine. Each is a flag of 'stead agent', but the last two.
@@ -53,7 +54,7 @@ func (o *Options) Check() error {
 		}
 		o.Node = strings.ToLower(name)
 	}
-	if !spec.ValidSubdomain(o.Node) {
+	if !scalar.ValidSubdomain(o.Node) {
 		return OptionError{fmt.Errorf("invalid --node %q: use lower-case letters, digits, '-' and '.'", o.Node)}
 	}
 	if o.Processes < 0 || o.Processes > 0 && o.Processes < minProcesses {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // memory is a Disk that may be told to fail.
@@ -63,7 +64,7 @@ func inMemory(t *testing.T, records int) (*Ledger, *memory) {
 	for n := range (records - 1) / 3 { // one is of the start
 		token := tok(int64(n + 1))
 		must(t, l.OpenToken(ident(0), token))
-		must(t, l.CloseToken(ident(0), token, spec.CauseStopped))
+		must(t, l.CloseToken(ident(0), token, causes.Stopped))
 		must(t, l.Stored(ident(0), token))
 	}
 	return l, d
@@ -74,7 +75,7 @@ func almost(t *testing.T) (*Ledger, *memory, spec.Token) {
 	t.Helper()
 	l, d := inMemory(t, compactAt-3)
 	must(t, l.OpenToken(ident(0), tok(compactAt)))
-	must(t, l.CloseToken(ident(0), tok(compactAt), spec.CauseStopped))
+	must(t, l.CloseToken(ident(0), tok(compactAt), causes.Stopped))
 	return l, d, tok(compactAt)
 }
 
@@ -90,7 +91,7 @@ func TestALedgerIsCompactedWhenMostOfItIsHistory(t *testing.T) {
 	for n := range compactAt { // all of them of lives that are open
 		must(t, l.OpenToken(ident(n+1), tok(1)))
 	}
-	must(t, l.CloseToken(ident(1), tok(1), spec.CauseStopped))
+	must(t, l.CloseToken(ident(1), tok(1), causes.Stopped))
 	before := d.lines()
 	must(t, l.Stored(ident(1), tok(1)))
 	if d.lines() != before+1 {
@@ -149,7 +150,7 @@ func TestAWriteThatFailsHalfWayIsTakenBack(t *testing.T) {
 
 func TestTheEndOfATokenIsStoredOnce(t *testing.T) {
 	l, d := inMemory(t, 1)
-	must(t, l.CloseToken(ident(0), tok(2), spec.CauseStopped))
+	must(t, l.CloseToken(ident(0), tok(2), causes.Stopped))
 	must(t, l.Stored(ident(0), tok(2)))
 	before := d.lines()
 	must(t, l.Stored(ident(0), tok(2)))
@@ -170,9 +171,9 @@ func TestWhatReturnedOutlivesAPowerCut(t *testing.T) {
 		{"the start", func() error { return nil }},
 		{"a token is opened", func() error { return l.OpenToken(ident(0), tok(1)) }},
 		{"another is opened", func() error { return l.OpenToken(ident(1), tok(2)) }},
-		{"one is closed", func() error { return l.CloseToken(ident(0), tok(1), spec.CauseStopped) }},
+		{"one is closed", func() error { return l.CloseToken(ident(0), tok(1), causes.Stopped) }},
 		{"its end is stored", func() error { return l.Stored(ident(0), tok(1)) }},
-		{"one is refused", func() error { return l.CloseToken(ident(2), tok(3), spec.CauseRefused) }},
+		{"one is refused", func() error { return l.CloseToken(ident(2), tok(3), causes.Refused) }},
 	} {
 		must(t, step.do())
 		after, err := OpenDisk(&memory{content: bytes.Clone(d.durable)}, "b1")

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // The operations of records.
@@ -24,7 +25,7 @@ type record struct {
 	ID     spec.Identity `json:"id,omitzero"`
 	Token  spec.Token    `json:"token,omitzero"`
 	Boot   spec.BootID   `json:"boot,omitempty"`
-	Cause  spec.Cause    `json:"cause,omitempty"`
+	Cause  causes.Cause  `json:"cause,omitempty"`
 	Starts int64         `json:"starts,omitempty"`
 }
 
@@ -108,7 +109,7 @@ func (l *Ledger) apply(r record) {
 func (l *Ledger) reboot(now spec.BootID) {
 	for id, boot := range l.boots {
 		if boot != now {
-			l.apply(record{Op: opClose, ID: id, Token: l.entries[id].Open, Cause: spec.CauseReboot})
+			l.apply(record{Op: opClose, ID: id, Token: l.entries[id].Open, Cause: causes.Reboot})
 		}
 	}
 }

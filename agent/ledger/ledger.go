@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // The kinds of errors of this package; test with errors.Is.
@@ -32,7 +33,7 @@ const compactAt = 1024
 // End is a closed token whose end the server has not yet stored.
 type End struct {
 	Token spec.Token
-	Cause spec.Cause
+	Cause causes.Cause
 }
 
 // Entry is what the ledger knows of one identity.
@@ -197,7 +198,7 @@ func (l *Ledger) OpenToken(id spec.Identity, token spec.Token) error {
 
 // CloseToken records that token is over (or, if it was never opened, that it will
 // never be started here). Repeating it is no error and keeps the first cause.
-func (l *Ledger) CloseToken(id spec.Identity, token spec.Token, cause spec.Cause) error {
+func (l *Ledger) CloseToken(id spec.Identity, token spec.Token, cause causes.Cause) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e, ok := l.entries[id]; ok {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func tok(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
@@ -50,7 +51,7 @@ func TestATokenIsOpenedAtMostOnce(t *testing.T) {
 	if err := l.OpenToken(id, tok(6)); !errors.Is(err, ErrOpen) {
 		t.Fatalf("second open token: got %v, want ErrOpen", err)
 	}
-	must(t, l.CloseToken(id, tok(5), spec.CauseStopped))
+	must(t, l.CloseToken(id, tok(5), causes.Stopped))
 	l = open(t, path, "b1")
 	for _, n := range []int64{5, 4, 1} {
 		if err := l.OpenToken(id, tok(n)); !errors.Is(err, ErrSpent) {
@@ -70,15 +71,15 @@ func TestATokenIsOpenedAtMostOnce(t *testing.T) {
 
 func TestATokenThatWasRefusedIsNeverOpened(t *testing.T) {
 	l := open(t, fresh(t), "b1")
-	must(t, l.CloseToken(ident(0), tok(5), spec.CauseRefused))
+	must(t, l.CloseToken(ident(0), tok(5), causes.Refused))
 	if err := l.OpenToken(ident(0), tok(5)); !errors.Is(err, ErrSpent) {
 		t.Fatalf("got %v, want ErrSpent", err)
 	}
-	want := []End{{tok(5), spec.CauseRefused}}
+	want := []End{{tok(5), causes.Refused}}
 	if e := l.Look(ident(0)); !slices.Equal(e.Ends, want) {
 		t.Fatalf("ends: got %v, want %v", e.Ends, want)
 	}
-	must(t, l.CloseToken(ident(0), tok(6), spec.CauseRefused)) // nor the next, while none is open
+	must(t, l.CloseToken(ident(0), tok(6), causes.Refused)) // nor the next, while none is open
 	if err := l.OpenToken(ident(0), tok(6)); !errors.Is(err, ErrSpent) {
 		t.Fatalf("the next: got %v, want ErrSpent", err)
 	}
@@ -89,19 +90,19 @@ func TestAnotherBootClosesAllOpenTokens(t *testing.T) {
 	l := open(t, path, "b1")
 	must(t, l.OpenToken(ident(0), tok(5)))
 	must(t, l.OpenToken(ident(1), tok(6)))
-	must(t, l.CloseToken(ident(1), tok(6), spec.CauseStopped))
+	must(t, l.CloseToken(ident(1), tok(6), causes.Stopped))
 	l = open(t, path, "b1")
 	if e := l.Look(ident(0)); e.Open != tok(5) {
 		t.Fatalf("same boot: got %+v, want it open", e)
 	}
 	for range 2 { // also when the agent is restarted again before it could report
 		l = open(t, path, "b2")
-		want := []End{{tok(5), spec.CauseReboot}}
+		want := []End{{tok(5), causes.Reboot}}
 		if e := l.Look(ident(0)); !e.Open.IsZero() || !slices.Equal(e.Ends, want) {
 			t.Fatalf("other boot: got %+v, want ends %v", e, want)
 		}
 	}
-	want := []End{{tok(6), spec.CauseStopped}}
+	want := []End{{tok(6), causes.Stopped}}
 	if e := l.Look(ident(1)); !slices.Equal(e.Ends, want) {
 		t.Fatalf("a token closed before: got %+v, want ends %v", e, want)
 	}
@@ -198,11 +199,11 @@ func TestCompactionForgetsOnlyWhatIsStored(t *testing.T) {
 	path := fresh(t)
 	l := open(t, path, "b1")
 	must(t, l.OpenToken(ident(7), tok(1)))
-	must(t, l.CloseToken(ident(8), tok(2), spec.CauseStopped))
+	must(t, l.CloseToken(ident(8), tok(2), causes.Stopped))
 	n := int64(10)
 	for ; n < 10+compactAt; n++ {
 		must(t, l.OpenToken(ident(0), tok(n)))
-		must(t, l.CloseToken(ident(0), tok(n), spec.CauseStopped))
+		must(t, l.CloseToken(ident(0), tok(n), causes.Stopped))
 		must(t, l.Stored(ident(0), tok(n)))
 	}
 	if lines := strings.Count(string(bytesOf(t, path)), "\n"); lines >= compactAt {
@@ -215,7 +216,7 @@ func TestCompactionForgetsOnlyWhatIsStored(t *testing.T) {
 		if e := l.Look(ident(7)); e.Open != tok(1) {
 			t.Fatalf("an open token: got %+v", e)
 		}
-		want := []End{{tok(2), spec.CauseStopped}}
+		want := []End{{tok(2), causes.Stopped}}
 		if e := l.Look(ident(8)); !slices.Equal(e.Ends, want) {
 			t.Fatalf("an end that is not stored: got %+v, want ends %v", e, want)
 		}

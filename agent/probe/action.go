@@ -15,6 +15,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 var success = Result{Outcome: Success}
@@ -124,7 +125,7 @@ func named(headers []spec.HTTPHeader, name string) bool {
 
 // address is host:port; the host is the member's unless named, and a port's name is
 // looked up among the container's ports.
-func (t Target) address(host string, port spec.PortRef) (string, error) {
+func (t Target) address(host string, port scalar.PortRef) (string, error) {
 	if host == "" {
 		host = t.Address.String()
 	}

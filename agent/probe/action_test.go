@@ -14,6 +14,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // once asks a real server on loopback.
@@ -52,7 +53,7 @@ func TestHTTP(t *testing.T) {
 	plain, secure := httptest.NewServer(mux), httptest.NewTLSServer(mux)
 	defer plain.Close()
 	defer secure.Close()
-	web := spec.PortRef{Name: "web"}
+	web := scalar.PortRef{Name: "web"}
 	headers := []spec.HTTPHeader{{Name: "host", Value: "db.example"}, {Name: "X-Probe", Value: "yes"}, {Name: "User-Agent", Value: "mine"}}
 	for _, c := range []struct {
 		name   string
@@ -71,7 +72,7 @@ func TestHTTP(t *testing.T) {
 		{"redirects end", plain, spec.HTTPGet{Path: "/round", Port: web}, failure("more than 10 redirects")},
 		{"headers, host and query are sent", plain, spec.HTTPGet{Path: "/headers?a=1", Port: web, HTTPHeaders: headers}, success},
 		{"an endless body is not read", plain, spec.HTTPGet{Path: "/endless", Port: web}, success},
-		{"an unknown port is named", plain, spec.HTTPGet{Port: spec.PortRef{Name: "x"}}, failure("the container has no port x")},
+		{"an unknown port is named", plain, spec.HTTPGet{Port: scalar.PortRef{Name: "x"}}, failure("the container has no port x")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := once(t, c.server, spec.Probe{HTTPGet: &c.get, TimeoutSeconds: 5}); got != c.want {
@@ -83,8 +84,8 @@ func TestHTTP(t *testing.T) {
 
 func TestTCPAndRefusedConnections(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
-	tcp := spec.Probe{TCPSocket: &spec.TCPSocket{Port: spec.PortRef{Name: "web"}}}
-	web := spec.Probe{HTTPGet: &spec.HTTPGet{Port: spec.PortRef{Name: "web"}}}
+	tcp := spec.Probe{TCPSocket: &spec.TCPSocket{Port: scalar.PortRef{Name: "web"}}}
+	web := spec.Probe{HTTPGet: &spec.HTTPGet{Port: scalar.PortRef{Name: "web"}}}
 	if got := once(t, server, tcp); got != success {
 		t.Errorf("open: got %+v, want %+v", got, success)
 	}
@@ -117,7 +118,7 @@ func TestSilenceIsAFailureAfterTheTimeOut(t *testing.T) {
 		}})
 		target := Target{ID: id, Address: netip.MustParseAddr("10.88.0.7")}
 		begun := time.Now()
-		got := p.once(t.Context(), target, spec.Probe{HTTPGet: &spec.HTTPGet{Port: spec.PortRef{Number: 80}}, TimeoutSeconds: 3})
+		got := p.once(t.Context(), target, spec.Probe{HTTPGet: &spec.HTTPGet{Port: scalar.PortRef{Number: 80}}, TimeoutSeconds: 3})
 		if want := failure("no answer within 3s"); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}

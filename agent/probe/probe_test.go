@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 var id = runtime.ContainerID{ID: spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}, Name: "main"}
@@ -172,7 +173,7 @@ func TestAContainerHasOneCommandAtATime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20500*time.Millisecond)
 		defer cancel()
 		var last Health
-		tcp := &spec.Probe{TCPSocket: &spec.TCPSocket{Port: spec.PortRef{Number: 80}}, PeriodSeconds: 1}
+		tcp := &spec.Probe{TCPSocket: &spec.TCPSocket{Port: scalar.PortRef{Number: 80}}, PeriodSeconds: 1}
 		both := spec.Container{ReadinessProbe: slow, LivenessProbe: command("live", 1, 2)}
 		go p.Probe(ctx, Target{ID: runtime.ContainerID{Name: "other"}, Container: spec.Container{LivenessProbe: tcp}}, func(Health) {})
 		p.Probe(ctx, Target{ID: id, Container: both}, func(h Health) { last = h })

@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Config is what a reclaimer needs; all of it.
@@ -97,7 +98,7 @@ func (r *Reclaimer) NewSession(ctx context.Context) (trash []records.VolumeRepor
 	for _, t := range found {
 		trash = append(trash, records.VolumeReport{
 			ID: t.ID, Claim: t.Claim, Volume: t.Volume, Number: t.Number, Class: t.Class,
-			State: records.VolumeTrashed, Left: spec.Duration{Duration: t.Left}, At: r.c.Now().UTC(),
+			State: records.VolumeTrashed, Left: scalar.Duration{Duration: t.Left}, At: r.c.Now().UTC(),
 			Turn: t.Turn, SizeBytes: t.SizeBytes,
 		})
 	}

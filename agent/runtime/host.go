@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // Network attaches lives to the members' network. Bodies: agent/network (real),
@@ -67,18 +68,18 @@ type Trashed struct {
 }
 
 // VolumeCause is the one word for why a volume could not be had or given up.
-func VolumeCause(err error) spec.Cause {
+func VolumeCause(err error) causes.Cause {
 	switch {
 	case errors.Is(err, ErrForeign):
-		return spec.CauseVolumeForeign
+		return causes.VolumeForeign
 	case errors.Is(err, ErrExists):
-		return spec.CauseVolumeOccupied
+		return causes.VolumeOccupied
 	case errors.Is(err, ErrAbsent):
-		return spec.CauseVolumeMissing
+		return causes.VolumeMissing
 	case errors.Is(err, ErrNotFound):
-		return spec.CauseDiskMissing
+		return causes.DiskMissing
 	}
-	return spec.CauseVolumeRefused
+	return causes.VolumeRefused
 }
 
 // Volumes keeps the directories of members. Body: agent/volume.

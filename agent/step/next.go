@@ -3,7 +3,7 @@ package step
 import (
 	"slices"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // Next returns the one operation that is to be done now.
@@ -11,7 +11,7 @@ func Next(w Wanted, s Seen) Op {
 	switch s.Standing {
 	case Spent:
 		if !s.Empty && !s.Told { // SAFETY S13: whatever it is, it is seen to be gone first
-			return wait(spec.CauseProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")
+			return wait(causes.ProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")
 		}
 		return tell(s)
 	case Closed:
@@ -54,7 +54,7 @@ func begin(w Wanted, s Seen) Op {
 		return op
 	}
 	if s.Unconfirmed {
-		return wait(spec.CauseUnconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")
+		return wait(causes.Unconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")
 	}
 	if op, stop := s.unwatched(); stop {
 		return op
@@ -94,7 +94,7 @@ func container(s Seen, c Container) Op {
 		return again(s, c)
 	case Absent:
 		if s.Missing != "" {
-			return wait(spec.CauseConfigMissing, s.Missing)
+			return wait(causes.ConfigMissing, s.Missing)
 		}
 		if !c.Image {
 			return Op{Kind: EnsureImage, Container: c.Name}
@@ -107,7 +107,7 @@ func container(s Seen, c Container) Op {
 		return op
 	}
 	if !s.anyRunning() && !s.Empty && !s.loaded() {
-		return wait(spec.CauseProcessLeft, "processes of this member are still there although no container runs")
+		return wait(causes.ProcessLeft, "processes of this member are still there although no container runs")
 	}
 	if op, stop := s.unwatched(); stop {
 		return op
@@ -142,7 +142,7 @@ func running(c Container) Op {
 	case c.Overdue:
 		return Op{Kind: KillContainer, Container: c.Name}
 	}
-	return wait(spec.CauseUnhealthy, c.Message)
+	return wait(causes.Unhealthy, c.Message)
 }
 
 // again clears away a container that ended, so that it can be created anew: after
@@ -155,7 +155,7 @@ func again(s Seen, c Container) Op {
 		if !s.anyLost() {
 			return Op{Kind: KillAll}
 		}
-		return wait(spec.CauseProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")
+		return wait(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")
 	}
 	if !c.Due {
 		return wait(c.Cause, c.Message)
@@ -173,7 +173,7 @@ func end(s Seen) Op {
 			return s.hold(Op{Kind: SignalStop})
 		}
 		if !s.GraceOver {
-			return wait(spec.CauseGrace, "asked to stop")
+			return wait(causes.Grace, "asked to stop")
 		}
 	}
 	if op, left := clear(s); left {
@@ -206,10 +206,10 @@ func clear(s Seen) (Op, bool) {
 // blind reports that nothing can be done safely now.
 func (s Seen) blind() (Op, bool) {
 	if s.Strange != "" {
-		return wait(spec.CauseStray, s.Strange), true
+		return wait(causes.Stray, s.Strange), true
 	}
 	if s.Unknown {
-		return wait(spec.CauseRuntimeUnavailable, "containerd does not answer; running members are not affected"), true
+		return wait(causes.RuntimeUnavailable, "containerd does not answer; running members are not affected"), true
 	}
 	return Op{}, false
 }
@@ -217,7 +217,7 @@ func (s Seen) blind() (Op, bool) {
 // unwatched reports that nothing of the life may begin yet.
 func (s Seen) unwatched() (Op, bool) {
 	if s.Unwatched {
-		return wait(spec.CauseUnwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before"), true
+		return wait(causes.Unwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before"), true
 	}
 	return Op{}, false
 }
@@ -254,4 +254,6 @@ func (s Seen) any(state State) bool {
 	return false
 }
 
-func wait(cause spec.Cause, message string) Op { return Op{Kind: Wait, Cause: cause, Message: message} }
+func wait(cause causes.Cause, message string) Op {
+	return Op{Kind: Wait, Cause: cause, Message: message}
+}

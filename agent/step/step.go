@@ -5,7 +5,10 @@
 // operation may be repeated, so a crash between any two calls loses nothing.
 package step
 
-import "github.com/stead-project/stead/spec"
+import (
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+)
 
 // Order is what the agent was told to do with a life.
 type Order string
@@ -101,7 +104,7 @@ type Container struct {
 	Image bool
 	// Due: the back-off after its last end is over. Cause and Message tell of that end.
 	Due     bool
-	Cause   spec.Cause
+	Cause   causes.Cause
 	Message string
 	// Unhealthy: its liveness or startup probe failed for good. Ending: it was
 	// signalled for that; Overdue, of those only: the grace since then is over.
@@ -112,7 +115,7 @@ type Container struct {
 type Held struct {
 	Op        Kind
 	Container string
-	Cause     spec.Cause
+	Cause     causes.Cause
 	Message   string
 }
 
@@ -154,6 +157,6 @@ type Op struct {
 	// Container is set for operations on one container.
 	Container string
 	// Cause and Message say what a Wait waits for.
-	Cause   spec.Cause
+	Cause   causes.Cause
 	Message string
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // ClassNames are the storage classes of a node that declares these, ascending:
@@ -28,7 +29,7 @@ func ClassNames(declared map[string]string) []string {
 func classes(declared map[string]string, local string) (map[string]string, error) {
 	all := map[string]string{spec.LocalClass: local}
 	for name, dir := range declared {
-		if !spec.ValidSubdomain(name) {
+		if !scalar.ValidSubdomain(name) {
 			return nil, fmt.Errorf("invalid storage class name %q", name)
 		}
 		if !filepath.IsAbs(dir) {

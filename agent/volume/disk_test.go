@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // onSSD is a node with a class whose disk can be taken away: an empty directory is there
@@ -62,8 +63,8 @@ func TestAClassOnAnotherDiskIsRefusedWhateverIsAskedOfIt(t *testing.T) {
 		"erase":         func() error { return v.Erase(t.Context(), fast.Class, fast.ID) },
 	} {
 		err := do()
-		if runtime.VolumeCause(err) != spec.CauseDiskMissing {
-			t.Errorf("%s: got %v, want %s", what, err, spec.CauseDiskMissing)
+		if runtime.VolumeCause(err) != causes.DiskMissing {
+			t.Errorf("%s: got %v, want %s", what, err, causes.DiskMissing)
 		} else if !strings.Contains(err.Error(), "mounted at ") || !strings.Contains(err.Error(), "stead agent accept-disk ssd") {
 			t.Errorf("%s: it does not say what to do: %v", what, err)
 		} else if strings.Contains(err.Error(), "then at") {
@@ -136,7 +137,7 @@ func TestNoFirstVolumeIsMadeUnderAMountPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	away()
-	if path, err := v.Ensure(t.Context(), db0, fast, true, nil); runtime.VolumeCause(err) != spec.CauseDiskMissing {
+	if path, err := v.Ensure(t.Context(), db0, fast, true, nil); runtime.VolumeCause(err) != causes.DiskMissing {
 		t.Errorf("it was made at %q, error %v", path, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 var bringBack = records.VolumeOrder{
@@ -221,7 +221,7 @@ func TestACrashBetweenAnyTwoStepsOfBringingBack(t *testing.T) {
 
 func TestWhatIsSaidToBeLostIsLookedForAndLeft(t *testing.T) {
 	look := bringBack
-	look.Fate, look.Trash = records.FateLost, spec.Duration{Duration: time.Hour}
+	look.Fate, look.Trash = records.FateLost, scalar.Duration{Duration: time.Hour}
 	for name, c := range map[string]struct {
 		spoil func(t *testing.T, l *lab)
 		want  records.VolumeState

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // lab is a root that outlives its agents and boots, and its clock.
@@ -52,7 +53,7 @@ func (l *lab) filled() string {
 
 var giveUp = records.VolumeOrder{
 	ID: db0, Claim: data.Claim, Volume: data.ID, Number: data.Number, Class: data.Class,
-	Fate: records.FateReclaiming, Trash: spec.Duration{Duration: time.Hour},
+	Fate: records.FateReclaiming, Trash: scalar.Duration{Duration: time.Hour},
 }
 
 // timeLeft is how long the only volume in the trash has.

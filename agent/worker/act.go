@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // mostRepeats is how often in a row an operation may succeed and still be wanted.
@@ -81,7 +82,7 @@ func (w *actor) perform(ctx context.Context, op step.Op) error {
 	case step.OpenToken:
 		return w.openToken()
 	case step.Refuse:
-		return w.c.Ledger.CloseToken(w.id, w.token, spec.CauseRefused)
+		return w.c.Ledger.CloseToken(w.id, w.token, causes.Refused)
 	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer:
 		return w.performOn(ctx, op, w.container(op.Container))
 	case step.EnsureVolumes:
@@ -107,7 +108,7 @@ func (w *actor) perform(ctx context.Context, op step.Op) error {
 	case step.Expire:
 		return w.c.Guard.Expire(w.id, w.token)
 	case step.CloseToken:
-		return w.c.Ledger.CloseToken(w.id, w.token, spec.CauseStopped)
+		return w.c.Ledger.CloseToken(w.id, w.token, causes.Stopped)
 	case step.ReportOver:
 		return w.reportOver()
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func scenario(t *testing.T, f func(t *testing.T, n *node)) {
@@ -112,7 +114,7 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 		n.wantReady()
 		n.host.Down(true)
 		time.Sleep(10 * time.Second)
-		n.wantLast("ready all the same", func(r records.Report) bool { return r.Ready && r.Cause == spec.CauseRuntimeUnavailable })
+		n.wantLast("ready all the same", func(r records.Report) bool { return r.Ready && r.Cause == causes.RuntimeUnavailable })
 		n.kill()
 		before := len(n.all())
 		n.run() // an agent that begins while the runtime is away
@@ -124,7 +126,7 @@ func TestARuntimeThatIsAwayChangesNothing(t *testing.T) {
 		}
 		time.Sleep(blindTime - 10*time.Second)
 		n.wantLast("not ready, for nobody can see it", func(r records.Report) bool {
-			return !r.Ready && r.ReadyOnce && r.Phase == records.PhaseRunning && r.Cause == spec.CauseRuntimeUnavailable
+			return !r.Ready && r.ReadyOnce && r.Phase == records.PhaseRunning && r.Cause == causes.RuntimeUnavailable
 		})
 		n.host.Down(false)
 		time.Sleep(5 * time.Second)
@@ -221,7 +223,7 @@ func TestWhatTheLedgerDoesNotKnowIsLeftAlone(t *testing.T) {
 		n.run()
 		n.w.Tell(life(10, records.GoalRun))
 		time.Sleep(time.Minute)
-		n.wantLast("stray", func(r records.Report) bool { return r.Cause == spec.CauseStray })
+		n.wantLast("stray", func(r records.Report) bool { return r.Cause == causes.Stray })
 		if got := n.host.RunningTokens(db0); len(got) != 1 || got[0] != tok(9) {
 			t.Fatalf("running: %v", got)
 		}
@@ -284,7 +286,7 @@ func TestChangedConfigMapsReachARunningMember(t *testing.T) {
 		put := func(rev int64, text string) {
 			n.book.Put(false, []records.Files{{
 				Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Sequence: spec.Sequence{Epoch: 1, Rev: rev},
-				Content: map[string]spec.Bytes{"conf": spec.Bytes(text)},
+				Content: map[string]scalar.Bytes{"conf": scalar.Bytes(text)},
 			}})
 		}
 		put(1, "one")

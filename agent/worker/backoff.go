@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/internal/backoff"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 type holdKey struct {
@@ -21,7 +21,7 @@ type holdKey struct {
 type hold struct {
 	count   int
 	until   time.Time
-	cause   spec.Cause
+	cause   causes.Cause
 	message string
 }
 
@@ -69,34 +69,34 @@ func (w *observer) seenHeld() []step.Held {
 }
 
 // causeOf is the one word for a failed operation.
-func causeOf(kind step.Kind, err error) spec.Cause {
+func causeOf(kind step.Kind, err error) causes.Cause {
 	if missing := (*files.MissingError)(nil); errors.As(err, &missing) {
-		return spec.CauseConfigMissing
+		return causes.ConfigMissing
 	}
 	if errors.Is(err, runtime.ErrUnavailable) {
-		return spec.CauseRuntimeUnavailable
+		return causes.RuntimeUnavailable
 	}
 	if errors.Is(err, runtime.ErrImageMissing) {
-		return spec.CauseImageMissing // also of a container that is made anew
+		return causes.ImageMissing // also of a container that is made anew
 	}
 	if errors.Is(err, runtime.ErrPortTaken) {
-		return spec.CauseHostPortTaken
+		return causes.HostPortTaken
 	}
 	switch kind {
 	case step.EnsureImage:
-		return spec.CauseImagePull
+		return causes.ImagePull
 	case step.EnsureVolumes:
 		return runtime.VolumeCause(err)
 	case step.EnsureSandbox:
-		return spec.CauseSandboxError
+		return causes.SandboxError
 	case step.AttachNetwork:
-		return spec.CauseNetworkError
+		return causes.NetworkError
 	case step.WriteFiles:
-		return spec.CauseFilesError
+		return causes.FilesError
 	case step.OpenToken, step.Refuse, step.CloseToken, step.Expire:
-		return spec.CauseLedgerError
+		return causes.LedgerError
 	case step.CreateContainer, step.StartContainer, step.RemoveContainer:
-		return spec.CauseStartError
+		return causes.StartError
 	}
-	return spec.CauseStopError
+	return causes.StopError
 }

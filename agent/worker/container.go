@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // rewatchAfter keeps a watch that ends at once from spinning.
@@ -112,23 +113,23 @@ func (w *observer) takeStatus(ctx context.Context, ctr *container, st runtime.St
 
 // ending says why a container ended: a word and a sentence.
 type ending struct {
-	cause   spec.Cause
+	cause   causes.Cause
 	message string
 }
 
 func (w *observer) ending(ctr *container, st runtime.Status) ending {
 	switch {
 	case ctr.unhealthy:
-		return ending{spec.CauseUnhealthy, ctr.Message}
+		return ending{causes.Unhealthy, ctr.Message}
 	case st.Exit.Unknown:
-		return ending{spec.CauseLost, "it ended, and its exit code is not known"}
+		return ending{causes.Lost, "it ended, and its exit code is not known"}
 	case st.Exit.OOM && !w.limited(st.ID.Name):
-		return ending{spec.CauseOOMKilled, "it was killed by the kernel, for the members of this host together used all the memory they may; " +
+		return ending{causes.OOMKilled, "it was killed by the kernel, for the members of this host together used all the memory they may; " +
 			"it has no limit of its own: write resources.limits.memory for those that use most, or move members away"}
 	case st.Exit.OOM:
-		return ending{spec.CauseOOMKilled, "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
+		return ending{causes.OOMKilled, "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
 	}
-	return ending{spec.CauseExited, fmt.Sprintf("exited with code %d", st.Exit.Code)}
+	return ending{causes.Exited, fmt.Sprintf("exited with code %d", st.Exit.Code)}
 }
 
 // limited: the container has a limit of memory of its own.
@@ -145,7 +146,7 @@ func (w *observer) limited(name string) bool {
 // it wait longer and longer. Under an order to stop nothing is counted.
 func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 	ctr.Exit = nil
-	if !exit.Unknown && e.cause != spec.CauseStartError {
+	if !exit.Unknown && e.cause != causes.StartError {
 		code := exit.Code
 		ctr.Exit = &code
 	}
@@ -161,8 +162,8 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 	ctr.wait = 0
 	if ctr.Streak > 0 {
 		ctr.wait = backoff.After(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, ctr.Streak)
-		if ctr.Cause == spec.CauseExited || ctr.Cause == spec.CauseLost {
-			ctr.Cause = spec.CauseCrashLoop
+		if ctr.Cause == causes.Exited || ctr.Cause == causes.Lost {
+			ctr.Cause = causes.CrashLoop
 		}
 	}
 	ctr.Streak++
@@ -266,7 +267,7 @@ func (w *observer) takeHealth(ctr *container, h probe.Health) {
 	changed := ctr.Started != h.Started || ctr.Ready != h.Ready
 	ctr.Started, ctr.Ready, ctr.Cause, ctr.Message = h.Started, h.Ready, "", h.Message
 	if !h.Ready && h.Message != "" {
-		ctr.Cause = spec.CauseNotReady
+		ctr.Cause = causes.NotReady
 	}
 	if changed {
 		w.saveState()

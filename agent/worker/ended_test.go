@@ -11,12 +11,13 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func TestEveryEndOfAContainerIsNamed(t *testing.T) {
 	limited := func(l *records.Life) {
-		l.Template.Spec.Containers[0].Resources.Limits = map[string]spec.Quantity{"memory": {}}
+		l.Template.Spec.Containers[0].Resources.Limits = map[string]scalar.Quantity{"memory": {}}
 	}
 	exit := func(e runtime.Exit) func(*node) { return func(n *node) { n.host.Exit(cid, e) } }
 	code := func(c int) *int { return &c }
@@ -24,7 +25,7 @@ func TestEveryEndOfAContainerIsNamed(t *testing.T) {
 		name    string
 		life    func(*records.Life)
 		end     func(*node)
-		cause   spec.Cause
+		cause   causes.Cause
 		message string
 		code    *int // nil: none is told
 	}{
@@ -80,7 +81,7 @@ func TestAContainerThatCannotBeStartedHasNoExitCodeAndStartsLaterAndLater(t *tes
 		n.run()
 		n.w.Tell(life(5, records.GoalRun))
 		time.Sleep(69 * time.Second) // at once, then after 10, 20 and 40 seconds
-		if r := n.wantCause(spec.CauseStartError, "no such file"); r.Containers[0].ExitCode != nil {
+		if r := n.wantCause(causes.StartError, "no such file"); r.Containers[0].ExitCode != nil {
 			t.Errorf("exit code %d", *r.Containers[0].ExitCode)
 		}
 		if got := calls.of("Start"); got != 4 {
@@ -195,7 +196,7 @@ func TestOnlyWhatNeverRanIsKilledWhenItIsLost(t *testing.T) {
 					n.wantStarts(tok(5), 2)
 					return
 				}
-				n.wantCause(spec.CauseProcessLeft, "lost track")
+				n.wantCause(causes.ProcessLeft, "lost track")
 				n.wantStarts(tok(5), 1)
 				if len(n.host.RunningTokens(db0)) != 1 || calls.of("KillAll") != before {
 					t.Error("what runs was killed")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // scripted is a guard that says what a test wants, and notes what it is asked.
@@ -67,7 +68,7 @@ func (g *scripted) Begin(spec.Identity, spec.Token, time.Duration) error {
 func (g *scripted) Forget(spec.Identity, spec.Token) error { return g.note("Forget") }
 
 func (g *scripted) Expire(id spec.Identity, token spec.Token) error {
-	return g.n.ledger.CloseToken(id, token, spec.CauseDeadlinePassed)
+	return g.n.ledger.CloseToken(id, token, causes.DeadlinePassed)
 }
 
 func (g *scripted) Look(spec.Identity, spec.Token, time.Duration) Guarded {
@@ -86,12 +87,12 @@ func TestAGuardedLifeBeginsWhenItsNodeIsConfirmedAndWatched(t *testing.T) {
 	cases := []struct {
 		name  string
 		says  Guarded
-		cause spec.Cause
+		cause causes.Cause
 		polls bool // it is told of a confirmation, and has to look for a watchdog
 	}{
-		{"no server has confirmed the node", Guarded{Passed: true, Watched: true}, spec.CauseUnconfirmed, false},
-		{"nor is there a watchdog", Guarded{Passed: true}, spec.CauseUnconfirmed, false},
-		{"there is no watchdog", Guarded{}, spec.CauseUnwatched, true},
+		{"no server has confirmed the node", Guarded{Passed: true, Watched: true}, causes.Unconfirmed, false},
+		{"nor is there a watchdog", Guarded{Passed: true}, causes.Unconfirmed, false},
+		{"there is no watchdog", Guarded{}, causes.Unwatched, true},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -131,7 +132,7 @@ func TestANodeWithoutAGuardBeginsNoGuardedLife(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, records.GoalRun), bounded))
 		time.Sleep(time.Minute)
-		n.wantLast("unwatched", func(r records.Report) bool { return r.Cause == spec.CauseUnwatched && r.Bound == 0 })
+		n.wantLast("unwatched", func(r records.Report) bool { return r.Cause == causes.Unwatched && r.Bound == 0 })
 		n.wantStarts(tok(5), 0)
 	})
 }
@@ -152,7 +153,7 @@ func TestNoTokenIsOpenedBeforeItsRecordIsAsItShouldBe(t *testing.T) {
 			n.run()
 			n.w.Tell(with(life(5, records.GoalRun), c.life))
 			time.Sleep(10 * time.Second)
-			n.wantCause(spec.CauseLedgerError, "read-only")
+			n.wantCause(causes.LedgerError, "read-only")
 			if open := n.ledger.Look(db0).Open; !open.IsZero() || g.calls[0] != call {
 				t.Errorf("open is %s; the guard was asked to %v", open, g.calls)
 			}
@@ -197,7 +198,7 @@ func TestAnOpenLifeIsOverWhenItsDeadlineHasPassedOrNobodyKeepsIt(t *testing.T) {
 				time.Sleep(time.Minute)
 				if c.over {
 					n.wantLast("its end", func(r records.Report) bool {
-						return r.Phase == records.PhaseStopped && r.Token == tok(5) && r.Cause == spec.CauseDeadlinePassed
+						return r.Phase == records.PhaseStopped && r.Token == tok(5) && r.Cause == causes.DeadlinePassed
 					})
 					return
 				}
@@ -234,7 +235,7 @@ func TestAGuardedContainerIsNotStartedUnlessItIsGuardedStill(t *testing.T) {
 				n.run()
 				n.w.Tell(with(life(5, records.GoalRun), bounded))
 				time.Sleep(10 * time.Second)
-				n.wantCause(spec.CauseStartError, "the life is not guarded, or its deadline has passed")
+				n.wantCause(causes.StartError, "the life is not guarded, or its deadline has passed")
 				n.wantStarts(tok(5), 0)
 				if looks == 0 {
 					t.Error("nobody asked")

@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func TestTroubleIsNamedAndHeals(t *testing.T) {
@@ -30,7 +31,7 @@ func TestTroubleIsNamedAndHeals(t *testing.T) {
 			})
 		}, func(n *node) { n.host.OnCall(nil) }
 	}
-	callCase := func(name, op string, err error, cause spec.Cause, heal time.Duration) (string, func(*node), func(*node), func(*records.Life), spec.Cause, time.Duration) {
+	callCase := func(name, op string, err error, cause causes.Cause, heal time.Duration) (string, func(*node), func(*node), func(*records.Life), causes.Cause, time.Duration) {
 		breakIt, mend := fail(op, err)
 		return name, breakIt, mend, nil, cause, heal
 	}
@@ -38,19 +39,19 @@ func TestTroubleIsNamedAndHeals(t *testing.T) {
 		name          string
 		breakIt, mend func(*node)
 		life          func(*records.Life)
-		cause         spec.Cause
+		cause         causes.Cause
 		heal          time.Duration
 	}
-	of := func(name string, b, m func(*node), l func(*records.Life), cause spec.Cause, heal time.Duration) test {
+	of := func(name string, b, m func(*node), l func(*records.Life), cause causes.Cause, heal time.Duration) test {
 		return test{name, b, m, l, cause, heal}
 	}
 	tests := []test{
 		{"an image is missing until it is loaded", func(n *node) {
 			n.host.OnPull(func(string, string) error { return runtime.ErrImageMissing })
-		}, func(n *node) { n.host.AddImage("img:1"); n.w.ImagesChanged() }, nil, spec.CauseImageMissing, 0},
+		}, func(n *node) { n.host.AddImage("img:1"); n.w.ImagesChanged() }, nil, causes.ImageMissing, 0},
 		{"a pull fails for a while", func(n *node) {
 			n.host.OnPull(func(string, string) error { return runtime.ErrImagePull })
-		}, func(n *node) { n.host.OnPull(nil) }, nil, spec.CauseImagePull, 6 * time.Minute},
+		}, func(n *node) { n.host.OnPull(nil) }, nil, causes.ImagePull, 6 * time.Minute},
 		{"a ConfigMap is missing until it is applied", func(n *node) {
 			n.book.Put(true, []records.Files{{Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Absent: true}})
 		}, func(n *node) {
@@ -59,18 +60,18 @@ func TestTroubleIsNamedAndHeals(t *testing.T) {
 		}, withEnv, "ConfigMissing", 0},
 		{"nothing starts before the set's picture is known", func(n *node) { n.setPicture(false) },
 			func(n *node) { n.setPicture(true); n.w.FilesChanged() }, nil, "ConfigMissing", 0},
-		of(callCase("a volume is another's", "Ensure", runtime.ErrForeign, spec.CauseVolumeForeign, time.Minute)),
-		of(callCase("a volume is gone", "Ensure", runtime.ErrAbsent, spec.CauseVolumeMissing, time.Minute)),
-		of(callCase("a disk is not mounted", "Ensure", runtime.ErrNotFound, spec.CauseDiskMissing, time.Minute)),
-		of(callCase("the network fails", "Attach", errors.New("no link"), spec.CauseNetworkError, time.Minute)),
-		of(callCase("the sandbox fails", "EnsureSandbox", errors.New("no namespace"), spec.CauseSandboxError, time.Minute)),
-		of(callCase("the container is refused", "Create", runtime.ErrBadSpec, spec.CauseStartError, time.Minute)),
+		of(callCase("a volume is another's", "Ensure", runtime.ErrForeign, causes.VolumeForeign, time.Minute)),
+		of(callCase("a volume is gone", "Ensure", runtime.ErrAbsent, causes.VolumeMissing, time.Minute)),
+		of(callCase("a disk is not mounted", "Ensure", runtime.ErrNotFound, causes.DiskMissing, time.Minute)),
+		of(callCase("the network fails", "Attach", errors.New("no link"), causes.NetworkError, time.Minute)),
+		of(callCase("the sandbox fails", "EnsureSandbox", errors.New("no namespace"), causes.SandboxError, time.Minute)),
+		of(callCase("the container is refused", "Create", runtime.ErrBadSpec, causes.StartError, time.Minute)),
 		of(callCase("the runtime is away", "Create", runtime.ErrUnavailable, "RuntimeUnavailable", time.Minute)),
 		{"the command is not found", func(n *node) {
 			n.host.OnStart(func(runtime.Container) fakert.Behaviour {
 				return fakert.Behaviour{StartErr: runtime.ErrBadSpec}
 			})
-		}, func(n *node) { n.host.OnStart(nil) }, nil, spec.CauseStartError, 6 * time.Minute},
+		}, func(n *node) { n.host.OnStart(nil) }, nil, causes.StartError, 6 * time.Minute},
 	}
 	for _, c := range tests {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestALoggerThatIsGoneIsTold(t *testing.T) {
 		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 		logger.Close() // as its death does, this lets go of the lock
 		time.Sleep(2 * time.Minute)
-		n.wantLast("ready, and what it writes is lost", func(r records.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
+		n.wantLast("ready, and what it writes is lost", func(r records.Report) bool { return r.Ready && r.Cause == causes.LogLost })
 		logger = logs.NewWriter(config)
 		defer logger.Close()
 		time.Sleep(2 * time.Minute)

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func TestAContainerIsProbedWhenItHasAnyProbe(t *testing.T) {
@@ -52,7 +53,7 @@ func TestAContainerThatWasGivenUpStaysGivenUp(t *testing.T) {
 		n.wantReady()
 		p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
 		p.say(probe.Health{Started: true, Ready: true})
-		n.wantCause(spec.CauseUnhealthy, "container db: liveness: exit 1")
+		n.wantCause(causes.Unhealthy, "container db: liveness: exit 1")
 		time.Sleep(31 * time.Second)
 		n.wantStarts(tok(5), 2)
 		n.wantReady()
@@ -144,7 +145,7 @@ func TestALifeThatIsOverIsNotProbed(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantReady()
-		must(t, n.ledger.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
+		must(t, n.ledger.CloseToken(db0, tok(5), causes.DeadlinePassed))
 		n.kill()
 		p := &silentProber{}
 		n.prober = p

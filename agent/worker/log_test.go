@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func TestTheLastLineIsToldOfAnExitAlone(t *testing.T) {
@@ -71,7 +71,7 @@ func TestALoggerMayBeAwayForAMoment(t *testing.T) {
 		time.Sleep(loggerDeadAfter) // the first look after its death
 		n.wantLast("no trouble", func(r records.Report) bool { return r.Ready && r.Cause == "" })
 		time.Sleep(loggerDeadAfter)
-		n.wantLast("what is lost", func(r records.Report) bool { return r.Ready && r.Cause == spec.CauseLogLost })
+		n.wantLast("what is lost", func(r records.Report) bool { return r.Ready && r.Cause == causes.LogLost })
 	})
 }
 

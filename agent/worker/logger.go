@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 const (
@@ -39,7 +39,7 @@ const (
 // say there what they lack.
 func (w *observer) endOf(ctx context.Context, ctr *container, st runtime.Status) ending {
 	e := w.ending(ctr, st)
-	if e.cause != spec.CauseExited || w.order == step.OrderStop {
+	if e.cause != causes.Exited || w.order == step.OrderStop {
 		return e
 	}
 	run := logs.RunName(st.Token.Epoch, st.Token.Number, st.Attempt)

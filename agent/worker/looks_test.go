@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func TestALifeThatWasAssignedForAnotherBootIsRefused(t *testing.T) {
@@ -32,7 +32,7 @@ func TestALifeBeginsWhenAStrangerHasGone(t *testing.T) {
 		n.run()
 		n.w.Tell(life(10, records.GoalRun))
 		time.Sleep(10 * time.Minute)
-		n.wantCause(spec.CauseStray, "container db of token 1.9 is on this node")
+		n.wantCause(causes.Stray, "container db of token 1.9 is on this node")
 		n.host.Exit(cid, runtime.Exit{})
 		must(t, n.host.Remove(t.Context(), cid))
 		time.Sleep(31 * time.Second)
@@ -181,7 +181,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 				n.run()
 				n.w.Tell(life(5, records.GoalRun))
 				time.Sleep(time.Minute)
-				n.wantCause(spec.CauseStopError, errNoEffect.Error())
+				n.wantCause(causes.StopError, errNoEffect.Error())
 				if open := n.ledger.Look(db0).Open; !open.IsZero() {
 					t.Fatal("its token is open")
 				}
@@ -194,7 +194,7 @@ func TestNothingBeginsWhileWhetherMountsAreLeftCannotBeSeen(t *testing.T) {
 				if open := n.ledger.Look(db0).Open; open != tok(5) {
 					t.Fatal("its token is closed")
 				}
-				n.wantCause(spec.CauseStopError, errNoEffect.Error())
+				n.wantCause(causes.StopError, errNoEffect.Error())
 				b.say(answers{})
 				time.Sleep(2 * time.Minute)
 				n.wantStopped(tok(5))

@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // mailbox is what others tell a worker and ask of it. Safe for concurrent use.
@@ -184,7 +185,7 @@ func (w *mailbox) reportOverdue(op step.Op) {
 		verb = "starting"
 	}
 	r := *w.last
-	r.Cause, r.Message = spec.CauseStartError, fmt.Sprintf("container %s: %s it has taken %s so far; the host's runtime or disk does not answer. "+
+	r.Cause, r.Message = causes.StartError, fmt.Sprintf("container %s: %s it has taken %s so far; the host's runtime or disk does not answer. "+
 		"Other members are not affected; this one continues by itself when it does", op.Container, verb, w.c.Tuning.Place)
 	r.Seq, r.At = w.c.Seq(), w.c.Now()
 	w.last = &r

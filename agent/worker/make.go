@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) error {
@@ -74,8 +75,8 @@ func (w *actor) start(ctx context.Context, id runtime.ContainerID, ctr *containe
 		return err // what became of it will be seen
 	}
 	ctr.broken = true
-	w.countEnd(ctr, ending{spec.CauseStartError, err.Error()}, runtime.Exit{})
-	ctr.Cause = spec.CauseStartError
+	w.countEnd(ctr, ending{causes.StartError, err.Error()}, runtime.Exit{})
+	ctr.Cause = causes.StartError
 	return nil
 }
 

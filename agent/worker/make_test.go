@@ -17,6 +17,8 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // After most errors of a start only a look tells what came of it.
@@ -87,7 +89,7 @@ func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *tes
 		n.run()
 		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.FreshVolumes = nil }))
 		time.Sleep(time.Minute)
-		n.wantLast("it is missing", func(r records.Report) bool { return r.Cause == spec.CauseVolumeMissing })
+		n.wantLast("it is missing", func(r records.Report) bool { return r.Cause == causes.VolumeMissing })
 		if got := n.host.Volumes(); len(got) != 0 {
 			t.Errorf("made %v", got)
 		}
@@ -99,7 +101,7 @@ func TestAnEmptyDirIsMadeAsItIsDescribedAndAClaimGoesBeforeIt(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		host := &asked{Host: n.host}
 		n.change = func(c *Config) { c.Volumes = host }
-		limit, err := spec.ParseQuantity("1Mi")
+		limit, err := scalar.ParseQuantity("1Mi")
 		must(t, err)
 		n.run()
 		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
@@ -233,9 +235,9 @@ func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
 
 // What the member cannot be told keeps it from starting.
 func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
-	for name, cause := range map[string]spec.Cause{
-		files.MemberFile: spec.CauseFilesError, files.EventsFile: spec.CauseFilesError, files.SetFile: spec.CauseFilesError, files.ConfirmedFile: spec.CauseFilesError,
-		files.VolumeNewFile: spec.CauseStartError, // written at each start
+	for name, cause := range map[string]causes.Cause{
+		files.MemberFile: causes.FilesError, files.EventsFile: causes.FilesError, files.SetFile: causes.FilesError, files.ConfirmedFile: causes.FilesError,
+		files.VolumeNewFile: causes.StartError, // written at each start
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // look says what is wanted and what is seen, and adopts what it finds.
@@ -274,11 +275,11 @@ func (w *subject) grace() time.Duration {
 const unknownGrace = 30 * time.Second
 
 // endCause is the ledger's word on how the token ended.
-func (w *subject) endCause() spec.Cause {
+func (w *subject) endCause() causes.Cause {
 	for _, e := range w.c.Ledger.Look(w.id).Ends {
 		if e.Token == w.token {
 			return e.Cause
 		}
 	}
-	return spec.CauseStopped
+	return causes.Stopped
 }

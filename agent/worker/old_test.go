@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // A restored store may ask for tokens that this node has closed. Its deadline closes a
@@ -26,7 +27,7 @@ func TestNoOldTokenIsToldOverWhileAProcessIsLeft(t *testing.T) {
 		n.kill()
 		l, err := ledger.Open(filepath.Join(n.dir, "ledger"), n.boot)
 		must(t, err)
-		must(t, l.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
+		must(t, l.CloseToken(db0, tok(5), causes.DeadlinePassed))
 		must(t, l.Close())
 		n.run()
 		over := func() (tokens []spec.Token) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // nudges wakes the worker in all ways but those that are about a life.
@@ -38,7 +38,7 @@ func TestAnIdentityWithoutALifeCostsItsHostNothing(t *testing.T) {
 		}},
 		{"an old token was asked for", func(n *node) {
 			n.run()
-			must(n.t, n.ledger.CloseToken(db0, tok(9), spec.CauseStopped))
+			must(n.t, n.ledger.CloseToken(db0, tok(9), causes.Stopped))
 			must(n.t, n.ledger.Stored(db0, tok(9)))
 			n.w.Tell(life(4, records.GoalRun))
 			n.wantStopped(tok(4))
@@ -154,7 +154,7 @@ func TestAFailureAtAnyStepOfAnEndIsToldAndNothingIsOverBeforeItIsMended(t *testi
 					}
 				}
 				if c.message != "" {
-					n.wantCause(spec.CauseStopError, c.message)
+					n.wantCause(causes.StopError, c.message)
 				}
 				if tries != nil && (tries() < 5 || tries() > 30) {
 					t.Errorf("tried %d times in ten minutes", tries())

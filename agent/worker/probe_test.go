@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // tellProber says of every container what the test last said of it.
@@ -44,7 +45,7 @@ func TestReadinessGatesReady(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, records.GoalRun), probed))
 		n.wantLast("running and not ready", func(r records.Report) bool {
-			return r.Phase == records.PhaseRunning && !r.Ready && r.Cause == spec.CauseNotReady && strings.Contains(r.Message, "connection refused")
+			return r.Phase == records.PhaseRunning && !r.Ready && r.Cause == causes.NotReady && strings.Contains(r.Message, "connection refused")
 		})
 		if p.target.Address != life(5, records.GoalRun).Member.Address || p.target.Adopted {
 			t.Fatalf("target: got %+v", p.target)
@@ -70,7 +71,7 @@ func TestLivenessRestartsInPlace(t *testing.T) {
 			n.wantReady()
 			p.say(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
 			if stubborn {
-				n.wantLast("unhealthy", func(r records.Report) bool { return r.Cause == spec.CauseUnhealthy && !r.Ready })
+				n.wantLast("unhealthy", func(r records.Report) bool { return r.Cause == causes.Unhealthy && !r.Ready })
 				n.wantStarts(tok(5), 1)
 				time.Sleep(31 * time.Second)
 			}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func TestAContainerWaitsForAPlaceAndAStopDoesNot(t *testing.T) {
@@ -49,14 +49,14 @@ func TestAnOperationThatHangsGivesItsPlaceBack(t *testing.T) {
 			t.Fatal("it has no place")
 		}
 		time.Sleep(2 * time.Second)
-		n.wantLast("what is wrong", func(r records.Report) bool { return r.Cause == spec.CauseStartError && !r.Ready })
+		n.wantLast("what is wrong", func(r records.Report) bool { return r.Cause == causes.StartError && !r.Ready })
 		if len(n.starts) != 0 {
 			t.Fatal("it keeps others waiting")
 		}
 		n.w.Tell(life(5, records.GoalStop)) // is not answered before it is certain what became of it
 		time.Sleep(time.Hour)
 		n.wantLast("no end", func(r records.Report) bool {
-			return r.Cause == spec.CauseStartError && r.Phase == records.PhasePreparing
+			return r.Cause == causes.StartError && r.Phase == records.PhasePreparing
 		})
 		close(goOn)
 		n.wantStopped(tok(5))
@@ -77,7 +77,7 @@ func TestAContainerThatWasRefusedProcessesIsToldAndRunsOn(t *testing.T) {
 		n.wantReady()
 		n.host.Refuse(cid, 3)
 		time.Sleep(31 * time.Second) // until it is looked at again
-		n.wantLast("the limit", func(r records.Report) bool { return r.Cause == spec.CauseProcessLimit && r.Ready })
+		n.wantLast("the limit", func(r records.Report) bool { return r.Cause == causes.ProcessLimit && r.Ready })
 		time.Sleep(6 * time.Minute)
 		n.wantLast("nothing any more", func(r records.Report) bool { return r.Cause == "" && r.Ready })
 		n.wantStarts(tok(5), 1)

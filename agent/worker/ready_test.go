@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // One that somebody takes away behind the agent's back ended without anybody seeing it.
@@ -28,7 +28,7 @@ func TestAContainerThatWasTakenAwayIsReadyWhenItsNextIs(t *testing.T) {
 			return nil
 		})
 		must(t, n.host.Remove(t.Context(), cid))
-		n.wantLast("nothing is there", func(r records.Report) bool { return !r.Ready && r.Cause == spec.CauseStartError })
+		n.wantLast("nothing is there", func(r records.Report) bool { return !r.Ready && r.Cause == causes.StartError })
 		n.host.OnCall(nil)
 		before := len(n.all())
 		time.Sleep(time.Minute)

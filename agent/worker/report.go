@@ -10,7 +10,7 @@ import (
 
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // blindTime is how long what an earlier agent told of a life is left to stand while the
@@ -129,19 +129,19 @@ func (w *subject) enough() time.Duration {
 
 // whyNotReady is what keeps the member from being ready: what the operation waits for,
 // else what a container last said.
-func (w *reporter) whyNotReady(op step.Op) (cause spec.Cause, message string) {
-	if op.Kind == step.Wait && op.Cause != spec.CauseGrace {
+func (w *reporter) whyNotReady(op step.Op) (cause causes.Cause, message string) {
+	if op.Kind == step.Wait && op.Cause != causes.Grace {
 		return op.Cause, op.Message
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		if w.containers[name].isLoggerDead(w.c.Now()) {
-			return spec.CauseLogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
+			return causes.LogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
 				"and is lost until it is restarted", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		if ctr := w.containers[name]; ctr.seen == step.Running && w.c.Now().Sub(ctr.processRefused) < processRefusedTime {
-			return spec.CauseProcessLimit, fmt.Sprintf("container %s: it reached the limit of processes and threads, its own or that of "+
+			return causes.ProcessLimit, fmt.Sprintf("container %s: it reached the limit of processes and threads, its own or that of "+
 				"all members of the host, and was refused more; see --max-processes of the agent", name)
 		}
 	}
@@ -154,7 +154,7 @@ func (w *reporter) whyNotReady(op step.Op) (cause spec.Cause, message string) {
 		}
 	}
 	if w.sourceGone != "" {
-		return spec.CauseConfigGone, w.sourceGone
+		return causes.ConfigGone, w.sourceGone
 	}
 	return "", ""
 }
@@ -227,17 +227,17 @@ func (w *reporter) reportEnd() {
 	switch {
 	case w.standing == step.Spent:
 		r.Message = messageSpent
-	case cause == spec.CauseRefused:
-		r.Phase, r.Cause = records.PhaseFailed, spec.CauseOtherBoot
+	case cause == causes.Refused:
+		r.Phase, r.Cause = records.PhaseFailed, causes.OtherBoot
 		if w.token.Epoch < w.c.Epoch() {
-			r.Cause, r.Message = spec.CauseRestored, "the store was restored since the member was assigned to this node; nothing was started"
+			r.Cause, r.Message = causes.Restored, "the store was restored since the member was assigned to this node; nothing was started"
 			break
 		}
 		r.Message = "the node was booted since the member was assigned to it; nothing was started"
-	case cause == spec.CauseReboot:
-		r.Cause, r.Message = spec.CauseReboot, "the node was booted; nothing of the member is left"
-	case cause == spec.CauseDeadlinePassed:
-		r.Cause = spec.CauseDeadlinePassed
+	case cause == causes.Reboot:
+		r.Cause, r.Message = causes.Reboot, "the node was booted; nothing of the member is left"
+	case cause == causes.DeadlinePassed:
+		r.Cause = causes.DeadlinePassed
 		r.Message = "no server confirmed the node within the member's bound (nodeLoss.after); it was ended here"
 	}
 	w.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // side is the second container of a life.
@@ -61,7 +62,7 @@ func TestAnAgentThatLostWhatWasKeptTellsWhatItSees(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, records.GoalRun), withSide))
 		starting := func(r records.Report) bool {
-			return r.Phase == records.PhaseStarting && r.Cause == spec.CauseImageMissing && !r.Ready
+			return r.Phase == records.PhaseStarting && r.Cause == causes.ImageMissing && !r.Ready
 		}
 		n.wantLast("one container waits", starting)
 		n.kill()
@@ -120,13 +121,13 @@ func TestEachContainerIsToldOf(t *testing.T) {
 // What was wrong with a container while it ran says nothing of why it ended.
 func TestWhatEndedIsToldAsEnded(t *testing.T) {
 	for name, wrong := range map[string]struct {
-		cause spec.Cause
+		cause causes.Cause
 		begin func(*node)
 	}{
-		"its logger was killed": {spec.CauseLogLost, func(n *node) {
+		"its logger was killed": {causes.LogLost, func(n *node) {
 			n.logger(0).Close()
 		}},
-		"it was refused processes": {spec.CauseProcessLimit, func(n *node) { n.host.Refuse(cid, 1) }},
+		"it was refused processes": {causes.ProcessLimit, func(n *node) { n.host.Refuse(cid, 1) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
@@ -160,7 +161,7 @@ func (n *node) logger(attempt int) *logs.Writer {
 }
 
 func TestAnEndSaysWhy(t *testing.T) {
-	closed := func(cause spec.Cause) func(*node) {
+	closed := func(cause causes.Cause) func(*node) {
 		return func(n *node) {
 			n.w.Tell(life(5, records.GoalRun))
 			n.wantReady()
@@ -173,7 +174,7 @@ func TestAnEndSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
 		end     func(*node)
 		phase   records.Phase
-		cause   spec.Cause
+		cause   causes.Cause
 		message string
 	}{
 		"it was told to stop": {func(n *node) {
@@ -195,10 +196,10 @@ func TestAnEndSaysWhy(t *testing.T) {
 			n.run()
 		}, records.PhaseStopped, "Reboot", "the node was booted; nothing of the member is left"},
 		"it missed its deadline": {
-			closed(spec.CauseDeadlinePassed), records.PhaseStopped, spec.CauseDeadlinePassed,
+			closed(causes.DeadlinePassed), records.PhaseStopped, causes.DeadlinePassed,
 			"no server confirmed the node within the member's bound (nodeLoss.after); it was ended here",
 		},
-		"it was closed by an agent before": {closed(spec.CauseStopped), records.PhaseStopped, "", ""},
+		"it was closed by an agent before": {closed(causes.Stopped), records.PhaseStopped, "", ""},
 		"it was meant for the boot before": {func(n *node) {
 			n.epoch.Store(tok(5).Epoch)
 			n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Member.Boot = "b0" }))
@@ -229,7 +230,7 @@ func (n *node) record(write func(*ledger.Ledger) error) {
 func TestOfASpentTokenOnlyItsEndIsTold(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.record(func(l *ledger.Ledger) error {
-			return errors.Join(l.CloseToken(db0, tok(9), spec.CauseStopped), l.Stored(db0, tok(9)))
+			return errors.Join(l.CloseToken(db0, tok(9), causes.Stopped), l.Stored(db0, tok(9)))
 		})
 		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{Unkillable: true} })
 		stranger(t, n.host, tok(9)) // its process is left

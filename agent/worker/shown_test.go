@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // A set of many members would write all its members' files at every change.
@@ -80,7 +81,7 @@ func TestAConfirmationReachesTheFilesThatThisAgentWrote(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Join(inTheWay, "x"), 0o755))
 		n.run()
 		confirm(180, "120.00")
-		n.wantCause(spec.CauseFilesError, files.MemberFile)
+		n.wantCause(causes.FilesError, files.MemberFile)
 		must(t, os.RemoveAll(inTheWay))
 		time.Sleep(time.Minute)
 		confirm(180, "180.00")
@@ -96,7 +97,7 @@ func TestNothingBeginsOfWhichNothingCanBeKept(t *testing.T) {
 			n.run()
 			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(10 * time.Second)
-			n.wantCause(spec.CauseLedgerError, "keep db-0.json")
+			n.wantCause(causes.LedgerError, "keep db-0.json")
 			if open := n.ledger.Look(db0).Open; !open.IsZero() {
 				t.Error("its token is open")
 			}
@@ -112,7 +113,7 @@ func TestNothingBeginsOfWhichNothingCanBeKept(t *testing.T) {
 			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(time.Minute)
 			n.wantLast("the ledger", func(r records.Report) bool {
-				return r.Cause == spec.CauseLedgerError && strings.Contains(r.Message, ledger.ErrBroken.Error())
+				return r.Cause == causes.LedgerError && strings.Contains(r.Message, ledger.ErrBroken.Error())
 			})
 			n.wantStarts(tok(5), 0)
 		})

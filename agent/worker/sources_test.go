@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // configured is a life with the ConfigMap etc as a volume.
@@ -25,7 +26,7 @@ func configured(l *records.Life) {
 func (n *node) apply(text string) {
 	f := records.Files{Kind: files.KindConfigMap, Namespace: "default", Name: "etc", Absent: text == ""}
 	if text != "" {
-		f.Content = map[string]spec.Bytes{"run.sh": spec.Bytes(text)}
+		f.Content = map[string]scalar.Bytes{"run.sh": scalar.Bytes(text)}
 	}
 	n.book.Put(true, []records.Files{f})
 	if n.w != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // State is what a worker keeps of a life for the agent that comes after it. It is
@@ -27,10 +28,10 @@ type State struct {
 type ContainerState struct {
 	Attempt int `json:"attempt"` // of the present or next creation
 	// Streak counts ends in a row; Exit, Cause and Message tell of the last one.
-	Streak  int        `json:"streak,omitempty"`
-	Exit    *int       `json:"exit,omitempty"`
-	Cause   spec.Cause `json:"cause,omitempty"`
-	Message string     `json:"message,omitempty"`
+	Streak  int          `json:"streak,omitempty"`
+	Exit    *int         `json:"exit,omitempty"`
+	Cause   causes.Cause `json:"cause,omitempty"`
+	Message string       `json:"message,omitempty"`
 	// Started and Ready is what the probes last said of this attempt.
 	Started bool `json:"started,omitempty"`
 	Ready   bool `json:"ready,omitempty"`

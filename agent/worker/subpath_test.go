@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func inPart(l *records.Life) {
@@ -68,7 +68,7 @@ func TestASubPathThatIsRefusedStartsNothingAndIsTold(t *testing.T) {
 		n.run()
 		n.w.Tell(with(life(5, records.GoalRun), inPart))
 		n.wantLast("the refusal", func(r records.Report) bool {
-			return r.Cause == spec.CauseStartError && strings.Contains(r.Message, "it leads out of the volume")
+			return r.Cause == causes.StartError && strings.Contains(r.Message, "it leads out of the volume")
 		})
 		n.wantStarts(tok(5), 0)
 	})

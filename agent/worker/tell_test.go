@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // pulling makes every pull hang until it is broken off; it counts them.
@@ -72,7 +73,7 @@ func TestADeadlineEndsALifeAtOnce(t *testing.T) {
 				n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Member.Bound = time.Minute }))
 				n.wantLast("a life", func(r records.Report) bool { return r.Ready != pulls && r.Phase != records.PhaseAssigned })
 				guard.passed.Store(true)
-				must(t, n.ledger.CloseToken(db0, tok(5), spec.CauseDeadlinePassed))
+				must(t, n.ledger.CloseToken(db0, tok(5), causes.DeadlinePassed))
 				n.w.Expired()
 				n.wantStopped(tok(5)) // at once, on the bubble's clock
 			})

@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func TestWhatFailsIsTriedAgainLaterAndLater(t *testing.T) {
@@ -165,7 +166,7 @@ func TestWhatIsDoneWithoutEffectIsToldAndTriedLater(t *testing.T) {
 		removals := 0
 		b.say(answers{remove: func() error { removals++; return nil }}) // and it stands there still
 		n.host.Exit(cid, runtime.Exit{Code: 1})
-		n.wantCause(spec.CauseStartError, errNoEffect.Error())
+		n.wantCause(causes.StartError, errNoEffect.Error())
 		if removals != mostRepeats+1 {
 			t.Errorf("removed %d times before it was told, want %d", removals, mostRepeats+1)
 		}
@@ -208,7 +209,7 @@ func TestWhatTakesTooLongIsNamed(t *testing.T) {
 			n.run()
 			n.w.Tell(life(5, records.GoalRun))
 			time.Sleep(61 * time.Second)
-			n.wantCause(spec.CauseStartError, "container db: "+verb+" it has taken 1m0s so far")
+			n.wantCause(causes.StartError, "container db: "+verb+" it has taken 1m0s so far")
 			close(goOn)
 			n.wantReady()
 		})
@@ -220,22 +221,22 @@ func TestEveryFailureHasACause(t *testing.T) {
 	cases := []struct {
 		kind step.Kind
 		err  error
-		want spec.Cause
+		want causes.Cause
 	}{
-		{step.CreateContainer, &files.MissingError{}, spec.CauseConfigMissing},
-		{step.WriteFiles, &files.MissingError{}, spec.CauseConfigMissing},
-		{step.StartContainer, runtime.ErrUnavailable, spec.CauseRuntimeUnavailable},
-		{step.CreateContainer, runtime.ErrImageMissing, spec.CauseImageMissing},
-		{step.AttachNetwork, runtime.ErrPortTaken, spec.CauseHostPortTaken},
-		{step.EnsureImage, other, spec.CauseImagePull},
-		{step.EnsureVolumes, runtime.ErrForeign, spec.CauseVolumeForeign},
-		{step.EnsureSandbox, other, spec.CauseSandboxError},
-		{step.AttachNetwork, other, spec.CauseNetworkError},
-		{step.WriteFiles, other, spec.CauseFilesError},
-		{step.OpenToken, other, spec.CauseLedgerError},
-		{step.CloseToken, other, spec.CauseLedgerError},
-		{step.CreateContainer, other, spec.CauseStartError},
-		{step.Detach, other, spec.CauseStopError},
+		{step.CreateContainer, &files.MissingError{}, causes.ConfigMissing},
+		{step.WriteFiles, &files.MissingError{}, causes.ConfigMissing},
+		{step.StartContainer, runtime.ErrUnavailable, causes.RuntimeUnavailable},
+		{step.CreateContainer, runtime.ErrImageMissing, causes.ImageMissing},
+		{step.AttachNetwork, runtime.ErrPortTaken, causes.HostPortTaken},
+		{step.EnsureImage, other, causes.ImagePull},
+		{step.EnsureVolumes, runtime.ErrForeign, causes.VolumeForeign},
+		{step.EnsureSandbox, other, causes.SandboxError},
+		{step.AttachNetwork, other, causes.NetworkError},
+		{step.WriteFiles, other, causes.FilesError},
+		{step.OpenToken, other, causes.LedgerError},
+		{step.CloseToken, other, causes.LedgerError},
+		{step.CreateContainer, other, causes.StartError},
+		{step.Detach, other, causes.StopError},
 	}
 	for _, c := range cases {
 		if got := causeOf(c.kind, c.err); got != c.want {

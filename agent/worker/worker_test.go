@@ -20,6 +20,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 var (
@@ -158,7 +159,7 @@ func (n *node) wantReady() records.Report {
 }
 
 // wantCause wants the last report to name this trouble.
-func (n *node) wantCause(cause spec.Cause, message string) records.Report {
+func (n *node) wantCause(cause causes.Cause, message string) records.Report {
 	n.t.Helper()
 	return n.wantLast(string(cause)+": "+message, func(r records.Report) bool { return r.Cause == cause && strings.Contains(r.Message, message) })
 }
@@ -314,7 +315,7 @@ func TestStoppedIsNeverToldOfAProcessThatDoesNotDie(t *testing.T) {
 		n.wantReady()
 		n.w.Tell(life(5, records.GoalStop))
 		time.Sleep(10 * time.Minute)
-		n.wantLast("a cause", func(r records.Report) bool { return r.Phase == records.PhaseStopping && r.Cause == spec.CauseStopError })
+		n.wantLast("a cause", func(r records.Report) bool { return r.Phase == records.PhaseStopping && r.Cause == causes.StopError })
 		n.host.Exit(cid, runtime.Exit{Code: 137})
 		time.Sleep(2 * time.Minute)
 		n.wantStopped(tok(5))

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/agent/volume"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func acceptDiskCommand() *cobra.Command {
@@ -26,7 +26,7 @@ agent notices the change by itself.`,
 		Args:    exactly(1, "one storage class"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			class := args[0]
-			if !spec.ValidSubdomain(class) {
+			if !scalar.ValidSubdomain(class) {
 				return usageError{fmt.Errorf("invalid storage class %q: use lower-case letters, digits, '-' and '.'", class)}
 			}
 			disk, err := volume.AcceptDisk(root, class, dirs[class])

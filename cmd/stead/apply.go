@@ -16,6 +16,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // manifestBytes limits one manifest file. The server refuses larger ones, too.
@@ -165,7 +166,7 @@ func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool)
 
 func printWarnings(errOut io.Writer, done *proto.ApplyResponse) {
 	for _, w := range done.GetWarnings() {
-		fmt.Fprintln(errOut, "warning: "+spec.Plain(w))
+		fmt.Fprintln(errOut, "warning: "+scalar.Plain(w))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func describeCommand(c *cli) *cobra.Command {
@@ -74,7 +75,7 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 		"Bootstrapped", fmt.Sprint(st.Bootstrapped),
 	)
 	for _, c := range st.Conditions {
-		fmt.Fprintf(d.out, "%-13s %s\n", c.Type+":", spec.Plain(c.Status+" "+c.Reason+" "+c.Message))
+		fmt.Fprintf(d.out, "%-13s %s\n", c.Type+":", scalar.Plain(c.Status+" "+c.Reason+" "+c.Message))
 	}
 	if err := d.rows(&st); err != nil {
 		return err
@@ -197,7 +198,7 @@ func lifeText(m *records.Member, st *records.MemberStatus) string {
 // fields prints aligned "Name: value" lines.
 func (d describer) fields(pairs ...string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
-		fmt.Fprintf(d.out, "%-13s %s\n", pairs[i]+":", spec.Plain(firstOf(pairs[i+1], "-")))
+		fmt.Fprintf(d.out, "%-13s %s\n", pairs[i]+":", scalar.Plain(firstOf(pairs[i+1], "-")))
 	}
 }
 

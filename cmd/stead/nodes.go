@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func nodeCommand(c *cli) *cobra.Command {
@@ -71,7 +72,7 @@ func nodeLabel(c *cli) *cobra.Command {
 					r.DropLabels = append(r.DropLabels, key)
 					continue
 				}
-				key, value, err := spec.ParseLabel(arg)
+				key, value, err := scalar.ParseLabel(arg)
 				if err != nil {
 					return usageError{err}
 				}

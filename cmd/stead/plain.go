@@ -9,14 +9,14 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // plainLines returns text of several lines without characters that control a terminal.
 func plainLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		lines[i] = spec.Plain(l)
+		lines[i] = scalar.Plain(l)
 	}
 	return strings.Join(lines, "\n")
 }

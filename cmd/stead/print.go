@@ -11,7 +11,7 @@ import (
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // printer shows objects in the chosen form.
@@ -143,6 +143,6 @@ func sortByAge(objects []*proto.Object) {
 // printEffects prints what a change will cause.
 func printEffects(out io.Writer, effects []string) {
 	for _, e := range effects {
-		fmt.Fprintln(out, "  "+spec.Plain(e))
+		fmt.Fprintln(out, "  "+scalar.Plain(e))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func setRow(p *proto.Object) (cells, wide []any, err error) {
@@ -159,7 +160,7 @@ func budgetRow(p *proto.Object) (cells, wide []any, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	text := func(v *spec.IntOrPercent) string {
+	text := func(v *scalar.IntOrPercent) string {
 		if v == nil {
 			return ""
 		}

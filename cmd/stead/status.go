@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -65,7 +66,7 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 func fact(out io.Writer, name, format string, args ...any) {
 	for i, a := range args {
 		if text, ok := a.(string); ok {
-			args[i] = spec.Plain(text)
+			args[i] = scalar.Plain(text)
 		}
 	}
 	fmt.Fprintf(out, "%-8s %s\n", name, fmt.Sprintf(format, args...))
@@ -159,12 +160,12 @@ func printSet(out io.Writer, p *proto.Object) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), spec.Plain(conditionText(&st.SetStatus)))
+	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), scalar.Plain(conditionText(&st.SetStatus)))
 	waiting := slices.DeleteFunc(st.Members, func(m records.MemberStatus) bool {
 		return m.Ready && m.Blocked == "" && m.Goal != records.GoalStop
 	})
 	for _, m := range waiting[:min(len(waiting), shownLines)] {
-		fmt.Fprintf(out, "  %-12s %s\n", m.Name, spec.Plain(memberState(m)))
+		fmt.Fprintf(out, "  %-12s %s\n", m.Name, scalar.Plain(memberState(m)))
 	}
 	if more := len(waiting) - shownLines; more > 0 {
 		fmt.Fprintf(out, "  and %d more; see 'stead describe set %s -n %s'\n", more, o.Metadata.Name, o.Metadata.Namespace)

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // table prints aligned columns; an empty cell shows as "-".
@@ -33,7 +33,7 @@ func toAny(words []string) []any {
 func (t *table) row(cells ...any) {
 	words := make([]string, len(cells))
 	for i, c := range cells {
-		words[i] = spec.Plain(fmt.Sprint(c))
+		words[i] = scalar.Plain(fmt.Sprint(c))
 		if words[i] == "" {
 			words[i] = "-"
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func volumeReclaim(c *cli) *cobra.Command {
@@ -80,7 +80,7 @@ func setTrashPeriod(request *proto.ReclaimVolumeRequest, given bool, period stri
 	if !given {
 		return nil
 	}
-	d, err := spec.ParseDuration(period)
+	d, err := scalar.ParseDuration(period)
 	if err != nil || d.Duration < 0 {
 		return usageError{fmt.Errorf("invalid --trash-period %q; use a duration such as 24h or 0s", period)}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // What can be waited for.
@@ -159,7 +160,7 @@ func (p *progress) line(subject any, text string) {
 // print prints a line; mu is held.
 func (p *progress) print(subject any, text string) {
 	p.last = time.Now()
-	fmt.Fprintf(p.out, "%6s  %s  %s\n", elapsed(p.start), subject, spec.Plain(text))
+	fmt.Fprintf(p.out, "%6s  %s  %s\n", elapsed(p.start), subject, scalar.Plain(text))
 }
 
 // members prints every member whose line has changed.

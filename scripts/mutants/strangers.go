@@ -3,11 +3,11 @@ package main
 // strangers are guards against members, nodes and whoever reaches --listen (SAFETY S21, and
 // the chapter "Members, nodes and clients without a certificate" of docs/GUARANTEES.md), each taken out.
 var strangers = []fault{
-	{"S21", "spec/plain.go", "r == utf8.RuneError || !unicode.IsPrint(r):", "r == utf8.RuneError || unicode.Is(unicode.Co, r):",
-		suite{"spec", "^TestPlainTextMovesNoCursor$"}},
-	{"S21", "server/dispatch/limits.go", "truncate(T(spec.Plain(string(*text))), most)", "truncate(*text, most)",
+	{"S21", "spec/scalar/plain.go", "r == utf8.RuneError || !unicode.IsPrint(r):", "r == utf8.RuneError || unicode.Is(unicode.Co, r):",
+		suite{"spec/scalar", "^TestPlainTextMovesNoCursor$"}},
+	{"S21", "server/dispatch/limits.go", "truncate(T(scalar.Plain(string(*text))), most)", "truncate(*text, most)",
 		suite{"server/dispatch", "^TestAReportIsStoredAsPlainText$"}},
-	{"S21", "cmd/stead/table.go", "spec.Plain(fmt.Sprint(c))", "fmt.Sprint(c); _ = spec.Plain",
+	{"S21", "cmd/stead/table.go", "scalar.Plain(fmt.Sprint(c))", "fmt.Sprint(c); _ = scalar.Plain",
 		suite{"cmd/stead", "^TestWhatMembersSayReachesNoTerminalAsItIs$"}},
 	{"S21", "server/control/scale.go", "n < 0 || n > spec.MaxReplicas {", "n < 0 {",
 		suite{"server/control", "^TestTooManyMembersAreRefusedAtOnce$"}},

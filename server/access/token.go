@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/trust"
 )
@@ -34,7 +35,7 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 		return trust.JoinToken{}, fmt.Errorf("%w: a join token made with a client file lasts at most %s; root on a server's host may make a longer one", ErrRequest, maxClientTokenTTL)
 	case ttl < minTokenTTL || ttl > maxTokenTTL:
 		return trust.JoinToken{}, fmt.Errorf("%w: a join token lasts from %s to %s", ErrRequest, minTokenTTL, maxTokenTTL)
-	case node != "" && !spec.ValidSubdomain(string(node)):
+	case node != "" && !scalar.ValidSubdomain(string(node)):
 		return trust.JoinToken{}, fmt.Errorf("%w: invalid node name %q", ErrRequest, node)
 	}
 	token, err := trust.NewJoinToken(trust.PinOf(a.ca))
@@ -46,7 +47,7 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
 	}
 	hash := sha256.Sum256(token.Secret)
-	record := records.JoinToken{ID: token.ID, Hash: hash[:], Node: node, By: by, CreatedAt: time.Now(), TTL: spec.Duration{Duration: ttl}}
+	record := records.JoinToken{ID: token.ID, Hash: hash[:], Node: node, By: by, CreatedAt: time.Now(), TTL: scalar.Duration{Duration: ttl}}
 	key := store.TokenKey(token.ID)
 	txn := store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
 	if by != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // The states of a node.
@@ -85,7 +86,7 @@ func (c *livesOf) text() string {
 		parts = append(parts, fmt.Sprintf("%d may still run, until the node reconnects or 'stead node fence' proves it off", c.held))
 	}
 	if c.ending > 0 {
-		parts = append(parts, fmt.Sprintf("%d will have ended at their deadline in %s", c.ending, spec.Duration{Duration: c.last.Round(time.Second)}))
+		parts = append(parts, fmt.Sprintf("%d will have ended at their deadline in %s", c.ending, scalar.Duration{Duration: c.last.Round(time.Second)}))
 	}
 	if c.over > 0 {
 		parts = append(parts, fmt.Sprintf("%d ended", c.over))

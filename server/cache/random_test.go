@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -60,7 +61,7 @@ func saidOf(id spec.Identity, node spec.NodeName, v records.VolumeID) store.Op {
 // asking is a template that asks for something, and perhaps avoids others.
 func asking(r *rand.Rand) spec.Template {
 	t := spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
-		Resources: spec.ResourceRequirements{Requests: map[string]spec.Quantity{"cpu": {Milli: r.Int64N(3)}, "memory": {Milli: 1000 * r.Int64N(3)}}},
+		Resources: spec.ResourceRequirements{Requests: map[string]scalar.Quantity{"cpu": {Milli: r.Int64N(3)}, "memory": {Milli: 1000 * r.Int64N(3)}}},
 	}}}}
 	if r.IntN(3) == 0 {
 		t.Spec.Affinity = &spec.Affinity{PodAntiAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{{TopologyKey: "zone"}}}}

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -176,10 +177,10 @@ func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
 	}
 	now := records.ConfigRecord{
 		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
-		Files: map[string]spec.Bytes{},
+		Files: map[string]scalar.Bytes{},
 	}
 	for name, text := range m.Data {
-		now.Files[name] = spec.Bytes(text)
+		now.Files[name] = scalar.Bytes(text)
 	}
 	maps.Copy(now.Files, m.BinaryData)
 	same, docs := false, documents{after: manifest.OfConfigMap(&now)}

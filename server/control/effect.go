@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // claimEffects says what becomes of claims that grow or are added.
@@ -81,7 +82,7 @@ func lossEffects(old, now *records.Set) []string {
 	case bound == 0:
 		return []string{"from their next lives on, members of a silent node wait for it (nodeLoss Hold)"}
 	default:
-		d := spec.Duration{Duration: bound}
+		d := scalar.Duration{Duration: bound}
 		out := []string{fmt.Sprintf("from its next life on, a member stops by itself when its node has reached no server for %s, for whatever reason, and starts on another node (nodeLoss Replace)", d)}
 		if len(now.Spec.VolumeClaimTemplates) > 0 {
 			out = append(out, "volumes that are not shared stay on their nodes: a member with one stops all the same, and starts when its node is back")
@@ -95,7 +96,7 @@ func trashText(set *records.Set) string {
 	var parts []string
 	for i := range set.Spec.VolumeClaimTemplates {
 		c := &set.Spec.VolumeClaimTemplates[i]
-		when := "after " + spec.Duration{Duration: c.Trash()}.String()
+		when := "after " + scalar.Duration{Duration: c.Trash()}.String()
 		if c.Trash() == 0 {
 			when = "at once"
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Explain implements proto.ControlServer: no rows when all is as it should be.
@@ -95,7 +96,7 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 	}
 	for _, b := range p.Blocked {
 		if b.Left > 0 {
-			b.Text += fmt.Sprintf(" (in %s)", spec.Duration{Duration: b.Left.Round(time.Second)})
+			b.Text += fmt.Sprintf(" (in %s)", scalar.Duration{Duration: b.Left.Round(time.Second)})
 		}
 		add(b.ID.MemberName(), "waits", b.Text)
 	}

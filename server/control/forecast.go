@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // shownMembers bounds the names in one sentence.
@@ -242,7 +243,7 @@ func describeRestart(p plan.Plan, id spec.Identity) []string {
 		}
 	}
 	for _, b := range p.Blocked {
-		if b.ID == id && b.Reason != spec.BlockedStopping && b.Reason != spec.BlockedStarting {
+		if b.ID == id && b.Reason != causes.BlockedStopping && b.Reason != causes.BlockedStarting {
 			return []string{b.Text}
 		}
 	}

@@ -8,18 +8,19 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // fates are the volumes that there are at first, by what a forecast says of them: those that
 // stay, those that go, and for how long each claim of these lies in the trash.
 type fates struct {
 	stay, going []*records.Volume
-	trash       map[spec.ClaimName]spec.Duration
+	trash       map[spec.ClaimName]scalar.Duration
 }
 
 // fatesOf are the fates of the volumes of these members; nil: of all.
 func (t *teller) fatesOf(ids []spec.Identity) fates {
-	f := fates{trash: map[spec.ClaimName]spec.Duration{}}
+	f := fates{trash: map[spec.ClaimName]scalar.Duration{}}
 	changed := t.changed()
 	for i := range t.Before.Slots {
 		slot := &t.Before.Slots[i]
@@ -37,7 +38,7 @@ func (t *teller) fatesOf(ids []spec.Identity) fates {
 				continue
 			}
 			f.going = append(f.going, v)
-			f.trash[claim] = spec.Duration{Duration: now.Trash()}
+			f.trash[claim] = scalar.Duration{Duration: now.Trash()}
 		}
 	}
 	return f

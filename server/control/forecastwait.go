@@ -8,13 +8,15 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // waitsFirst says for whom a step waits.
 func waitsFirst(step plan.Step) []string {
 	verb := "waits for "
 	if step.After > 0 {
-		verb = fmt.Sprintf("waits %s for ", spec.Duration{Duration: step.After})
+		verb = fmt.Sprintf("waits %s for ", scalar.Duration{Duration: step.After})
 	}
 	return grouped(verb, step.First)
 }
@@ -56,7 +58,7 @@ func (t *teller) never() (out []string) {
 		switch {
 		case verb == "":
 			continue
-		case b.Reason == spec.BlockedFloor:
+		case b.Reason == causes.BlockedFloor:
 			b.Text = t.FloorText
 		case forOthers(b.Reason) && !others:
 			b.Text = ""
@@ -73,9 +75,9 @@ func (t *teller) never() (out []string) {
 }
 
 // forOthers: the reason to wait is other members.
-func forOthers(reason spec.BlockedReason) bool {
+func forOthers(reason causes.BlockedReason) bool {
 	switch reason {
-	case spec.BlockedTurn, spec.BlockedPredecessor, spec.BlockedSuccessor, spec.BlockedSurvivors:
+	case causes.BlockedTurn, causes.BlockedPredecessor, causes.BlockedSuccessor, causes.BlockedSurvivors:
 		return true
 	}
 	return false
@@ -86,7 +88,7 @@ func (t *teller) undone(b plan.Blocked) string {
 	slot := slotOf(t.After.Slots, b.ID)
 	wanted := t.set != nil && !t.set.Deleting && t.set.Range().Has(b.ID.Ordinal)
 	switch {
-	case b.Reason == spec.BlockedPaused || b.Reason == spec.BlockedOrphaned:
+	case b.Reason == causes.BlockedPaused || b.Reason == causes.BlockedOrphaned:
 		return ""
 	case wanted && (slot == nil || slot.Member == nil || slot.Report != nil && slot.Report.Phase.Over()):
 		return "does not start "
@@ -118,7 +120,7 @@ func (t *teller) kept() []string {
 	}
 	held := map[spec.Identity]bool{}
 	for _, b := range t.Never {
-		held[b.ID] = b.Reason != spec.BlockedPaused
+		held[b.ID] = b.Reason != causes.BlockedPaused
 	}
 	ids := slices.DeleteFunc(slices.Clone(t.Kept), func(id spec.Identity) bool { return held[id] })
 	status := t.After.Status

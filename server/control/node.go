@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -25,7 +26,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 		taints = append(taints, t)
 	}
 	for key, value := range r.GetLabels() {
-		if _, _, err := spec.ParseLabel(key + "=" + value); err != nil {
+		if _, _, err := scalar.ParseLabel(key + "=" + value); err != nil {
 			return nil, invalid("%s", err.Error())
 		}
 	}

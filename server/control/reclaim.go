@@ -13,6 +13,8 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -36,7 +38,7 @@ func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 		if r.GetTrashMillis() < 0 {
 			return nil, invalid("the trash period must be 0 or more")
 		}
-		q.Trash = &spec.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}
+		q.Trash = &scalar.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}
 	}
 	if vol.Fate == records.FateReclaiming {
 		out.Effects = []string{nameOf(vol) + " is being given up already"}
@@ -54,7 +56,7 @@ func describeLoss(f plan.Forecast, vol records.Volume) []string {
 	check, or := fmt.Sprintf("node %s searches for it once more; if it is there, it is kept", vol.Node), "else "
 	if off {
 		or, check = "", fmt.Sprintf("node %s is recorded as off, so it is not searched; if it returns, the volume goes to its trash for %s",
-			vol.Node, spec.Duration{Duration: vol.Trash()})
+			vol.Node, scalar.Duration{Duration: vol.Trash()})
 	}
 	out := []string{
 		fmt.Sprintf("gives up as lost %s, number %d, %s on node %s", nameOf(vol), vol.Number, sizeText(vol.SizeBytes), vol.Node),
@@ -80,7 +82,7 @@ func waits(effects []string, f plan.Forecast, id spec.Identity, node spec.NodeNa
 
 // waitsForNode reports whether something about an identity waits for a silent node for ever.
 func waitsForNode(f plan.Forecast, id spec.Identity) bool {
-	return slices.ContainsFunc(f.Never, func(b plan.Blocked) bool { return b.ID == id && b.Reason == spec.BlockedNodeSilent })
+	return slices.ContainsFunc(f.Never, func(b plan.Blocked) bool { return b.ID == id && b.Reason == causes.BlockedNodeSilent })
 }
 
 // RestoreVolume implements proto.ControlServer.
@@ -137,9 +139,9 @@ func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.Nod
 
 // describeReclaim says what it means to give a volume up.
 func describeReclaim(f plan.Forecast, vol records.Volume) []string {
-	trash := spec.Duration{Duration: vol.Trash()}
+	trash := scalar.Duration{Duration: vol.Trash()}
 	if v := newTeller(f).changed()[vol.UID]; v != nil {
-		trash = spec.Duration{Duration: v.Trash()}
+		trash = scalar.Duration{Duration: v.Trash()}
 	}
 	lies := fmt.Sprintf("moved to the trash of node %s; restorable for %s with 'stead volume restore %s', then deleted permanently",
 		vol.Node, trash, vol.UID)
@@ -171,7 +173,7 @@ func leftEffects(w plan.World, vol records.Volume) []string {
 		"Give up fewer than half of the members' volumes, or all of them to start with new ones", bounded(others), vol.ID.Set, vol.ID.MemberName())}
 }
 
-func sizeText(bytes int64) string { return (spec.Quantity{Milli: bytes * 1000}).String() }
+func sizeText(bytes int64) string { return (scalar.Quantity{Milli: bytes * 1000}).String() }
 
 // ask writes what a person asks of a volume, unless the planner would refuse it: guarded
 // by all that the judgement rests on. said is of a volume in the trash. judged is told the

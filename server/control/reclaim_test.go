@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -237,7 +238,7 @@ func TestOnlyWhatIsMissingIsLost(t *testing.T) {
 	ask := &proto.ReclaimVolumeRequest{Name: "data-db-0", Lost: true}
 	_, err := r.api.ReclaimVolume(r.ctx, ask)
 	refused(t, err, codes.FailedPrecondition, "which is unreachable", "stead node fence n1", "nothing was changed")
-	r.Record(store.ReportKey(id), records.Report{ID: id, Token: life, Phase: records.PhasePreparing, Cause: spec.CauseVolumeMissing})
+	r.Record(store.ReportKey(id), records.Report{ID: id, Token: life, Phase: records.PhasePreparing, Cause: causes.VolumeMissing})
 	out, err := r.api.ReclaimVolume(r.ctx, ask)
 	if err != nil || !strings.Contains(out.String(), "db-0 starts with a new, empty one") {
 		t.Fatalf("got %v, %v", out, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -248,7 +249,7 @@ func TestARestartSaysForWhatItWaits(t *testing.T) {
 			}
 		})
 	}
-	stopped := plan.Plan{Blocked: []plan.Blocked{{ID: id, Reason: spec.BlockedStopping, Text: "it is stopping"}}}
+	stopped := plan.Plan{Blocked: []plan.Blocked{{ID: id, Reason: causes.BlockedStopping, Text: "it is stopping"}}}
 	if got := describeRestart(stopped, id); got != nil {
 		t.Errorf("the leader was faster: got %q of a member that stops already", got)
 	}

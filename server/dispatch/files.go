@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -92,7 +93,7 @@ func fileContent(v cache.View, key *seal.Key, r FileRef) (records.Files, error) 
 		if err != nil {
 			return f, err
 		}
-		f.Content = make(map[string]spec.Bytes, len(files))
+		f.Content = make(map[string]scalar.Bytes, len(files))
 		for name, b := range files {
 			f.Content[name] = b
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // verdict is what becomes of a report.
@@ -62,7 +62,7 @@ func judge(r records.Report, at machine, m *records.Member, last *records.Report
 type essence struct {
 	phase               records.Phase
 	ready, once, enough bool
-	cause               spec.Cause
+	cause               causes.Cause
 	message             string
 }
 

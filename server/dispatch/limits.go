@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // What a node may report, and so have the servers keep (SAFETY S21).
@@ -57,11 +58,11 @@ func sanitized(r records.Report) records.Report {
 }
 
 // sanitize leaves of text what may be shown, and at most so many bytes.
-func sanitize[T ~string](text *T, most int) { *text = truncate(T(spec.Plain(string(*text))), most) }
+func sanitize[T ~string](text *T, most int) { *text = truncate(T(scalar.Plain(string(*text))), most) }
 
 // canBeMember is true for the identity of a member, which can be a key.
 func canBeMember(id spec.Identity) bool {
-	return spec.ValidLabel(string(id.Namespace)) && spec.ValidLabel(string(id.Set)) && id.Ordinal >= 0
+	return scalar.ValidLabel(string(id.Namespace)) && scalar.ValidLabel(string(id.Set)) && id.Ordinal >= 0
 }
 
 // overLimit says what of an inventory and facts is more than a node may have; "": nothing.

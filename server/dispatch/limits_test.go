@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -241,7 +242,7 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 		for i := range maxVolumeReports {
 			report := records.VolumeReport{ID: ident(0), Claim: "data", Volume: records.VolumeID(fmt.Sprintf("v%d-%d", part, i)), State: records.VolumeTrashed}
 			if i%100 == 0 {
-				report.Cause, report.Message = spec.Cause(strings.Repeat("c", 10*causeBytes)), strings.Repeat("m", 10*volumeTextBytes)
+				report.Cause, report.Message = causes.Cause(strings.Repeat("c", 10*causeBytes)), strings.Repeat("m", 10*volumeTextBytes)
 			}
 			docs, err := wire.Documents([]records.VolumeReport{report})
 			if err != nil {
@@ -272,9 +273,9 @@ func TestWhatIsSaidOfVolumesWaitsWithinBounds(t *testing.T) {
 
 func TestAReportIsStoredWithinItsBounds(t *testing.T) {
 	long := strings.Repeat("é", 1<<14)
-	r := records.Report{ID: ident(0), Cause: spec.Cause(long), Message: long}
+	r := records.Report{ID: ident(0), Cause: causes.Cause(long), Message: long}
 	for range 3 * maxContainers {
-		r.Containers = append(r.Containers, records.ContainerReport{Name: long, State: long, Cause: spec.Cause(long), Image: long})
+		r.Containers = append(r.Containers, records.ContainerReport{Name: long, State: long, Cause: causes.Cause(long), Image: long})
 	}
 	if got := len(store.Encode(sanitized(r))); got > 80<<10 {
 		t.Errorf("it has %d bytes", got)

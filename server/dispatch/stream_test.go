@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -74,7 +75,7 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 						said(h)
 						synctest.Wait()
 						r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass"})
-						r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]spec.Bytes{"f": nil}})
+						r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]scalar.Bytes{"f": nil}})
 						tpl := testTemplate()
 						tpl.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}}
 						r.Record(store.RevisionKey(refDB, "r2"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r2", Number: 2, Template: tpl})

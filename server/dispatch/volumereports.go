@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -38,7 +39,7 @@ func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.Volum
 		id, _ := v.Identity(vol.ID)
 		out[vol.UID] = records.VolumeOrder{
 			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class,
-			Turn: vol.Turn, SizeBytes: vol.SizeBytes, Fate: vol.Fate, Trash: spec.Duration{Duration: vol.Trash()},
+			Turn: vol.Turn, SizeBytes: vol.SizeBytes, Fate: vol.Fate, Trash: scalar.Duration{Duration: vol.Trash()},
 			Unused: id == nil || id.VolumeReady[vol.Claim] < vol.Number,
 		}
 	}
@@ -102,7 +103,7 @@ func (se *session) receiveVolumeReports(m *proto.VolumeReports) {
 // wellFormed: what it names can be a key.
 func wellFormed(r records.VolumeReport) bool {
 	for _, name := range []string{string(r.ID.Namespace), string(r.ID.Set), string(r.Claim), string(r.Volume)} {
-		if !spec.ValidLabel(name) {
+		if !scalar.ValidLabel(name) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -45,7 +46,7 @@ func TestANodeIsToldWhatBecomesOfItsVolumes(t *testing.T) {
 	key, said := store.VolumeKey(ident(1), "data"), store.VolumeReportKey(ident(1), "data", "v1")
 	volume := records.Volume{
 		ID: ident(1), Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", Fate: records.FateDelete,
-		TrashAfter: &spec.Duration{Duration: time.Minute},
+		TrashAfter: &scalar.Duration{Duration: time.Minute},
 	}
 	r.Record(key, volume)
 	other := volume
@@ -151,7 +152,7 @@ func TestWhatAHostWasLeftWithGoesToItsTrash(t *testing.T) {
 	r.known(2)
 	key := store.VolumeReportKey(ident(1), "data", "left")
 	r.Record(key, records.VolumeReport{
-		ID: ident(1), Claim: "data", Volume: "left", Number: 3, Node: "n1", State: records.VolumeLeft, Left: spec.Duration{Duration: time.Hour},
+		ID: ident(1), Claim: "data", Volume: "left", Number: 3, Node: "n1", State: records.VolumeLeft, Left: scalar.Duration{Duration: time.Hour},
 	})
 	n := r.connect(n1)
 	n.welcome()

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -143,7 +144,7 @@ func (p *pool) startQuarantine(r *records.AddressRecord, now time.Time) {
 
 // wakeWhenRested has the set evaluated again when the next address has rested, if a member waits for one.
 func (p *pool) wakeWhenRested(e *evaluation, now time.Time) {
-	if !slices.ContainsFunc(e.blocked, func(b plan.Blocked) bool { return b.Reason == spec.BlockedAddress }) {
+	if !slices.ContainsFunc(e.blocked, func(b plan.Blocked) bool { return b.Reason == causes.BlockedAddress }) {
 		return
 	}
 	for _, r := range p.resting {

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -134,14 +135,14 @@ func TestWhoWaitsForAnAddressIsLookedAtWhenTheNextHasRested(t *testing.T) {
 	now := time.Unix(1000, 0)
 	for _, c := range []struct {
 		name   string
-		reason spec.BlockedReason
+		reason causes.BlockedReason
 		rested []time.Duration // so long
 		want   time.Duration
 	}{
-		{"two rest", spec.BlockedAddress, []time.Duration{time.Second, 3 * time.Second}, 7 * time.Second},
-		{"one has rested", spec.BlockedAddress, []time.Duration{10 * time.Second, 3 * time.Second}, 7 * time.Second},
-		{"all have", spec.BlockedAddress, []time.Duration{10 * time.Second}, 9 * time.Second},
-		{"nobody waits for one", spec.BlockedNoRoom, []time.Duration{time.Second}, 9 * time.Second},
+		{"two rest", causes.BlockedAddress, []time.Duration{time.Second, 3 * time.Second}, 7 * time.Second},
+		{"one has rested", causes.BlockedAddress, []time.Duration{10 * time.Second, 3 * time.Second}, 7 * time.Second},
+		{"all have", causes.BlockedAddress, []time.Duration{10 * time.Second}, 9 * time.Second},
+		{"nobody waits for one", causes.BlockedNoRoom, []time.Duration{time.Second}, 9 * time.Second},
 	} {
 		p := newPool(Config{CIDR: netip.MustParsePrefix("10.88.0.0/28"), Quarantine: 10 * time.Second})
 		for _, d := range c.rested {

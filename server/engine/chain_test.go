@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -152,7 +152,7 @@ func TestAHeldStoreGetsNoLink(t *testing.T) {
 		if links, _ := c.links(); len(links) > 0 {
 			t.Errorf("the chain is %+v", links)
 		}
-		if n := e.Stats().Blocked[spec.BlockedHeld]; n != 1 {
+		if n := e.Stats().Blocked[causes.BlockedHeld]; n != 1 {
 			t.Errorf("%d members are said to be held; want one: the term goes on without a link", n)
 		}
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -52,7 +52,7 @@ func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 				if c.want > time.Second {
 					cl.until("db-0 says that nodes are waited for", func(cache.View) bool {
 						p, ok := e.Explain(db)
-						return ok && len(p.Blocked) == 1 && p.Blocked[0].Reason == spec.BlockedAwaiting
+						return ok && len(p.Blocked) == 1 && p.Blocked[0].Reason == causes.BlockedAwaiting
 					})
 				}
 				c.after(cl)

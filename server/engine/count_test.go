@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -32,7 +33,7 @@ func hears(name spec.NodeName, strays ...spec.LifeID) []store.Op {
 	}
 }
 
-func waits(reason spec.BlockedReason) func(cache.View) bool {
+func waits(reason causes.BlockedReason) func(cache.View) bool {
 	return func(v cache.View) bool {
 		st, _ := v.Status(db)
 		if st == nil || len(st.Members) == 0 {
@@ -55,7 +56,7 @@ func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 		c.set(1)
 		_, stop := c.engine("a", c.store)
 		defer stop()
-		c.until("db-0 waits for the count", waits(spec.BlockedRestored))
+		c.until("db-0 waits for the count", waits(causes.BlockedRestored))
 		c.cache.Look(func(v cache.View) {
 			if m, _ := v.Member(member(0)); m != nil {
 				t.Errorf("token %s began before node late was heard", m.Token)
@@ -100,7 +101,7 @@ func TestACountIsNotEndedOverAServersWord(t *testing.T) {
 		_, stop := c.engine("a", &wordy{Store: c.store, c: c})
 		defer stop()
 		c.until("a server told of node late", func(v cache.View) bool { return len(v.Memories()) == 1 })
-		c.until("db-0 waits for the count", waits(spec.BlockedRestored))
+		c.until("db-0 waits for the count", waits(causes.BlockedRestored))
 		c.cache.Look(func(v cache.View) {
 			if count, _ := v.Count(); count.Done {
 				t.Error("the count was ended before node late was heard")
@@ -121,7 +122,7 @@ func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
 		<-slow.reached
 		c.commit(hears("late", spec.LifeID{ID: member(0), Token: spec.Token{Epoch: 1, Number: 99}})...)
 		close(slow.letGo)
-		c.until("the stray blocks db-0", waits(spec.BlockedStray))
+		c.until("the stray blocks db-0", waits(causes.BlockedStray))
 		c.cache.Look(func(v cache.View) {
 			if m, _ := v.Member(member(0)); m != nil {
 				t.Errorf("token %s began beside token 1.99, which node late runs", m.Token)
@@ -138,7 +139,7 @@ func TestAHeldStoreBeginsNothing(t *testing.T) {
 		defer stop()
 		held := func() bool {
 			p, ok := e.Explain(db)
-			return ok && len(p.Blocked) == 1 && p.Blocked[0].Reason == spec.BlockedHeld && len(p.Actions) == 0
+			return ok && len(p.Blocked) == 1 && p.Blocked[0].Reason == causes.BlockedHeld && len(p.Actions) == 0
 		}
 		c.until("db-0 is held", func(cache.View) bool { return held() })
 		c.commit(store.Del(store.HoldKey))

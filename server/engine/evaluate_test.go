@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -47,13 +48,13 @@ func TestTheStatusOfALargeSetHasNoRows(t *testing.T) {
 
 func TestOnlyWhatWasDecidedAndWrittenIsMeasured(t *testing.T) {
 	d := newManualTerm(t)
-	waits := plan.Plan{Blocked: []plan.Blocked{{ID: member(0), Reason: spec.BlockedNoRoom}}}
+	waits := plan.Plan{Blocked: []plan.Blocked{{ID: member(0), Reason: causes.BlockedNoRoom}}}
 	d.next = func(plan.World) plan.Plan { return waits }
 	measured := func(what string, decided, committed uint64, blocked int) {
 		t.Helper()
 		s := d.l.Stats()
-		if s.Plan.Count != decided || s.Commit.Count != committed || s.Blocked[spec.BlockedNoRoom] != blocked {
-			t.Errorf("%s: %d decisions, %d commits, %d waiting; want %d, %d and %d", what, s.Plan.Count, s.Commit.Count, s.Blocked[spec.BlockedNoRoom], decided, committed, blocked)
+		if s.Plan.Count != decided || s.Commit.Count != committed || s.Blocked[causes.BlockedNoRoom] != blocked {
+			t.Errorf("%s: %d decisions, %d commits, %d waiting; want %d, %d and %d", what, s.Plan.Count, s.Commit.Count, s.Blocked[causes.BlockedNoRoom], decided, committed, blocked)
 		}
 	}
 	d.l.reconcile(t.Context(), db)

@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -80,7 +81,7 @@ func volumeEvent(ref spec.SetRef, id spec.Identity, v records.VolumeID, turn int
 func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []namedEvent {
 	var list []namedEvent
 	for _, b := range p.Blocked {
-		if b.Reason.ComesByItself() || b.Reason == spec.BlockedPaused {
+		if b.Reason.ComesByItself() || b.Reason == causes.BlockedPaused {
 			continue
 		}
 		list = append(list, namedEvent{

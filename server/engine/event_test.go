@@ -10,13 +10,13 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
 func TestAWarningIsAboutWhatDoesNotComeByItself(t *testing.T) {
 	var p plan.Plan
-	for i, reason := range []spec.BlockedReason{spec.BlockedTurn, spec.BlockedNoRoom, spec.BlockedStarting, spec.BlockedPaused, spec.BlockedNodeSilent} {
+	for i, reason := range []causes.BlockedReason{causes.BlockedTurn, causes.BlockedNoRoom, causes.BlockedStarting, causes.BlockedPaused, causes.BlockedNodeSilent} {
 		p.Blocked = append(p.Blocked, plan.Blocked{ID: member(i), Reason: reason, Text: "why"})
 	}
 	var got []string

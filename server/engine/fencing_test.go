@@ -8,7 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -24,7 +24,7 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 		k.commit(store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
 			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Epoch: 1})),
 			store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y"})), store.Del(store.SessionKey("n1")))
-		told := func(reason spec.BlockedReason, text string) func(cache.View) bool {
+		told := func(reason causes.BlockedReason, text string) func(cache.View) bool {
 			return func(v cache.View) bool {
 				p, _ := e.Explain(db)
 				status, _ := v.Status(db)
@@ -32,13 +32,13 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 					status != nil && strings.Contains(status.Members[0].Blocked, text)
 			}
 		}
-		k.until("it waits", told(spec.BlockedNodeSilent, "may still be running there"))
+		k.until("it waits", told(causes.BlockedNodeSilent, "may still be running there"))
 		began := time.Now()
 		e.cfg.Fencing.Set("n1", "the plug is stuck")
-		k.until("it is told", told(spec.BlockedFence, "; the plug is stuck"))
+		k.until("it is told", told(causes.BlockedFence, "; the plug is stuck"))
 		k.until("there is an event", func(v cache.View) bool {
 			for _, x := range v.Events(db) {
-				if x.Reason == string(spec.BlockedFence) && strings.Contains(x.Message, "the plug is stuck") {
+				if x.Reason == string(causes.BlockedFence) && strings.Contains(x.Message, "the plug is stuck") {
 					return true
 				}
 			}
@@ -48,7 +48,7 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 			t.Errorf("told after %s only", took)
 		}
 		e.cfg.Fencing.Set("n1", "")
-		k.until("it is told no more", told(spec.BlockedNodeSilent, "may still be running there"))
+		k.until("it is told no more", told(causes.BlockedNodeSilent, "may still be running there"))
 	})
 }
 

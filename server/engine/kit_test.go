@@ -15,6 +15,8 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -168,7 +170,7 @@ func parallel(s *records.Set) { s.Spec.PodManagementPolicy = spec.Parallel }
 func deleting(s *records.Set) { s.Deleting = true }
 func replace(bound time.Duration) func(*records.Set) {
 	return func(s *records.Set) {
-		s.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: bound}}
+		s.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &scalar.Duration{Duration: bound}}
 	}
 }
 func retention(scaled, deleted spec.Retention) func(*records.Set) {
@@ -179,7 +181,7 @@ func retention(scaled, deleted spec.Retention) func(*records.Set) {
 func volumes(s *records.Set) {
 	s.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{{
 		Metadata: spec.ObjectMeta{Name: "data"},
-		Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: 1 << 40}}}},
+		Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]scalar.Quantity{"storage": {Milli: 1 << 40}}}},
 	}}
 }
 
@@ -297,7 +299,7 @@ func (n *node) trash(v cache.View) (units []store.Txn) {
 		case vol.Fate == records.FateLost:
 			r.State = records.VolumeAbsent
 		case gone:
-			r.State, r.Cause, r.Message = records.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
+			r.State, r.Cause, r.Message = records.VolumeRefused, causes.VolumeMissing, "it is not there"
 		}
 		if old := w.Said(vol.ID, vol.Claim); old != nil && *old == r {
 			continue
@@ -333,7 +335,7 @@ func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
 	case m.Goal == records.GoalStop:
 		next.Phase, next.Ready = records.PhaseStopped, false
 	case n.misses(m) && (r == nil || !r.Ready):
-		next.Phase, next.Ready, next.Cause = records.PhasePreparing, false, spec.CauseVolumeMissing
+		next.Phase, next.Ready, next.Cause = records.PhasePreparing, false, causes.VolumeMissing
 		if r != nil && r.Phase == next.Phase {
 			return u, false
 		}

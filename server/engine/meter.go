@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // bounds are the upper bounds of the buckets of a Histogram, in seconds.
@@ -25,14 +26,14 @@ type Stats struct {
 	Plan, Commit Histogram
 	// Blocked counts the members that wait by reason, over all sets, as they stood when
 	// each was decided about last; empty where another engine leads.
-	Blocked map[spec.BlockedReason]int
+	Blocked map[causes.BlockedReason]int
 }
 
 // meter gathers Stats. Its methods are safe for concurrent use.
 type meter struct {
 	mu           sync.Mutex
 	plan, commit tally
-	blocked      map[spec.SetRef]map[spec.BlockedReason]int
+	blocked      map[spec.SetRef]map[causes.BlockedReason]int
 }
 
 type tally struct {
@@ -64,12 +65,12 @@ func (m *meter) decided(ref spec.SetRef, blocked []plan.Blocked, took time.Durat
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plan.add(took)
-	reasons := map[spec.BlockedReason]int{}
+	reasons := map[causes.BlockedReason]int{}
 	for _, b := range blocked {
 		reasons[b.Reason]++
 	}
 	if m.blocked == nil {
-		m.blocked = map[spec.SetRef]map[spec.BlockedReason]int{}
+		m.blocked = map[spec.SetRef]map[causes.BlockedReason]int{}
 	}
 	m.blocked[ref] = reasons
 }
@@ -99,7 +100,7 @@ func (e *Engine) Stats() Stats {
 	m := &e.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Stats{Plan: m.plan.histogram(), Commit: m.commit.histogram(), Blocked: map[spec.BlockedReason]int{}}
+	s := Stats{Plan: m.plan.histogram(), Commit: m.commit.histogram(), Blocked: map[causes.BlockedReason]int{}}
 	for _, reasons := range m.blocked {
 		for reason, n := range reasons {
 			s.Blocked[reason] += n

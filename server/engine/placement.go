@@ -4,6 +4,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -37,7 +38,7 @@ func (p *placement) observe(ref spec.SetRef, blocked []plan.Blocked) {
 	delete(p.unplaced, ref)
 	for _, b := range blocked {
 		switch b.Reason {
-		case spec.BlockedNoNode, spec.BlockedNoRoom, spec.BlockedHostPort:
+		case causes.BlockedNoNode, causes.BlockedNoRoom, causes.BlockedHostPort:
 			p.unplaced[ref] = true
 			return
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -26,7 +28,7 @@ func (c *cluster) asking(name string, change ...func(*records.Set)) {
 	s := records.Set{
 		Ref: spec.SetRef{Namespace: "default", Name: spec.SetName(name)}, UID: spec.UID("uid-" + name), Generation: 1, InitialReplicas: 1,
 		Spec: spec.SetSpec{Replicas: &one, Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
-			Name: "c", Image: "i", Resources: spec.ResourceRequirements{Requests: map[string]spec.Quantity{"cpu": {Milli: 500}}},
+			Name: "c", Image: "i", Resources: spec.ResourceRequirements{Requests: map[string]scalar.Quantity{"cpu": {Milli: 500}}},
 		}}}}},
 	}
 	for _, f := range change {
@@ -49,7 +51,7 @@ func TestANodeIsPromisedOnce(t *testing.T) {
 		waiting := func() (refs []spec.SetRef) {
 			for i := range 8 {
 				ref := spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}
-				if why, ok := e.Explain(ref); ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == spec.BlockedNoRoom {
+				if why, ok := e.Explain(ref); ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == causes.BlockedNoRoom {
 					refs = append(refs, ref)
 				}
 			}
@@ -106,7 +108,7 @@ func TestAHostPortIsPromisedOnce(t *testing.T) {
 			for _, name := range names {
 				why, ok := e.Explain(spec.SetRef{Namespace: "default", Name: spec.SetName(name)})
 				switch {
-				case ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == spec.BlockedHostPort:
+				case ok && len(why.Blocked) > 0 && why.Blocked[0].Reason == causes.BlockedHostPort:
 					waiting++
 				case ok:
 					holder = name
@@ -138,7 +140,7 @@ func TestAHostPortIsPromisedOnce(t *testing.T) {
 // TestASetThatAsksForNothingWaitsForNobody: what else runs on a node is of no matter to it.
 func TestASetThatAsksForNothingWaitsForNobody(t *testing.T) {
 	asks := func(what string) spec.MemberSpec {
-		return spec.MemberSpec{Containers: []spec.Container{{Resources: spec.ResourceRequirements{Requests: map[string]spec.Quantity{what: {Milli: 1000}}}}}}
+		return spec.MemberSpec{Containers: []spec.Container{{Resources: spec.ResourceRequirements{Requests: map[string]scalar.Quantity{what: {Milli: 1000}}}}}}
 	}
 	for name, c := range map[string]struct {
 		member spec.MemberSpec

@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -81,7 +82,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 				c.set(1, volumes)
 				c.until("its volume is missed", func(v cache.View) bool {
 					r, _ := v.Report(member(0))
-					return r != nil && r.Cause == spec.CauseVolumeMissing
+					return r != nil && r.Cause == causes.VolumeMissing
 				})
 			}, records.VerbLost, member(0), func(v cache.View, was records.VolumeRequest) bool {
 				vol := v.Volume(member(0), "data")

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -293,7 +294,7 @@ func TestExplainSaysHowLongStill(t *testing.T) {
 			}
 		})
 		p, _ = other.Explain(db)
-		if p.Blocked[0].Reason != spec.BlockedNoGuard {
+		if p.Blocked[0].Reason != causes.BlockedNoGuard {
 			t.Errorf("got %+v; want that the other node does not guard lives", p.Blocked[0])
 		}
 	})

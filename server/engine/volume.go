@@ -8,7 +8,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -92,7 +92,7 @@ func (d *decision) putLeft(v cache.View, volume *records.Volume) {
 	d.seen(v, key)
 	d.put(key, records.VolumeReport{
 		ID: volume.ID, Claim: volume.Claim, Volume: volume.UID, Number: volume.Number, Class: volume.Class, Node: volume.Node,
-		State: records.VolumeLeft, Turn: volume.Turn, SizeBytes: volume.SizeBytes, Left: spec.Duration{Duration: volume.Trash()},
+		State: records.VolumeLeft, Turn: volume.Turn, SizeBytes: volume.SizeBytes, Left: scalar.Duration{Duration: volume.Trash()},
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -132,7 +133,7 @@ func endByFence(v cache.View, l spec.LifeID, f *records.Fence) (store.Txn, bool)
 		return store.Txn{}, false
 	}
 	r := records.Report{
-		ID: id, Token: m.Token, Node: f.Node, Phase: records.PhaseStopped, Cause: spec.CauseFenced,
+		ID: id, Token: m.Token, Node: f.Node, Phase: records.PhaseStopped, Cause: causes.Fenced,
 		Message: fmt.Sprintf("node %s was powered off, says %s", f.Node, f.By), At: f.At,
 	}
 	if last != nil && last.Token == m.Token {

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -80,7 +81,7 @@ func TestACaseProvesNothingOfWhatBeganSinceItWasOpened(t *testing.T) {
 			if status.Code(err) != c.code || f != nil && len(f.Lives) > 0 {
 				t.Errorf("got %+v, %v; want %v", f, err, c.code)
 			}
-			if got := saidOf(r, 0); got.Cause == spec.CauseFenced {
+			if got := saidOf(r, 0); got.Cause == causes.Fenced {
 				t.Errorf("db-0 counts as over: %+v", got)
 			}
 		})
@@ -101,7 +102,7 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 				_, err := Node(t.Context(), s, r.Cache, "n1", "ann")
 				return err
 			},
-			func(r *rig) bool { return saidOf(r, 0).Cause == spec.CauseFenced },
+			func(r *rig) bool { return saidOf(r, 0).Cause == causes.Fenced },
 		},
 		"remove": {
 			func(r *rig) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -55,7 +56,7 @@ func TestAFenceEndsTheLivesThatItNamesAndNoOthers(t *testing.T) {
 	if kept, err := store.Decode[records.Fence](kv); err != nil || len(kept.Lives) != 1 || kept.UID != "uid1" {
 		t.Errorf("kept is %+v, %v", kept, err)
 	}
-	if got := saidOf(r, 0); got.Phase != records.PhaseStopped || got.Ready || got.Token != token(10) || got.Cause != spec.CauseFenced || !strings.Contains(got.Message, "ann") {
+	if got := saidOf(r, 0); got.Phase != records.PhaseStopped || got.Ready || got.Token != token(10) || got.Cause != causes.Fenced || !strings.Contains(got.Message, "ann") {
 		t.Errorf("db-0 is told as %+v", got)
 	}
 	if got := saidOf(r, 1); got.Message != "its own word" {
@@ -107,7 +108,7 @@ func TestAFenceComparesWhatItReliedOn(t *testing.T) {
 			if status.Code(err) != codes.Aborted {
 				t.Errorf("got %v; want it aborted", err)
 			}
-			if got := saidOf(r, 0); got.Cause == spec.CauseFenced {
+			if got := saidOf(r, 0); got.Cause == causes.Fenced {
 				t.Errorf("db-0 counts as over: %+v", got)
 			}
 		})
@@ -197,7 +198,7 @@ func TestAFenceOfManyLivesComparesInEachTransaction(t *testing.T) {
 			}
 			ended := 0
 			for i := range lives {
-				if saidOf(r, i).Cause == spec.CauseFenced {
+				if saidOf(r, i).Cause == causes.Fenced {
 					ended++
 				}
 			}
@@ -220,7 +221,7 @@ func TestANodeWhoseFactsCannotBeReadIsFenced(t *testing.T) {
 	if facts, err := store.Decode[records.NodeFacts](kv); err != nil || facts.UID != "uid1" || facts.Epoch != 1 || len(facts.Strays) != 0 {
 		t.Errorf("facts are %+v, %v", facts, err)
 	}
-	if got := saidOf(r, 0); got.Cause != spec.CauseFenced {
+	if got := saidOf(r, 0); got.Cause != causes.Fenced {
 		t.Errorf("db-0 is told as %+v", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -164,7 +165,7 @@ func (s *stand) over() bool {
 		return false
 	}
 	r, err := store.Decode[records.Report](kv)
-	if err != nil || r.Phase != records.PhaseStopped || r.Cause != spec.CauseFenced || !strings.Contains(r.Message, "the fence command") {
+	if err != nil || r.Phase != records.PhaseStopped || r.Cause != causes.Fenced || !strings.Contains(r.Message, "the fence command") {
 		s.t.Errorf("db-0 is told as %+v, %v", r, err)
 	}
 	return true

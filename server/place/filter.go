@@ -8,11 +8,13 @@ import (
 
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // filter is one thing that a node must have to take a life.
 type filter struct {
-	reason spec.BlockedReason
+	reason causes.BlockedReason
 	// explain says why the node does not have it, a sentence without its subject; "": it does.
 	explain func(*search, *proof.Node) string
 }
@@ -20,20 +22,20 @@ type filter struct {
 // filters are all of them, in the order in which they are asked; the first that refuses is
 // what is said of the node. A node that is silent has no facts to judge.
 var filters = [...]filter{
-	{spec.BlockedNodeSilent, (*search).silent},
-	{spec.BlockedCordoned, (*search).cordoned},
-	{spec.BlockedNoGuard, (*search).unguarded},
-	{spec.BlockedReclaiming, (*search).volumeInTheWay},
-	{spec.BlockedNoClass, (*search).classMissing},
-	{spec.BlockedNoNode, (*search).mislabelled},
-	{spec.BlockedNoNode, (*search).tainted},
-	{spec.BlockedNoRoom, (*search).full},
-	{spec.BlockedHostPort, (*search).portTaken},
-	{spec.BlockedNoNode, (*search).affinityForbids},
+	{causes.BlockedNodeSilent, (*search).silent},
+	{causes.BlockedCordoned, (*search).cordoned},
+	{causes.BlockedNoGuard, (*search).unguarded},
+	{causes.BlockedReclaiming, (*search).volumeInTheWay},
+	{causes.BlockedNoClass, (*search).classMissing},
+	{causes.BlockedNoNode, (*search).mislabelled},
+	{causes.BlockedNoNode, (*search).tainted},
+	{causes.BlockedNoRoom, (*search).full},
+	{causes.BlockedHostPort, (*search).portTaken},
+	{causes.BlockedNoNode, (*search).affinityForbids},
 }
 
 // refused says why a node cannot take the life, as a reason and in words; "": it can.
-func (s *search) refused(n *proof.Node) (reason spec.BlockedReason, words string) {
+func (s *search) refused(n *proof.Node) (reason causes.BlockedReason, words string) {
 	for i := range filters {
 		if words := filters[i].explain(s, n); words != "" {
 			return filters[i].reason, words
@@ -155,7 +157,7 @@ func (s *search) portTaken(n *proof.Node) string {
 
 func (s *search) affinityForbids(n *proof.Node) string { return s.affinity.refused(n) }
 
-func cpuText(millis int64) string { return spec.Quantity{Milli: max(millis, 0)}.String() }
+func cpuText(millis int64) string { return scalar.Quantity{Milli: max(millis, 0)}.String() }
 
 // bytesText is a size in MiB: requests are written so.
 func bytesText(n int64) string { return fmt.Sprintf("%dMi", max(n, 0)>>20) }

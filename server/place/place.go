@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // Request is what a new life asks of its node.
@@ -30,7 +31,7 @@ type Request struct {
 
 // Refusal is why no node can take a life; Text is a sentence without its subject.
 type Refusal struct {
-	Reason spec.BlockedReason
+	Reason causes.BlockedReason
 	Text   string
 }
 
@@ -94,10 +95,10 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 	case best != nil:
 		return best, nil
 	case len(no.words) == 0:
-		return nil, &Refusal{spec.BlockedNoNode, "no node has joined yet"}
+		return nil, &Refusal{causes.BlockedNoNode, "no node has joined yet"}
 	}
 	refusal = &Refusal{no.reason(), "no node can take it: " + no.text()}
-	if refusal.Reason == spec.BlockedNoClass {
+	if refusal.Reason == causes.BlockedNoClass {
 		refusal.Text += "; known storage classes are " + records.KnownClasses(p.facts())
 	}
 	return nil, refusal
@@ -110,7 +111,7 @@ func (r *Request) home() (home spec.NodeName, no *Refusal) {
 		switch {
 		case v == nil || v.Node == "" || v.Shared:
 		case home != "" && v.Node != home:
-			return "", &Refusal{spec.BlockedVolume, fmt.Sprintf("its volumes are on two nodes, %s and %s", home, v.Node)}
+			return "", &Refusal{causes.BlockedVolume, fmt.Sprintf("its volumes are on two nodes, %s and %s", home, v.Node)}
 		default:
 			home = v.Node
 		}
@@ -122,13 +123,13 @@ func (r *Request) home() (home spec.NodeName, no *Refusal) {
 func (s *search) at(home spec.NodeName) (*proof.Node, *Refusal) {
 	n := proof.FindNode(s.nodes, home)
 	if n == nil {
-		return nil, &Refusal{spec.BlockedNoNode, fmt.Sprintf("its volumes are on node %s, which is not known", home)}
+		return nil, &Refusal{causes.BlockedNoNode, fmt.Sprintf("its volumes are on node %s, which is not known", home)}
 	}
 	reason, words := s.refused(n)
 	switch reason {
 	case "":
 		return n, nil
-	case spec.BlockedNodeSilent:
+	case causes.BlockedNodeSilent:
 		return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s: it starts there when the host is back. %s", home, words, givingUp(n))}
 	}
 	return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s", home, words)}

@@ -6,16 +6,17 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // refusals are the words of the nodes that cannot take a life, each word once.
 type refusals struct {
 	words   []string
 	nodes   map[string][]spec.NodeName
-	reasons []spec.BlockedReason
+	reasons []causes.BlockedReason
 }
 
-func (r *refusals) add(n spec.NodeName, reason spec.BlockedReason, words string) {
+func (r *refusals) add(n spec.NodeName, reason causes.BlockedReason, words string) {
 	if r.nodes == nil {
 		r.nodes = map[string][]spec.NodeName{}
 	}
@@ -29,13 +30,13 @@ func (r *refusals) add(n spec.NodeName, reason spec.BlockedReason, words string)
 // reason is that of a class that is missing anywhere, for it is misspelt most likely; that
 // there is no room, no host port or no guard, or a volume in the way, when that is all that is
 // missing somewhere.
-func (r *refusals) reason() spec.BlockedReason {
-	for _, reason := range []spec.BlockedReason{spec.BlockedNoClass, spec.BlockedNoRoom, spec.BlockedHostPort, spec.BlockedNoGuard, spec.BlockedReclaiming} {
+func (r *refusals) reason() causes.BlockedReason {
+	for _, reason := range []causes.BlockedReason{causes.BlockedNoClass, causes.BlockedNoRoom, causes.BlockedHostPort, causes.BlockedNoGuard, causes.BlockedReclaiming} {
 		if slices.Contains(r.reasons, reason) {
 			return reason
 		}
 	}
-	return spec.BlockedNoNode
+	return causes.BlockedNoNode
 }
 
 func (r *refusals) text() string {

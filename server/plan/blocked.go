@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // blockWaiting says what a member with a life waits for, and returns it; nil: it is available.
@@ -12,7 +12,7 @@ func (e explainer) blockWaiting(t *memberState) *Blocked {
 	switch reason := e.waitReason(t); {
 	case t.Available:
 		return nil
-	case reason == spec.BlockedNodeSilent:
+	case reason == causes.BlockedNodeSilent:
 		return e.blockSilent(t)
 	default:
 		return e.block(t, reason, e.stateText(t)+e.replacementText(t))
@@ -35,42 +35,42 @@ func (e explainer) replacementText(t *memberState) string {
 }
 
 // waitReason is the one word for what a member with a life waits for.
-func (r rollout) waitReason(t *memberState) spec.BlockedReason {
+func (r rollout) waitReason(t *memberState) causes.BlockedReason {
 	switch {
 	case r.rebooted(t):
-		return spec.BlockedNodeReboot
+		return causes.BlockedNodeReboot
 	case !t.Live:
-		return spec.BlockedNodeSilent
+		return causes.BlockedNodeSilent
 	case t.stopping():
-		return spec.BlockedStopping
+		return causes.BlockedStopping
 	case t.Stale:
-		return spec.BlockedReconnected
+		return causes.BlockedReconnected
 	case t.report != nil && t.report.Cause != "":
-		return spec.BlockedReason(t.report.Cause)
+		return causes.BlockedReason(t.report.Cause)
 	case t.Ready:
-		return spec.BlockedNotYet
+		return causes.BlockedNotYet
 	case t.report != nil && t.report.Phase == records.PhaseRunning:
-		return spec.BlockedNotReady
+		return causes.BlockedNotReady
 	}
-	return spec.BlockedStarting
+	return causes.BlockedStarting
 }
 
 // stateText says how a member with a life stands: a sentence without its subject.
 func (r rollout) stateText(t *memberState) string {
 	switch reason := r.waitReason(t); reason {
-	case spec.BlockedNodeReboot:
+	case causes.BlockedNodeReboot:
 		return fmt.Sprintf("node %s rebooted and has not yet confirmed that token %s ended", t.member.Node, t.member.Token)
-	case spec.BlockedNodeSilent:
+	case causes.BlockedNodeSilent:
 		return t.Silence.Text
-	case spec.BlockedStopping:
+	case causes.BlockedStopping:
 		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
-	case spec.BlockedReconnected:
+	case causes.BlockedReconnected:
 		return fmt.Sprintf("node %s reconnected and has not reported on it yet", t.member.Node)
-	case spec.BlockedNotYet:
+	case causes.BlockedNotYet:
 		return fmt.Sprintf("it is ready, but not yet for %d s", r.world.Set.Spec.MinReadySeconds)
-	case spec.BlockedNotReady:
+	case causes.BlockedNotReady:
 		return "it is running, but not ready"
-	case spec.BlockedStarting:
+	case causes.BlockedStarting:
 		return fmt.Sprintf("it is starting on node %s", t.member.Node)
 	default:
 		return fmt.Sprintf("it reports %s: %s", reason, t.report.Message)
@@ -85,9 +85,9 @@ func (r rollout) rebooted(t *memberState) bool {
 
 // blockSilent says what a member on a silent node waits for, and how long still.
 func (e explainer) blockSilent(t *memberState) *Blocked {
-	reason, text := spec.BlockedNodeSilent, e.stateText(t)
+	reason, text := causes.BlockedNodeSilent, e.stateText(t)
 	if n := e.node(t.member.Node); n != nil && n.Fencing != "" && e.needsFence(t) {
-		reason, text = spec.BlockedFence, text+"; "+n.Fencing
+		reason, text = causes.BlockedFence, text+"; "+n.Fencing
 	}
 	b := e.block(t, reason, text)
 	if left := t.Silence.Left; left > 0 {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // restartsOfALoop is from how many restarts on a container that was killed for its
@@ -81,9 +81,9 @@ func (r rollout) neverWorked(t *memberState) bool {
 // revision may help. What its node or its volume lacks is not of this kind.
 func causedByTemplate(r *records.Report) bool {
 	switch r.Cause {
-	case spec.CauseImageMissing, spec.CauseImagePull, spec.CauseStartError, spec.CauseConfigMissing, spec.CauseFilesError, spec.CauseCrashLoop:
+	case causes.ImageMissing, causes.ImagePull, causes.StartError, causes.ConfigMissing, causes.FilesError, causes.CrashLoop:
 		return true
-	case spec.CauseOOMKilled, spec.CauseUnhealthy: // also of a failed startup probe
+	case causes.OOMKilled, causes.Unhealthy: // also of a failed startup probe
 		for _, c := range r.Containers {
 			if c.Restarts >= restartsOfALoop {
 				return true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // out has members of the world not available for so long.
@@ -24,7 +25,7 @@ func out(since time.Duration, ordinals ...int) func(*World) {
 }
 
 // restarts has the first member report this cause, and its containers so many restarts.
-func restarts(cause spec.Cause, counts ...int) func(*World) {
+func restarts(cause causes.Cause, counts ...int) func(*World) {
 	return func(w *World) {
 		r := w.Slots[0].Report
 		r.Cause, r.Message = cause, "again"

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // The conditions and the reasons of theirs that are not those of Blocked.
@@ -52,7 +52,7 @@ func (r reporter) availability() records.Condition {
 func (r reporter) progress() records.Condition {
 	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
 	if r.world.Set.Orphaned && !r.world.Set.Deleting {
-		c.Reason, c.Message = string(spec.BlockedOrphaned), "members keep running, but are not managed: "+orphanedText
+		c.Reason, c.Message = string(causes.BlockedOrphaned), "members keep running, but are not managed: "+orphanedText
 		return c
 	}
 	if r.world.Set.Deleting {

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // World is one set's world at one store revision. Records are shared and must
@@ -140,7 +141,7 @@ type Plan struct {
 // Blocked says why nothing is done for a member.
 type Blocked struct {
 	ID     spec.Identity
-	Reason spec.BlockedReason
+	Reason causes.BlockedReason
 	Text   string // the sentence for people
 	// Left is how long until a life on a silent node counts as over; 0: it is not waited
 	// for by time.

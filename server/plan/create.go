@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // create gives a life to members in range that have none (rule 3) or whose life is
@@ -33,13 +33,13 @@ func (s step) create(disturbed bool) bool {
 			held = fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.stateText(t))
 			continue
 		case held != "" && t.vacant() && !s.turned(t):
-			s.block(t, spec.BlockedPredecessor, held)
+			s.block(t, causes.BlockedPredecessor, held)
 			continue
 		}
 		text := fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.ensureStarted(t, disturbed).Text)
 		for _, j := range s.inside[at+1:] {
 			if later := &s.members[j]; later.vacant() {
-				s.block(later, spec.BlockedPredecessor, text)
+				s.block(later, causes.BlockedPredecessor, text)
 			} else if !later.Available {
 				s.blockWaiting(later)
 			}
@@ -71,14 +71,14 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 	case !t.vacant():
 		return s.blockWaiting(t)
 	case disturbed:
-		return s.block(t, spec.BlockedTurn, "another member is replaced first")
+		return s.block(t, causes.BlockedTurn, "another member is replaced first")
 	case t.volumesKept:
-		return s.block(t, spec.BlockedTurn, "waiting until it is recorded that its volumes are kept")
+		return s.block(t, causes.BlockedTurn, "waiting until it is recorded that its volumes are kept")
 	case len(t.strays) > 0:
-		return s.block(t, spec.BlockedStray, t.strayText()+"; a second one must not start")
+		return s.block(t, causes.BlockedStray, t.strayText()+"; a second one must not start")
 	case t.Over && rest > 0 && s.due(t) == t.member.Revision:
 		s.wake(rest)
-		return s.block(t, spec.BlockedBackOff, "its last starts failed one after another; waiting before the next attempt: "+t.endedText())
+		return s.block(t, causes.BlockedBackOff, "its last starts failed one after another; waiting before the next attempt: "+t.endedText())
 	}
 	start, no := s.start(t)
 	if no != nil {

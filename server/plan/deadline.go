@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // Progress is how far a rollout has come. The engine keeps it beside its clock, which
@@ -78,8 +79,8 @@ func (r rollout) awaited() (first *Blocked) {
 }
 
 // forOthers: the reason is that other members come first.
-func forOthers(reason spec.BlockedReason) bool {
-	return reason == spec.BlockedTurn || reason == spec.BlockedPredecessor
+func forOthers(reason causes.BlockedReason) bool {
+	return reason == causes.BlockedTurn || reason == causes.BlockedPredecessor
 }
 
 // allowance is the time that a startup probe gives a member of a revision on top of the

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // draft is what a step has decided so far: actions, who waits, and how the set is after these
@@ -57,7 +58,7 @@ func newDraft(f *facts) *draft {
 func (d *draft) act(a Action) { d.plan.Actions = append(d.plan.Actions, a) }
 
 // block says why nothing is done for a member, and returns what it said.
-func (d *draft) block(t *memberState, reason spec.BlockedReason, text string) *Blocked {
+func (d *draft) block(t *memberState, reason causes.BlockedReason, text string) *Blocked {
 	d.plan.Blocked = append(d.plan.Blocked, Blocked{ID: t.id, Reason: reason, Text: text})
 	return &d.plan.Blocked[len(d.plan.Blocked)-1]
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // memberFacts is one ordinal and what is known of its life. It does not change: what a step
@@ -92,7 +93,7 @@ func (m *memberFacts) lostTo() spec.NodeName {
 // unseen: nothing is known of how the life is now. Its node is silent, has not reported on it in
 // this session, or cannot see it, for its container runtime does not answer.
 func (m *memberFacts) unseen() bool {
-	return !m.Live || m.Stale || m.report != nil && m.report.Cause == spec.CauseRuntimeUnavailable
+	return !m.Live || m.Stale || m.report != nil && m.report.Cause == causes.RuntimeUnavailable
 }
 
 // wasReady: in this life, as is marked, or as its report says before it is.

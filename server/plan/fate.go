@@ -9,6 +9,8 @@ import (
 	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // maxFates is how many volumes may change with one action: more than one transaction
@@ -60,11 +62,11 @@ func (s volumes) withFate(v *records.Volume, fate records.VolumeFate) (records.V
 }
 
 // trash is the trash period of a claim as records have it.
-func trash(c *spec.ClaimTemplate) *spec.Duration {
+func trash(c *spec.ClaimTemplate) *scalar.Duration {
 	if c.Trash() == spec.DefaultTrash {
 		return nil
 	}
-	return &spec.Duration{Duration: c.Trash()}
+	return &scalar.Duration{Duration: c.Trash()}
 }
 
 // inOrder are the claims of m, ascending. Most members have one or none, and every step
@@ -222,7 +224,7 @@ func (s volumes) blockGivenUp(t *memberState) {
 		going := v.Fate == records.FateDelete || s.askedFor(t, claim, records.VerbReclaim) != nil
 		switch {
 		case going && len(t.strays) > 0:
-			s.block(t, spec.BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
+			s.block(t, causes.BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
 			return
 		case v.Fate.Ordered():
 			no := s.givenUp(t, v)
@@ -247,13 +249,13 @@ func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 	n := s.node(v.Node)
 	switch said := t.said[v.Claim]; {
 	case n == nil || !n.Connected():
-		return &place.Refusal{Reason: spec.BlockedNodeSilent, Text: fmt.Sprintf("%s on node %s, which is unreachable; if the node is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)}
+		return &place.Refusal{Reason: causes.BlockedNodeSilent, Text: fmt.Sprintf("%s on node %s, which is unreachable; if the node is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)}
 	case said != nil && said.Volume == v.UID && said.State == records.VolumeRefused:
-		return &place.Refusal{Reason: cmp.Or(spec.BlockedReason(said.Cause), spec.BlockedReclaiming), Text: fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)}
+		return &place.Refusal{Reason: cmp.Or(causes.BlockedReason(said.Cause), causes.BlockedReclaiming), Text: fmt.Sprintf("%s, but node %s refuses: %s", what, v.Node, said.Message)}
 	case v.Fate == records.FateRestoring:
-		return &place.Refusal{Reason: spec.BlockedRestoring, Text: fmt.Sprintf("%s of node %s", what, v.Node)}
+		return &place.Refusal{Reason: causes.BlockedRestoring, Text: fmt.Sprintf("%s of node %s", what, v.Node)}
 	}
-	return &place.Refusal{Reason: spec.BlockedReclaiming, Text: fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)}
+	return &place.Refusal{Reason: causes.BlockedReclaiming, Text: fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)}
 }
 
 // planRemovedSet plans for what a set has left behind that is gone: volumes that are to go,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 func TestFateIsRecordedBeforeTheFirstStop(t *testing.T) {
@@ -57,7 +58,7 @@ func TestFateIsRecordedBeforeTheFirstStop(t *testing.T) {
 
 // trashed changes the claim's trash period.
 func trashed(w *World) {
-	w.Set.Spec.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Minute}}
+	w.Set.Spec.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &scalar.Duration{Duration: time.Minute}}
 }
 
 // unclaimed gives a member a volume of a claim that the set does not have any more.
@@ -212,19 +213,19 @@ func TestANewVolumeAfterOneThatIsGoneHasTheNextNumber(t *testing.T) {
 func TestTheTrashPeriodIsThatOfTheClaimWhenItIsDecided(t *testing.T) {
 	w := world(t, "ordered 1 volumes whenScaled=Delete n1 0:ready 1:ready")
 	c := &w.Set.Spec.VolumeClaimTemplates[0]
-	c.Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Minute}}
+	c.Reclaim = &spec.Reclaim{After: &scalar.Duration{Duration: time.Minute}}
 	stop := Next(w).Actions[0].(Stop)
 	if got := stop.Volumes[0].Trash(); got != time.Minute {
 		t.Errorf("trash for %s; want 1m", got)
 	}
 	c.Reclaim = nil
-	w.Slots[1].Volumes["data"].TrashAfter = &spec.Duration{Duration: time.Minute}
+	w.Slots[1].Volumes["data"].TrashAfter = &scalar.Duration{Duration: time.Minute}
 	stop = Next(w).Actions[0].(Stop)
 	if got := stop.Volumes[0].Trash(); got != spec.DefaultTrash {
 		t.Errorf("trash for %s; want the default", got)
 	}
 	w = world(t, "gone volumes n1 0:volume=Delete")
-	w.Slots[0].Volumes["data"].TrashAfter = &spec.Duration{Duration: time.Minute}
+	w.Slots[0].Volumes["data"].TrashAfter = &scalar.Duration{Duration: time.Minute}
 	if got := Next(w).Actions[0].(SetVolumes).Volumes[0].Trash(); got != time.Minute {
 		t.Errorf("without the set trash for %s; want what was recorded", got)
 	}

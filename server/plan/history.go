@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // DiffHistory is what became of the set since recorded: the changes that its history is to be
@@ -191,7 +192,7 @@ func (d *historyDiff) unready(s *Slot) string {
 	case s.Member.Goal == records.GoalStop:
 		return string(s.Member.StopReason)
 	case s.Report != nil && !s.Report.Ready:
-		return string(cmp.Or(s.Report.Cause, spec.CauseNotReady))
+		return string(cmp.Or(s.Report.Cause, causes.NotReady))
 	}
-	return string(spec.BlockedNodeSilent)
+	return string(causes.BlockedNodeSilent)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // hostPort reads one as it is written: 80/TCP or 192.0.2.1:80/UDP.
@@ -65,7 +66,7 @@ func TestHostPortsShareNoNode(t *testing.T) {
 				}
 			}
 			for _, b := range out.Blocked {
-				if b.Reason == spec.BlockedHostPort {
+				if b.Reason == causes.BlockedHostPort {
 					got = append(got, string(b.Reason)+": "+b.Text)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // The tests write a world as a line of words:
@@ -115,7 +116,7 @@ func world(t testing.TB, line string) World {
 			p := int32(n)
 			k.rolling().Partition = &p
 		case key == "max":
-			limit, err := spec.ParseIntOrPercent(value)
+			limit, err := scalar.ParseIntOrPercent(value)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +135,7 @@ func world(t testing.TB, line string) World {
 		case key == "Recreate":
 			set.Spec.UpdateStrategy.Type = spec.RecreateStrategy
 		case key == "floor": // minAvailable
-			limit, err := spec.ParseIntOrPercent(value)
+			limit, err := scalar.ParseIntOrPercent(value)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +215,7 @@ func (k *kit) rolling() *spec.RollingUpdate {
 func claim(name string, size int64) spec.ClaimTemplate {
 	return spec.ClaimTemplate{
 		Metadata: spec.ObjectMeta{Name: name},
-		Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: size * 1000}}}},
+		Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]scalar.Quantity{"storage": {Milli: size * 1000}}}},
 	}
 }
 

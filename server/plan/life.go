@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // defaultGraceSeconds is used when a template says nothing.
@@ -33,7 +34,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	}
 	if !rec.Address.IsValid() {
 		if s.freeUsed == len(s.world.Free) {
-			return a, &place.Refusal{Reason: spec.BlockedAddress, Text: "no address is free: none is assigned while a node runs lives that the store does not know, freed addresses are held back for a while, and the range of members' addresses may be used up"}
+			return a, &place.Refusal{Reason: causes.BlockedAddress, Text: "no address is free: none is assigned while a node runs lives that the store does not know, freed addresses are held back for a while, and the range of members' addresses may be used up"}
 		}
 		rec.Address = s.world.Free[s.freeUsed]
 		s.freeUsed++

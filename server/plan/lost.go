@@ -5,7 +5,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // whyNotLost says why a volume cannot be said to be lost; "": it can. A life that reports it
@@ -18,7 +18,7 @@ func (s volumes) whyNotLost(t *memberState, v *records.Volume) string {
 		return fmt.Sprintf("node %s is already looking for it", v.Node)
 	case v.Fate == records.FateRestoring:
 		return "it is being brought back from the trash"
-	case v.Fate == records.FateReclaiming && (said == nil || said.Cause != spec.CauseVolumeMissing):
+	case v.Fate == records.FateReclaiming && (said == nil || said.Cause != causes.VolumeMissing):
 		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
 	case t.expired():
 		return fmt.Sprintf("node %s is unreachable, and looks for it when it is back; if the node is off for good, fence it first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
@@ -33,7 +33,7 @@ func (s volumes) whyNotLost(t *memberState, v *records.Volume) string {
 			t.member.Token, t.id.MemberName(), v.Node, v.Node)
 	}
 	says := "does not report it missing, and a volume that is there is not lost"
-	if t.report != nil && t.report.Cause == spec.CauseVolumeMissing {
+	if t.report != nil && t.report.Cause == causes.VolumeMissing {
 		says = "ran with it, so its processes may still have it"
 	}
 	return fmt.Sprintf("token %s of %s %s; if its disk died under that life: stead restart %s", t.member.Token, t.id.MemberName(), says, t.id.MemberName())
@@ -41,7 +41,7 @@ func (s volumes) whyNotLost(t *memberState, v *records.Volume) string {
 
 // missing: a volume of the life is not there, so that nothing of it ever ran.
 func missing(r *records.Report) bool {
-	return r != nil && r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
+	return r != nil && r.Cause == causes.VolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
 }
 
 // markLost ends the life that waits for a volume that is lost, and when it is over has the

@@ -2,7 +2,7 @@ package plan
 
 import (
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // Next decides what is to be done for one set now. It is the table of contents of
@@ -88,7 +88,7 @@ func (s step) blockUnreadable() bool {
 		return false
 	}
 	for _, i := range s.inside {
-		s.block(&s.members[i], spec.BlockedUnreadable, text)
+		s.block(&s.members[i], causes.BlockedUnreadable, text)
 	}
 	return true
 }

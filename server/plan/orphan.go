@@ -1,6 +1,8 @@
 package plan
 
-import "github.com/stead-project/stead/spec"
+import (
+	"github.com/stead-project/stead/spec/causes"
+)
 
 // orphanedText says of a set or member what its being orphaned means, and what next.
 const orphanedText = "it is not managed; apply the set again to adopt it, or delete it"
@@ -14,11 +16,11 @@ func (s step) reconcileOrphaned() {
 	for i := range s.members {
 		switch t := &s.members[i]; {
 		case t.Over:
-			s.block(t, spec.BlockedOrphaned, "its life is over, and "+orphanedText)
+			s.block(t, causes.BlockedOrphaned, "its life is over, and "+orphanedText)
 		case t.member != nil:
 			s.blockWaiting(t)
 		case t.wanted:
-			s.block(t, spec.BlockedOrphaned, "it has no life, and "+orphanedText)
+			s.block(t, causes.BlockedOrphaned, "it has no life, and "+orphanedText)
 		}
 	}
 	s.mark()

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 func TestNothingIsDoneForAnOrphanedSet(t *testing.T) {
@@ -58,7 +58,7 @@ func TestAnOrphanedSetSaysSo(t *testing.T) {
 		if c[0].Status != want.available || c[3].Status != want.degraded {
 			t.Errorf("%s: got %+v, want Available %s, Degraded %s", line, c, want.available, want.degraded)
 		}
-		if c[1].Status != "False" || c[1].Reason != string(spec.BlockedOrphaned) || !strings.Contains(c[1].Message, "apply the set again") {
+		if c[1].Status != "False" || c[1].Reason != string(causes.BlockedOrphaned) || !strings.Contains(c[1].Message, "apply the set again") {
 			t.Errorf("%s: got %+v, want what it is and what next", line, c[1])
 		}
 		if p.Clock || p.Wake != 0 || p.Status.CurrentRevision != "h1" {

@@ -9,6 +9,8 @@ import (
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // grounds is a world of the set db (app: db) whose members run the template's spec with
@@ -219,7 +221,7 @@ func TestPlacementOfManyAtOnce(t *testing.T) {
 				}
 			}
 			for _, b := range p.Blocked {
-				if b.Reason != spec.BlockedStarting {
+				if b.Reason != causes.BlockedStarting {
 					got = append(got, fmt.Sprintf("%d:%s", b.ID.Ordinal, b.Reason))
 				}
 			}
@@ -241,16 +243,16 @@ func TestRoomIsKeptForAMemberDuringItsUpdate(t *testing.T) {
 	if p := Next(w); len(p.Actions) > 0 || len(p.Blocked) != 1 {
 		t.Errorf("its room on another node is none here: %+v %+v", p.Actions, p.Blocked)
 	}
-	for name, ask := range map[string]spec.Quantity{"cpu": {Milli: 501}, "memory": {Milli: 101 << 20 * 1000}} {
+	for name, ask := range map[string]scalar.Quantity{"cpu": {Milli: 501}, "memory": {Milli: 101 << 20 * 1000}} {
 		w := larger(grounds(t, "parallel 1 0:over@a", "", "a cpu=9000/4000 mem=9000/4000 db-0 web-0"), name, ask)
-		if p := Next(w); len(p.Blocked) != 1 || p.Blocked[0].Reason != spec.BlockedNoRoom {
+		if p := Next(w); len(p.Blocked) != 1 || p.Blocked[0].Reason != causes.BlockedNoRoom {
 			t.Errorf("one that asks for more %s takes what is not there: %+v %+v", name, p.Actions, p.Blocked)
 		}
 	}
 }
 
 // larger has the members go to a revision that asks for more of something.
-func larger(w World, name string, ask spec.Quantity) World {
+func larger(w World, name string, ask scalar.Quantity) World {
 	next := *w.Revisions[0]
 	next.Hash, next.Number, next.Template = "h2", 2, spec.Clone(next.Template)
 	next.Template.Spec.Containers[0].Resources.Requests[name] = ask

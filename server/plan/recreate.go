@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // recreate is rule 7 for the strategy Recreate: all members of other revisions go down
@@ -42,9 +42,9 @@ func (s step) blockWhileRecreating() bool {
 	for i := range s.members {
 		switch t := &s.members[i]; {
 		case t.vacant() && t.wanted:
-			s.block(t, spec.BlockedTurn, "it starts when every member of another revision is gone")
+			s.block(t, causes.BlockedTurn, "it starts when every member of another revision is gone")
 		case t.Available && !t.wanted:
-			s.block(t, spec.BlockedTurn, "scheduled for scale-down; it stops when every member of another revision is gone")
+			s.block(t, causes.BlockedTurn, "scheduled for scale-down; it stops when every member of another revision is gone")
 		case t.member != nil:
 			s.blockWaiting(t)
 		}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // budgeted has disruption budgets with these minAvailable select the set.
 func budgeted(limits ...string) func(*World) {
 	return func(w *World) {
 		for i, text := range limits {
-			limit, err := spec.ParseIntOrPercent(text)
+			limit, err := scalar.ParseIntOrPercent(text)
 			if err != nil {
 				panic(err)
 			}

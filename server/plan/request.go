@@ -5,6 +5,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // Refusal says why what a person asks of a volume is not done, and what to do first;
@@ -90,7 +91,7 @@ func (s volumes) applyRequests() {
 // blockRequested says for what a request waits that is not about a volume with a record.
 func (s volumes) blockRequested(t *memberState) {
 	if len(t.strays) > 0 {
-		s.block(t, spec.BlockedStray, "one of its volumes is to be restored, but "+t.strayText())
+		s.block(t, causes.BlockedStray, "one of its volumes is to be restored, but "+t.strayText())
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // asks puts a person's request about the volume of the claim data of an ordinal into a
@@ -116,10 +118,10 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 		{"at once", time.Hour, 0, 0},
 	} {
 		w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
-		w.Set.Spec.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: c.claim}}
+		w.Set.Spec.VolumeClaimTemplates[0].Reclaim = &spec.Reclaim{After: &scalar.Duration{Duration: c.claim}}
 		asks(1, records.VerbReclaim, func(_ *World, _ *Slot, q *records.VolumeRequest) {
 			if c.asked >= 0 {
-				q.Trash = &spec.Duration{Duration: c.asked}
+				q.Trash = &scalar.Duration{Duration: c.asked}
 			}
 		})(&w)
 		if got := Next(w).Actions[0].(SetVolumes).Volumes[0].Trash(); got != c.want {
@@ -132,7 +134,7 @@ func TestTheTrashPeriodOfWhatGoesByHand(t *testing.T) {
 }
 
 // tells is what the node of the volume of a slot says of it now.
-func tells(state records.VolumeState, cause spec.Cause) func(*World, *Slot, *records.VolumeRequest) {
+func tells(state records.VolumeState, cause causes.Cause) func(*World, *Slot, *records.VolumeRequest) {
 	return func(_ *World, slot *Slot, q *records.VolumeRequest) {
 		r := &records.VolumeReport{ID: slot.ID, Claim: "data", Volume: q.Volume, Number: 3, Class: "ssd", Node: "n1", State: state, Cause: cause, SizeBytes: 7}
 		if v := slot.Volumes["data"]; v != nil {
@@ -143,7 +145,7 @@ func tells(state records.VolumeState, cause spec.Cause) func(*World, *Slot, *rec
 }
 
 // reports has the life of the slot say this.
-func reports(phase records.Phase, cause spec.Cause) func(*World, *Slot, *records.VolumeRequest) {
+func reports(phase records.Phase, cause causes.Cause) func(*World, *Slot, *records.VolumeRequest) {
 	return func(_ *World, slot *Slot, _ *records.VolumeRequest) {
 		slot.Report = &records.Report{ID: slot.ID, Token: slot.Member.Token, Node: "n1", Session: 5, Phase: phase, Cause: cause, Message: "not there"}
 	}
@@ -168,7 +170,7 @@ func hostOff(w *World, slot *Slot, _ *records.VolumeRequest) {
 func restored(w *World, _ *Slot, _ *records.VolumeRequest) { w.Epoch = 2 }
 
 func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
-	absent := reports(records.PhasePreparing, spec.CauseVolumeMissing)
+	absent := reports(records.PhasePreparing, causes.VolumeMissing)
 	check(t, []rule{
 		{name: "the life that misses it is ended", world: "ordered 1 volumes n1 0:starting",
 			change: asks(0, records.VerbLost, absent), want: "stop=0/Replace | 0:Stopping"},
@@ -189,7 +191,7 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 		{name: "a life that runs uses it", world: "ordered 1 volumes n1 0:ready",
 			change: asks(0, records.VerbLost), want: "void=0 |"},
 		{name: "one that ran keeps it whatever it says now", world: "ordered 1 volumes n1 0:ready",
-			change: asks(0, records.VerbLost, reports(records.PhaseRunning, spec.CauseVolumeMissing)), want: "void=0 | 0:VolumeMissing"},
+			change: asks(0, records.VerbLost, reports(records.PhaseRunning, causes.VolumeMissing)), want: "void=0 | 0:VolumeMissing"},
 		{name: "one that waits for something else does not miss it", world: "ordered 1 volumes n1 0:starting",
 			change: asks(0, records.VerbLost, reports(records.PhasePreparing, "DiskMissing")), want: "void=0 | 0:DiskMissing"},
 		{name: "one of which nothing was heard may use it", world: "ordered 1 volumes n1 0:assigned",
@@ -203,7 +205,7 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 		{name: "after a restore a node may run one", world: "ordered 1 volumes n1 0:volume",
 			change: asks(0, records.VerbLost, restored), want: "| 0:Restored"},
 		{name: "one that goes and is missing", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
-			change: asks(1, records.VerbLost, tells(records.VolumeRefused, spec.CauseVolumeMissing)), want: "set=1/Lost | 1:VolumeMissing"},
+			change: asks(1, records.VerbLost, tells(records.VolumeRefused, causes.VolumeMissing)), want: "set=1/Lost | 1:VolumeMissing"},
 		{name: "one that goes and is refused for another cause", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
 			change: asks(1, records.VerbLost, tells(records.VolumeRefused, "DiskMissing")), want: "void=1 | 1:DiskMissing"},
 		{name: "one that goes and of which nothing was said", world: "ordered 1 volumes n1 0:ready 1:volume=Reclaiming",
@@ -236,9 +238,9 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 
 // A life that ran on a volume never says before its start that it is missing.
 func TestARefusedLossSaysWhatToDoWhenTheDiskDied(t *testing.T) {
-	for cause, want := range map[spec.Cause]string{
-		spec.CauseVolumeMissing: "ran with it, so its processes may still have it; if its disk died under that life: stead restart db-0",
-		"CrashLoop":             "does not report it missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
+	for cause, want := range map[causes.Cause]string{
+		causes.VolumeMissing: "ran with it, so its processes may still have it; if its disk died under that life: stead restart db-0",
+		"CrashLoop":          "does not report it missing, and a volume that is there is not lost; if its disk died under that life: stead restart db-0",
 	} {
 		w := world(t, "ordered 1 volumes n1 0:ready")
 		var asked records.VolumeRequest
@@ -347,7 +349,7 @@ func TestAFateThatIsNotByHandDoesNotSaySo(t *testing.T) {
 	w := world(t, "ordered 1 volumes deleting whenDeleted=Delete n1 0:volume")
 	asks(0, records.VerbReclaim, func(_ *World, slot *Slot, q *records.VolumeRequest) {
 		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
-		q.Trash = &spec.Duration{Duration: time.Minute}
+		q.Trash = &scalar.Duration{Duration: time.Minute}
 	})(&w)
 	a := Next(w).Actions[0].(SetVolumes)
 	if v := a.Volumes[0]; v.Fate != records.FateDelete || v.Trash() == time.Minute || strings.Contains(a.Text, "person") {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // restart ends the lives that a person asked to restart, highest first, within the
@@ -40,15 +40,15 @@ func (s step) restartReason(t *memberState) records.Reason {
 }
 
 // restartWait says for what the restart of an available member waits.
-func (e explainer) restartWait() (reason spec.BlockedReason, text string) {
+func (e explainer) restartWait() (reason causes.BlockedReason, text string) {
 	switch {
 	case e.floored():
-		return spec.BlockedFloor, "restart delayed: " + e.floorText()
+		return causes.BlockedFloor, "restart delayed: " + e.floorText()
 	case e.down() < e.budget():
-		return spec.BlockedTurn, "restart delayed: " + e.floorText()
+		return causes.BlockedTurn, "restart delayed: " + e.floorText()
 	}
 	if b := e.awaited(); b != nil {
-		return spec.BlockedTurn, fmt.Sprintf("restart delayed until %s is available; at most %d may be down at a time", b.ID.MemberName(), e.budget())
+		return causes.BlockedTurn, fmt.Sprintf("restart delayed until %s is available; at most %d may be down at a time", b.ID.MemberName(), e.budget())
 	}
-	return spec.BlockedTurn, fmt.Sprintf("restart delayed; at most %d may be down at a time", e.budget())
+	return causes.BlockedTurn, fmt.Sprintf("restart delayed; at most %d may be down at a time", e.budget())
 }

@@ -7,28 +7,29 @@ import (
 	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // halted says why nothing at all is decided now, as a reason and a sentence; "": it is.
 // The store went back and nobody has declared what is to be done about it, or its restore
 // was declared, and a node that has not been heard may run lives that it does not know. Or
 // this server has just started, and a node may know that the store went back.
-func halted(w *World) (reason spec.BlockedReason, text string) {
+func halted(w *World) (reason causes.BlockedReason, text string) {
 	if w.Hold != nil {
-		return spec.BlockedHeld, w.Hold.Refusal()
+		return causes.BlockedHeld, w.Hold.Refusal()
 	}
 	var missing []spec.NodeName
 	for _, n := range proof.MissingNodes(w.Epoch, w.Count, w.Nodes) {
 		missing = append(missing, n.Name)
 	}
 	if len(missing) > 0 {
-		return spec.BlockedRestored, fmt.Sprintf("the store was restored; nothing is started, stopped, moved or given up until %s reported what it runs ('stead restore --status')", theyHave(missing))
+		return causes.BlockedRestored, fmt.Sprintf("the store was restored; nothing is started, stopped, moved or given up until %s reported what it runs ('stead restore --status')", theyHave(missing))
 	}
 	if w.Count.Open(w.Epoch) {
-		return spec.BlockedRestored, "the store was restored; every node has reported what it runs; waiting until that is recorded"
+		return causes.BlockedRestored, "the store was restored; every node has reported what it runs; waiting until that is recorded"
 	}
 	if len(w.Awaited) > 0 {
-		return spec.BlockedAwaiting, fmt.Sprintf("the server has just started; nothing is started, stopped, moved or given up until %s connected, or %s have passed",
+		return causes.BlockedAwaiting, fmt.Sprintf("the server has just started; nothing is started, stopped, moved or given up until %s connected, or %s have passed",
 			theyHave(w.Awaited), w.AwaitFor.Round(time.Second))
 	}
 	return "", ""

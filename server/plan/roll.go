@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // roll is rule 7 for RollingUpdate: members off their target are replaced from the
@@ -46,16 +46,16 @@ func (s step) queue() {
 }
 
 // updateWait says what those who are well wait for.
-func (e explainer) updateWait() (reason spec.BlockedReason, text string) {
+func (e explainer) updateWait() (reason causes.BlockedReason, text string) {
 	switch {
 	case e.paused():
-		return spec.BlockedPaused, "the rollout is paused; it is updated after the rollout is resumed"
+		return causes.BlockedPaused, "the rollout is paused; it is updated after the rollout is resumed"
 	case e.recreateWaits != "":
-		return spec.BlockedTurn, e.recreateWaits
+		return causes.BlockedTurn, e.recreateWaits
 	case e.floored():
-		return spec.BlockedFloor, "its update is held back: " + e.floorText()
+		return causes.BlockedFloor, "its update is held back: " + e.floorText()
 	}
-	return spec.BlockedTurn, e.nextTurnText()
+	return causes.BlockedTurn, e.nextTurnText()
 }
 
 // nextTurnText says when the next turn in an update comes. It names the member for which the

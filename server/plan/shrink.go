@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // forgetSurplus removes the records of lives out of range that are proven over. It
@@ -48,9 +48,9 @@ func (s step) shrink(reason records.Reason) bool {
 		case t.stopping():
 			s.blockWaiting(t)
 		case held:
-			s.block(t, spec.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
+			s.block(t, causes.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
 		case above != nil && s.ordered():
-			s.block(t, spec.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.stateText(above)))
+			s.block(t, causes.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.stateText(above)))
 		default:
 			s.stop(t, reason, string(reason), fates...)
 			s.blockWaiting(t)
@@ -85,7 +85,7 @@ func (s step) holdSurplus(text string) {
 		if t.stopping() {
 			s.blockWaiting(t)
 		} else {
-			s.block(t, spec.BlockedSurvivors, "scheduled for scale-down; "+text)
+			s.block(t, causes.BlockedSurvivors, "scheduled for scale-down; "+text)
 		}
 	}
 }

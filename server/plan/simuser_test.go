@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // user edits the set, or makes it anew once it is gone.
@@ -35,7 +36,7 @@ func (s *sim) user() {
 	case 3, 4, 5, 6:
 		s.w.TemplateHash = spec.RevisionHash(fmt.Sprint("h", 1+s.r.IntN(4)))
 	case 7, 14, 15:
-		p, limit := int32(s.r.IntN(4)), spec.IntOrPercent{Number: int32(1 + s.r.IntN(2))}
+		p, limit := int32(s.r.IntN(4)), scalar.IntOrPercent{Number: int32(1 + s.r.IntN(2))}
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: &spec.RollingUpdate{Partition: &p, MaxUnavailable: &limit}}
 		if s.r.IntN(3) > 0 {
 			set.Spec.UpdateStrategy.RollingUpdate.OnFailure = spec.OnFailureRollback

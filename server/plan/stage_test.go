@@ -11,6 +11,8 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // stage is the world of a scenario.
@@ -101,7 +103,7 @@ func (s *stage) edit(words []string) {
 		x, _ := strconv.Atoi(value)
 		n = int32(x)
 	}
-	limit, _ := spec.ParseIntOrPercent(value)
+	limit, _ := scalar.ParseIntOrPercent(value)
 	u := &set.Spec.UpdateStrategy
 	if u.RollingUpdate == nil && (words[0] == "partition" || words[0] == "max" || words[0] == "onFailure") {
 		u.RollingUpdate = &spec.RollingUpdate{}
@@ -274,7 +276,7 @@ func (s *stage) obey() (any bool) {
 		case m.Goal == records.GoalStop || !s.boots(m):
 			r.Phase = records.PhaseStopped
 		case s.misses(m) && (slot.Report == nil || slot.Report.Phase != records.PhaseRunning):
-			r.Phase, r.Cause, r.Message = records.PhasePreparing, spec.CauseVolumeMissing, "it was in use before and is not there"
+			r.Phase, r.Cause, r.Message = records.PhasePreparing, causes.VolumeMissing, "it was in use before and is not there"
 		case how == "crashes":
 			r.Cause, r.Message = "CrashLoop", "exited with code 1"
 		case how != "is-unready":

@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // say gives every node something that it said of itself.
@@ -22,7 +23,7 @@ func say(w *World) {
 // guard gives the set nodeLoss Replace, and all its lives the bound.
 func guard(w *World, bound time.Duration) {
 	say(w)
-	w.Set.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: bound}}
+	w.Set.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &scalar.Duration{Duration: bound}}
 	for i := range w.Slots {
 		if m := w.Slots[i].Member; m != nil {
 			m.Bound = bound
@@ -43,7 +44,7 @@ func silence(w *World, name spec.NodeName, gone time.Duration) {
 func loss(words []string) *spec.NodeLoss {
 	l := &spec.NodeLoss{Policy: words[0]}
 	if len(words) > 1 {
-		after, _ := spec.ParseDuration(words[1])
+		after, _ := scalar.ParseDuration(words[1])
 		l.After = &after
 	}
 	return l

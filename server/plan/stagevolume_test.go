@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // ask is a person's request about a volume, made if it is not refused.
@@ -83,7 +84,7 @@ func (s *stage) told(v *records.Volume) records.VolumeReport {
 	case missing && v.Fate == records.FateLost:
 		r.State = records.VolumeAbsent
 	case missing:
-		r.State, r.Cause, r.Message = records.VolumeRefused, spec.CauseVolumeMissing, "it is not there"
+		r.State, r.Cause, r.Message = records.VolumeRefused, causes.VolumeMissing, "it is not there"
 	case v.Fate == records.FateReclaiming:
 		r.State = records.VolumeTrashed
 		s.trash[name] = &r

@@ -6,6 +6,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // storage finds the volume of each claim for the life that a begins on node, and makes
@@ -27,7 +28,7 @@ func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node
 			v = s.newVolume(t, c, rec, node)
 			a.Volumes = append(a.Volumes, *v)
 		} else if why := mismatch(v, c); why != "" {
-			return &place.Refusal{Reason: spec.BlockedVolume, Text: fmt.Sprintf("its volume of the claim %s %s", name, why)}
+			return &place.Refusal{Reason: causes.BlockedVolume, Text: fmt.Sprintf("its volume of the claim %s %s", name, why)}
 		} else if v.Shared && v.Node != node.Node.Name {
 			moved := *v
 			moved.Node = node.Node.Name

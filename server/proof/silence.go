@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Silence is what is known of a life whose node has no session.
@@ -44,12 +44,12 @@ func (j *Judge) Silence(m *records.Member, r *records.Report) Silence {
 	if n.Gone < wait {
 		return Silence{
 			Left: wait - n.Gone,
-			Text: fmt.Sprintf("node %s is unreachable; %s is guarded, ends by itself, and counts as over after %s without contact", m.Node, life, spec.Duration{Duration: wait}),
+			Text: fmt.Sprintf("node %s is unreachable; %s is guarded, ends by itself, and counts as over after %s without contact", m.Node, life, scalar.Duration{Duration: wait}),
 		}
 	}
 	return Silence{
 		Over: true,
-		Text: fmt.Sprintf("node %s had no session for %s; %s was guarded and has ended by itself", m.Node, spec.Duration{Duration: wait}, life),
+		Text: fmt.Sprintf("node %s had no session for %s; %s was guarded and has ended by itself", m.Node, scalar.Duration{Duration: wait}, life),
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -52,7 +53,7 @@ func (k *Key) GoString() string { return "[key]" }
 // Seal encrypts the files of the Secret ns/name: nonce, then ciphertext. The
 // name is bound to it: it opens under no other. Twice the same files seal to
 // different bytes.
-func (k *Key) Seal(ns spec.Namespace, name string, files map[string][]byte) (spec.Bytes, error) {
+func (k *Key) Seal(ns spec.Namespace, name string, files map[string][]byte) (scalar.Bytes, error) {
 	plain, err := json.Marshal(files)
 	if err != nil {
 		return nil, fmt.Errorf("seal secret %s/%s: its files cannot be encoded", ns, name)
@@ -62,7 +63,7 @@ func (k *Key) Seal(ns spec.Namespace, name string, files map[string][]byte) (spe
 
 // SealAt encrypts what is to stand at a key of the store, to which it is bound: nonce,
 // then ciphertext.
-func (k *Key) SealAt(key string, plain []byte) (spec.Bytes, error) {
+func (k *Key) SealAt(key string, plain []byte) (scalar.Bytes, error) {
 	nonce := make([]byte, k.aead.NonceSize(), k.aead.NonceSize()+len(plain)+k.aead.Overhead())
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, fmt.Errorf("seal %s: %w", key, err)

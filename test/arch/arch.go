@@ -100,7 +100,7 @@ type checker struct {
 	pkg       map[string]string // package names by folder, tests aside
 	clock     clock
 	ours      map[string][]edge   // imports of our packages, by importing folder
-	cause     map[string]string   // names of the constants of spec/cause.go, by value
+	cause     map[string]string   // names of the constants of causeFile, by value
 	libs      map[string]edge     // where a foreign package is imported
 	headersOf map[string][]string // where headers have effects, by folder
 	used      map[string]bool     // names that agents and servers take from packages, and entries of causeAllowed that a file needs

@@ -75,12 +75,12 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"a wall clock that decides", "server/a.go", doc + "import \"time\"\ntype r struct {\n\tAt *time.Time `json:\"at\"`\n}\nfunc f(a r) bool { return time.Since(*a.At) > 0 }\n", "wall clock"},
 		{"a wall clock that is compared", "agent/a.go", doc + "import \"time\"\ntype r struct {\n\tAt time.Time `json:\"at\"`\n}\nfunc f(a r, b time.Time) bool { return b.Before(a.At) }\n", "wall clock"},
 		{"an init", "server/a.go", doc + "func init() {}\n", "func init"},
-		{"a cause by hand", "server/plan/a.go", doc + "func f(s string) bool {\n\tswitch s {\n\tcase \"CrashLoop\":\n\t\treturn true\n\t}\n\treturn false\n}\n", "write spec.CauseCrashLoop"},
-		{"a cause under a name of its own", "agent/worker/a.go", doc + "const causeLoop = `CrashLoop`\n", "write spec.CauseCrashLoop"},
-		{"a word of another kind elsewhere", "agent/worker/a.go", doc + "const over = \"Stopped\"\n", "write spec.CauseStopped"},
-		{"a cause with two names", "spec/cause.go", causeList + "const CauseLoop Cause = \"CrashLoops\" // x\n", "CauseLoop is no Cause that is named by its value"},
-		{"a cause without its type", "spec/cause.go", causeList + "const CauseLoop = \"Loop\" // x\n", "CauseLoop is no Cause that is named by its value"},
-		{"a cause that nobody explains", "spec/cause.go", causeList + "const CauseLoop Cause = \"Loop\"\n", "CauseLoop has no comment of one line"},
+		{"a cause by hand", "server/plan/a.go", doc + "func f(s string) bool {\n\tswitch s {\n\tcase \"CrashLoop\":\n\t\treturn true\n\t}\n\treturn false\n}\n", "write causes.CrashLoop"},
+		{"a cause under a name of its own", "agent/worker/a.go", doc + "const causeLoop = `CrashLoop`\n", "write causes.CrashLoop"},
+		{"a word of another kind elsewhere", "agent/worker/a.go", doc + "const over = \"Stopped\"\n", "write causes.Stopped"},
+		{"a cause with two names", causeFile, causeList + "const Loop Cause = \"CrashLoops\" // x\n", "Loop is no Cause that is named by its value"},
+		{"a cause without its type", causeFile, causeList + "const Loop = \"Loop\" // x\n", "Loop is no Cause that is named by its value"},
+		{"a cause that nobody explains", causeFile, causeList + "const Loop Cause = \"Loop\"\n", "Loop has no comment of one line"},
 		{"a header that counts", "server/a.go", doc + "func f(n int) bool {\n\tif n++; n > 1 {\n\t\treturn true\n\t}\n\treturn false\n}\n", "a header that changes"},
 		{"a header that assigns", "server/a_test.go", doc + "func f(n, m int) bool {\n\tswitch n = m; {\n\tcase n > 1:\n\t\treturn true\n\t}\n\treturn false\n}\n", "a header that changes"},
 		{"a header that acts", "server/a.go", doc + "func f(n int) bool {\n\tif f(1); n > 1 {\n\t\treturn true\n\t}\n\treturn false\n}\n", "a header that changes"},
@@ -168,12 +168,13 @@ func TestTheListsOfCausesHoldNothingThatIsGone(t *testing.T) {
 	}
 }
 
-// causeList is a small spec/cause.go.
-const causeList = `package x
+// causeList is a small causeFile.
+const causeList = `// Package x lists causes.
+package x
 type Cause string // why
 const (
-	CauseCrashLoop Cause = "CrashLoop" // it ends
-	CauseStopped   Cause = "Stopped"   // it ended
+	CrashLoop Cause = "CrashLoop" // it ends
+	Stopped   Cause = "Stopped"   // it ended
 )
 `
 

@@ -13,7 +13,7 @@ import (
 
 // causeFile has the list of all causes. Agents and servers must not spell one on their own: a
 // cause that the planner decides by and no agent says would be noticed by nobody.
-const causeFile = "spec/cause.go"
+const causeFile = "spec/causes/cause.go"
 
 // causeAllowed are words of other kinds that are spelled like a cause, by file, and what they are.
 var causeAllowed = map[string]map[string]string{
@@ -35,7 +35,7 @@ type Cause struct {
 	Typed            bool // its type is written
 }
 
-// ReadCauses returns the constants of spec/cause.go below root; none if there is no such file.
+// ReadCauses returns the constants of causeFile below root; none if there is no such file.
 func ReadCauses(root string) ([]Cause, error) {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, filepath.Join(root, causeFile), nil, parser.ParseComments)
@@ -70,7 +70,7 @@ func (c *checker) causes() error {
 	list, err := ReadCauses(c.root)
 	for _, cause := range list {
 		c.cause[cause.Value] = cause.Name
-		if cause.Value == "" || cause.Name != "Cause"+cause.Value || !cause.Typed {
+		if cause.Value == "" || cause.Name != cause.Value || !cause.Typed {
 			c.add(causeFile, cause.Line, "%s is no Cause that is named by its value", cause.Name)
 		}
 		if cause.Doc == "" || strings.Contains(cause.Doc, "\n") {
@@ -92,7 +92,7 @@ func (c *checker) causeWords(rel, folder string, fset *token.FileSet, f *ast.Fil
 		case *ast.Field:
 			tags[n.Tag] = true
 		case *ast.SelectorExpr:
-			if below(folder, "agent") || below(folder, "server") {
+			if x, ok := n.X.(*ast.Ident); ok && x.Name == "causes" && (below(folder, "agent") || below(folder, "server")) {
 				c.used[n.Sel.Name] = true
 			}
 		case *ast.BasicLit:
@@ -103,7 +103,7 @@ func (c *checker) causeWords(rel, folder string, fset *token.FileSet, f *ast.Fil
 			case causeAllowed[rel][word] != "":
 				c.used[rel+" "+word] = true
 			default:
-				c.add(rel, fset.Position(n.Pos()).Line, "%q is a cause: write spec.%s (another kind of word is listed in causeAllowed)", word, name)
+				c.add(rel, fset.Position(n.Pos()).Line, "%q is a cause: write causes.%s (another kind of word is listed in causeAllowed)", word, name)
 			}
 		}
 		return true

@@ -67,7 +67,7 @@ func says(said []string, words string) bool {
 }
 
 // literals are all texts of our code, and the constants Blocked… of the planner with their
-// place: the words for members that wait. Those of them that are causes are in spec/cause.go.
+// place: the words for members that wait. Those of them that are causes are in spec/causes.
 func literals(t *testing.T, root string) (said []string, words map[string]string) {
 	t.Helper()
 	words = map[string]string{}

@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -246,9 +247,9 @@ func TestVolumesAreLookedAfterByHand(t *testing.T) {
 			_, err := api.Restart(ctx, &proto.RestartRequest{Member: "db-1"})
 			return err
 		})
-		c.until("it misses its volume", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
+		c.until("it misses its volume", func() bool { return c.find("db-1").Cause == causes.VolumeMissing })
 		c.nodes["a"].restart()
-		c.until("it still does", func() bool { return c.find("db-1").Cause == spec.CauseVolumeMissing })
+		c.until("it still does", func() bool { return c.find("db-1").Cause == causes.VolumeMissing })
 		reclaim("take as lost", "data-db-1", true)
 		c.ready("db", 2)
 		next := c.standing()["db-1"]

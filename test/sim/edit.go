@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -53,7 +54,7 @@ func (w *Cluster) claim() bool {
 			c.Spec.Resources = claimOf(c.Spec.Resources.Requests["storage"].Milli + 1000).Resources
 			return
 		}
-		c.Reclaim = &spec.Reclaim{After: &spec.Duration{Duration: time.Duration(w.r.IntN(60)) * time.Second}}
+		c.Reclaim = &spec.Reclaim{After: &scalar.Duration{Duration: time.Duration(w.r.IntN(60)) * time.Second}}
 	})
 }
 
@@ -61,7 +62,7 @@ func (w *Cluster) claim() bool {
 var claimNames = []string{"data", "log"}
 
 func claimOf(milli int64) spec.ClaimSpec {
-	return spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: milli}}}}
+	return spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]scalar.Quantity{"storage": {Milli: milli}}}}
 }
 
 // scale asks for another number of members.
@@ -180,7 +181,7 @@ func someLoss(r *rand.Rand) *spec.NodeLoss {
 	if r.IntN(4) == 0 {
 		return nil
 	}
-	return &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: time.Duration(10+r.IntN(30)) * time.Second}}
+	return &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &scalar.Duration{Duration: time.Duration(10+r.IntN(30)) * time.Second}}
 }
 
 // giveUp asks for the end of one volume that nobody uses and nobody wants, as control
@@ -210,7 +211,7 @@ func (w *Cluster) giveUp() bool {
 		return false
 	}
 	if w.chance(2) {
-		asked.Trash = &spec.Duration{Duration: time.Duration(w.r.IntN(30)) * time.Second}
+		asked.Trash = &scalar.Duration{Duration: time.Duration(w.r.IntN(30)) * time.Second}
 	}
 	w.note("the user gives up volume %s of %s", asked.Volume, asked.ID.MemberName())
 	w.commit(store.Put(store.VolumeRequestKey(asked.ID, asked.Claim), store.Encode(*asked)))

@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -242,7 +243,7 @@ func (j *judge) report(e store.Event) {
 		return
 	}
 	j.over[l], j.ends[l] = true, true
-	if r.Cause == spec.CauseFenced {
+	if r.Cause == causes.Fenced {
 		j.fenced[l] = true
 		j.w.count("life over by a fence")
 	}

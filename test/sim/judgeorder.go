@@ -4,6 +4,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // order judges a plan under OrderedReady: at most one member begins, all before it
@@ -151,7 +152,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 
 // saidLost: the life never had its volumes, and a person says that one of them is lost.
 func saidLost(s *plan.Slot) bool {
-	if s.Report == nil || s.Report.Cause != spec.CauseVolumeMissing || s.Report.Phase.Rank() > records.PhasePreparing.Rank() {
+	if s.Report == nil || s.Report.Cause != causes.VolumeMissing || s.Report.Phase.Rank() > records.PhasePreparing.Rank() {
 		return false
 	}
 	for claim, q := range s.Asked {

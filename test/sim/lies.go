@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -84,7 +85,7 @@ func (w *Cluster) lies(n *node) (lies []records.VolumeReport) {
 	for range 1 + w.r.IntN(3) {
 		r := about[w.r.IntN(len(about))]
 		r.State, r.Node, r.Unproven = states[w.r.IntN(len(states))], n.name, false
-		r.Cause, r.Message = []spec.Cause{"", spec.CauseVolumeMissing}[w.r.IntN(2)], "a lie"
+		r.Cause, r.Message = []causes.Cause{"", causes.VolumeMissing}[w.r.IntN(2)], "a lie"
 		r.Turn = max(0, r.Turn+w.r.IntN(3)-1)
 		lies = append(lies, r)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
 )
 
@@ -90,7 +91,7 @@ func (w *Cluster) bereft(ref spec.SetRef) (list []*records.Member) {
 			if m == nil || r == nil || m.Goal != records.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {
 				continue
 			}
-			never := r.Cause == spec.CauseVolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
+			never := r.Cause == causes.VolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
 			n := w.machine(v, m.Node)
 			if !never && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool {
 				vol := s.Volumes[x.Claim]

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -66,7 +67,7 @@ var plants = []Plant{
 			if old := s.Spec.UpdateStrategy.RollingUpdate; old != nil {
 				r = *old
 			}
-			r.MaxUnavailable = &spec.IntOrPercent{Number: 100}
+			r.MaxUnavailable = &scalar.IntOrPercent{Number: 100}
 			s.Spec.UpdateStrategy.RollingUpdate = &r
 		}
 	}), Blind: rule9},

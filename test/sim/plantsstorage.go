@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // storagePlants are about disks, volumes that are lost or shared, nodes that lie about them,
@@ -100,7 +101,7 @@ func everyVolumeMissing(w *plan.World) {
 			continue
 		}
 		r := *s.Report
-		r.Cause, r.Phase, s.Report = spec.CauseVolumeMissing, records.PhasePreparing, &r
+		r.Cause, r.Phase, s.Report = causes.VolumeMissing, records.PhasePreparing, &r
 		s.Asked = map[spec.ClaimName]*records.VolumeRequest{}
 		for claim, v := range s.Volumes {
 			s.Asked[claim] = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: records.VerbLost, Token: s.Identity.LastToken}

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // reading is a world read by SEMANTICS, with none of the planner's code.
@@ -192,7 +193,7 @@ func (r *reading) recreates() bool { return r.x.Set.Spec.UpdateStrategy.Type == 
 // floor is how many members must stay available through all that is done of choice.
 func (r *reading) floor() int {
 	d, n := r.x.Set.Spec.Disruption, len(r.wanted)
-	up := func(v *spec.IntOrPercent) int {
+	up := func(v *scalar.IntOrPercent) int {
 		if v.Percent {
 			return (n*int(v.Number) + 99) / 100
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -32,7 +33,7 @@ func (w *Cluster) createSet(ref spec.SetRef) {
 			}},
 			VolumeClaimTemplates: []spec.ClaimTemplate{{
 				Metadata: spec.ObjectMeta{Name: "data"},
-				Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]spec.Quantity{"storage": {Milli: 1000}}}},
+				Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]scalar.Quantity{"storage": {Milli: 1000}}}},
 			}},
 		},
 	}
@@ -152,9 +153,9 @@ func (w *Cluster) edit(set *records.Set) {
 			p := int32(w.r.IntN(4))
 			rolling(u).Partition = &p
 		case 8:
-			limit := spec.IntOrPercent{Number: int32(1 + w.r.IntN(3))}
+			limit := scalar.IntOrPercent{Number: int32(1 + w.r.IntN(3))}
 			if w.chance(3) {
-				limit = spec.IntOrPercent{Number: int32(10 * (1 + w.r.IntN(10))), Percent: true}
+				limit = scalar.IntOrPercent{Number: int32(10 * (1 + w.r.IntN(10))), Percent: true}
 			}
 			rolling(u).MaxUnavailable = &limit
 		case 9:
@@ -186,9 +187,9 @@ func (w *Cluster) edit(set *records.Set) {
 
 // floor is how many members must stay, or none of it.
 func (w *Cluster) floor() *spec.Disruption {
-	limit := &spec.IntOrPercent{Number: int32(w.r.IntN(4))}
+	limit := &scalar.IntOrPercent{Number: int32(w.r.IntN(4))}
 	if w.chance(3) {
-		limit = &spec.IntOrPercent{Number: int32(10 * w.r.IntN(11)), Percent: true}
+		limit = &scalar.IntOrPercent{Number: int32(10 * w.r.IntN(11)), Percent: true}
 	}
 	switch w.r.IntN(3) {
 	case 0:

@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 const hash spec.RevisionHash = "h1"
@@ -50,7 +51,7 @@ func world(c *picture, b Bounds) plan.World {
 	}
 	bound := time.Duration(b.Bound) * second
 	if b.Bound > 0 {
-		set.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &spec.Duration{Duration: bound}}
+		set.Spec.NodeLoss = &spec.NodeLoss{Policy: spec.NodeLossReplace, After: &scalar.Duration{Duration: bound}}
 	}
 	if b.Ordered {
 		set.Spec.PodManagementPolicy = spec.OrderedReady

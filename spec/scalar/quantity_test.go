@@ -1,4 +1,4 @@
-package spec
+package scalar
 
 import (
 	"encoding/json"

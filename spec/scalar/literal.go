@@ -1,4 +1,4 @@
-package spec
+package scalar
 
 import (
 	"encoding/json"
@@ -37,7 +37,7 @@ type Literal struct {
 }
 
 // Scalar is a type of ours that is written as one scalar.
-type Scalar interface {
+type Value interface {
 	// FromLiteral sets the receiver; it fails with a HintError.
 	FromLiteral(l Literal) error
 }
@@ -53,7 +53,7 @@ func (e *HintError) Error() string {
 	return e.What + "; " + e.Fix
 }
 
-func hint(what, fix string) error { return &HintError{What: what, Fix: fix} }
+func Hint(what, fix string) error { return &HintError{What: what, Fix: fix} }
 
 // Quote shows a user's value in a message, cut to a bearable length.
 func Quote(s string) string {
@@ -89,7 +89,7 @@ func jsonLiteral(b []byte) (Literal, error) {
 }
 
 // unmarshalScalar is the body of every scalar's UnmarshalJSON; null leaves s alone.
-func unmarshalScalar(b []byte, s Scalar) error {
+func Unmarshal(b []byte, s Value) error {
 	if string(b) == "null" {
 		return nil
 	}

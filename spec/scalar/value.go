@@ -1,4 +1,4 @@
-package spec
+package scalar
 
 import (
 	"encoding/base64"
@@ -35,7 +35,7 @@ func ParseIntOrPercent(s string) (IntOrPercent, error) {
 	digits, percent := strings.CutSuffix(s, "%")
 	n, err := strconv.ParseInt(digits, 10, 32)
 	if err != nil {
-		return IntOrPercent{}, hint(Quote(s)+" is neither a number nor a percentage", `write 1 or "25%"`)
+		return IntOrPercent{}, Hint(Quote(s)+" is neither a number nor a percentage", `write 1 or "25%"`)
 	}
 	return IntOrPercent{Percent: percent, Number: int32(n)}, nil
 }
@@ -74,12 +74,12 @@ func (v IntOrPercent) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads a number or a percentage.
-func (v *IntOrPercent) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, v) }
+func (v *IntOrPercent) UnmarshalJSON(b []byte) error { return Unmarshal(b, v) }
 
 // FromLiteral implements Scalar.
 func (v *IntOrPercent) FromLiteral(l Literal) (err error) {
 	if l.Kind == TextLiteral && !strings.HasSuffix(l.Text, "%") {
-		return hint(Quote(l.Text)+" is text, not a number or percentage", `write 1 or "25%"`)
+		return Hint(Quote(l.Text)+" is text, not a number or percentage", `write 1 or "25%"`)
 	}
 	*v, err = ParseIntOrPercent(l.Text)
 	return err
@@ -96,7 +96,7 @@ func ParseDuration(s string) (Duration, error) {
 		if _, err := strconv.ParseInt(s, 10, 32); err == nil {
 			fix = "write " + s + "s"
 		}
-		return Duration{}, hint(Quote(s)+" is not a duration", fix)
+		return Duration{}, Hint(Quote(s)+" is not a duration", fix)
 	}
 	return Duration{d}, nil
 }
@@ -117,7 +117,7 @@ func (d Duration) String() string {
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
 // UnmarshalJSON reads the text form.
-func (d *Duration) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, d) }
+func (d *Duration) UnmarshalJSON(b []byte) error { return Unmarshal(b, d) }
 
 // FromLiteral implements Scalar.
 func (d *Duration) FromLiteral(l Literal) (err error) {
@@ -143,12 +143,12 @@ func ValidPortName(s string) bool {
 func ParsePortRef(s string) (PortRef, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		if n < 1 || n > 65535 {
-			return PortRef{}, hint(s+" is not a port number", "write 1 to 65535")
+			return PortRef{}, Hint(s+" is not a port number", "write 1 to 65535")
 		}
 		return PortRef{Number: int32(n)}, nil
 	}
 	if !ValidPortName(s) {
-		return PortRef{}, hint(Quote(s)+" is neither a port's number nor its name",
+		return PortRef{}, Hint(Quote(s)+" is neither a port's number nor its name",
 			"a name has at most 15 of a-z, 0-9 and -, with a letter among them")
 	}
 	return PortRef{Name: s}, nil
@@ -177,13 +177,13 @@ func (p *PortRef) UnmarshalJSON(b []byte) error {
 		*p = PortRef{}
 		return nil
 	}
-	return unmarshalScalar(b, p)
+	return Unmarshal(b, p)
 }
 
 // FromLiteral implements Scalar.
 func (p *PortRef) FromLiteral(l Literal) (err error) {
 	if _, isNumber := strconv.Atoi(l.Text); isNumber == nil && l.Kind == TextLiteral {
-		return hint(Quote(l.Text)+" is text, not a number", "write it without quotes: "+l.Text)
+		return Hint(Quote(l.Text)+" is text, not a number", "write it without quotes: "+l.Text)
 	}
 	*p, err = ParsePortRef(l.Text)
 	return err
@@ -198,7 +198,7 @@ func ParseBytes(s string) (Bytes, error) {
 	packed := strings.Join(strings.Fields(s), "")
 	b, err := base64.StdEncoding.DecodeString(packed)
 	if err != nil {
-		return nil, hint("the value is not base64", "encode it with base64, or use stringData or data for plain text")
+		return nil, Hint("the value is not base64", "encode it with base64, or use stringData or data for plain text")
 	}
 	return b, nil
 }
@@ -212,7 +212,7 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads base64.
-func (b *Bytes) UnmarshalJSON(j []byte) error { return unmarshalScalar(j, b) }
+func (b *Bytes) UnmarshalJSON(j []byte) error { return Unmarshal(j, b) }
 
 // FromLiteral implements Scalar.
 func (b *Bytes) FromLiteral(l Literal) (err error) {

@@ -1,4 +1,4 @@
-package spec
+package scalar
 
 import (
 	"regexp"
@@ -35,7 +35,7 @@ func ValidLabelValue(s string) bool { return s == "" || len(s) <= 63 && labelWor
 func ParseLabel(text string) (key, value string, err error) {
 	key, value, given := strings.Cut(text, "=")
 	if !given || !ValidLabelKey(key) || !ValidLabelValue(value) {
-		return "", "", hint(Quote(text)+" is not a label", "write key=value, of letters, digits, -, _ and .")
+		return "", "", Hint(Quote(text)+" is not a label", "write key=value, of letters, digits, -, _ and .")
 	}
 	return key, value, nil
 }

@@ -1,4 +1,4 @@
-package spec
+package scalar
 
 import (
 	"encoding/json"
@@ -50,7 +50,7 @@ func ParseQuantity(s string) (Quantity, error) {
 	number, _ := new(big.Int).SetString(digits, 10)
 	milli, ok := scale(number, base, power, 3-int64(len(m[3])))
 	if !ok {
-		return Quantity{}, hint(Quote(s)+" is out of range", "the most is 9223372036854775")
+		return Quantity{}, Hint(Quote(s)+" is out of range", "the most is 9223372036854775")
 	}
 	if sign == "-" {
 		milli = -milli
@@ -95,7 +95,7 @@ func noQuantity(s string) error {
 		unit := strings.ToUpper(m[2])
 		fix = "write " + m[1] + unit + "i"
 	}
-	return hint(Quote(s)+" is not a size", fix)
+	return Hint(Quote(s)+" is not a size", fix)
 }
 
 // String is the canonical text: the same for equal amounts, the shortest with
@@ -130,7 +130,7 @@ func shorten(n, step int64, units []string) string {
 func (q Quantity) MarshalJSON() ([]byte, error) { return json.Marshal(q.String()) }
 
 // UnmarshalJSON reads a text or a number.
-func (q *Quantity) UnmarshalJSON(b []byte) error { return unmarshalScalar(b, q) }
+func (q *Quantity) UnmarshalJSON(b []byte) error { return Unmarshal(b, q) }
 
 // FromLiteral implements Scalar.
 func (q *Quantity) FromLiteral(l Literal) (err error) {
