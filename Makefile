@@ -6,6 +6,7 @@ GO          ?= go
 # CI may run as another user than the one who cloned.
 GIT         := git -c safe.directory='*'
 STATICCHECK := .cache/bin/staticcheck-2026.2.2
+MISSPELL    := .cache/bin/misspell-0.7.0
 GOTEST      := .cache/bin/gotest
 NODE        := cmd/stead/embed/stead-node
 
@@ -23,7 +24,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck arch unit race conformance box e2e sim mutants fuzz bench bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e sim mutants fuzz bench bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +42,7 @@ $(NODE): bin/stead-node
 bin/stead: $(NODE) FORCE
 	@$(GO) build $(LDFLAGS) -o $@ ./cmd/stead
 
-check: fmt-check vet staticcheck arch unit ## everything that needs no root, in under two minutes
+check: fmt-check vet staticcheck misspell arch unit ## everything that needs no root, in under two minutes
 
 fmt: ## gofmt all files
 	@gofmt -w $(wildcard $(GO_FILES))
@@ -71,6 +72,15 @@ $(STATICCHECK):
 	@mkdir -p $(@D)
 	@GOBIN=$(CURDIR)/$(@D) $(GO) install honnef.co/go/tools/cmd/staticcheck@v0.8.2
 	@mv $(@D)/staticcheck $@
+
+misspell: $(MISSPELL)
+	$(call say,"misspell")
+	@$(GIT) ls-files -co --exclude-standard '*.go' '*.md' '*.proto' '*.yaml' '*.sh' Makefile scripts | xargs -d '\n' $(MISSPELL) -error
+
+$(MISSPELL):
+	@mkdir -p $(@D)
+	@GOBIN=$(CURDIR)/$(@D) $(GO) install github.com/golangci/misspell/cmd/misspell@v0.7.0
+	@mv $(@D)/misspell $@
 
 $(GOTEST): FORCE
 	@$(GO) build -o $@ ./scripts/gotest

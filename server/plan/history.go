@@ -117,8 +117,8 @@ func (d *historyDiff) slot(ordinal int) *Slot {
 }
 
 // endReason is why a life that is over ended: as it was told to, or by itself.
-func (s *Slot) endReason() records.Reason {
-	return cmp.Or(s.Member.StopReason, records.ReasonFailed)
+func (slot *Slot) endReason() records.Reason {
+	return cmp.Or(slot.Member.StopReason, records.ReasonFailed)
 }
 
 // wanted tells what a person changed of the set.
