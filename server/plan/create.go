@@ -2,8 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/place"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
@@ -104,3 +108,146 @@ func (s step) reason(t *memberState) records.Reason {
 	}
 	return records.ReasonCreate
 }
+
+// defaultGraceSeconds is used when a template says nothing.
+const defaultGraceSeconds = 30
+
+// start makes the life that begins for a vacant member: node, token, address and
+// volumes. Why it cannot begin comes back instead.
+func (s step) start(t *memberState) (a Start, no *place.Refusal) {
+	request := s.request(t)
+	node, no := s.placer.Choose(request)
+	if no != nil {
+		return a, no
+	}
+	rec := records.IdentityRecord{ID: t.id}
+	if t.identity != nil {
+		rec = *t.identity
+		rec.VolumeNumbers = maps.Clone(rec.VolumeNumbers)
+	}
+	rec.LastToken = s.token(t)
+	rec.Due = s.due(t)
+	if no := s.storage(t, &rec, node, &a); no != nil {
+		return a, no
+	}
+	if !rec.Address.IsValid() {
+		if s.freeUsed == len(s.world.Free) {
+			return a, &place.Refusal{Reason: causes.BlockedAddress, Text: "no address is free: none is assigned while a node runs lives that the store does not know, freed addresses are held back for a while, and the range of members' addresses may be used up"}
+		}
+		rec.Address = s.world.Free[s.freeUsed]
+		s.freeUsed++
+		a.NewAddress = true
+	}
+	a.Identity, a.Lost = rec, t.lostTo()
+	a.Member = records.Member{
+		ID: t.id, SetUID: s.world.Set.UID, Token: rec.LastToken, Goal: records.GoalRun, Reason: s.reason(t),
+		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
+		Address: rec.Address, Bound: s.bound(), Service: s.world.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.world.Now,
+	}
+	a.Text = fmt.Sprintf("%s starts as token %s of revision %s on node %s: %s",
+		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
+	s.placer.Take(request, node.Node.Name)
+	return a, nil
+}
+
+// request is what the next life of a member asks of its node.
+func (s step) request(t *memberState) *place.Request {
+	r := &place.Request{
+		ID: t.id, Template: s.runs(s.due(t)), Labels: s.world.Set.Spec.Template.Metadata.Labels, Guarded: s.bound() != 0,
+		Claims: s.world.Set.Spec.VolumeClaimTemplates, Volumes: t.volumes, LeftOn: t.leftOn(),
+	}
+	if t.member != nil {
+		r.Before, r.Ran = t.member.Node, s.runs(t.member.Revision)
+	}
+	return r
+}
+
+// runs is what members of a revision run; nothing of one that is not known.
+func (f *facts) runs(h spec.RevisionHash) *spec.MemberSpec {
+	if t := f.template(h); t != nil {
+		return &t.Spec
+	}
+	return &spec.MemberSpec{}
+}
+
+// bound is that of the lives that the set begins; 0: they are not guarded.
+func (f *facts) bound() time.Duration { return f.world.Set.Spec.Bound() }
+
+// because is the reason of a life in words.
+func (e explainer) because(t *memberState, reason records.Reason) string {
+	if reason != records.ReasonReplace {
+		return string(reason)
+	}
+	return fmt.Sprintf("%s, token %s has ended (%s)", reason, t.member.Token, t.endedText())
+}
+
+// token is higher than any the identity had, and than any other life's decided on
+// an older picture (SAFETY S7).
+func (s step) token(t *memberState) spec.Token {
+	return spec.Token{Epoch: s.world.Epoch, Number: max(s.world.Rev, t.lastToken().Number+1)}
+}
+
+func (f *facts) grace(h spec.RevisionHash) int64 {
+	if n := f.template(h).Spec.TerminationGracePeriodSeconds; n != nil {
+		return *n
+	}
+	return defaultGraceSeconds
+}
+
+// storage finds the volume of each claim for the life that a begins on node, and makes
+// those that were never made; rec gets their numbers. A volume that has a record is
+// used or waited for: it is never made a second time (promise 2). One that is being
+// given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
+// volume of an identity that has a life. A shared one comes along.
+func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node, a *Start) *place.Refusal {
+	for _, claim := range inOrder(t.volumes) {
+		if v := t.volumes[claim]; v.Fate.Ordered() {
+			return s.givenUp(t, v)
+		}
+	}
+	for i := range s.world.Set.Spec.VolumeClaimTemplates {
+		c := &s.world.Set.Spec.VolumeClaimTemplates[i]
+		name := spec.ClaimName(c.Metadata.Name)
+		v := t.volumes[name]
+		if v == nil {
+			v = s.newVolume(t, c, rec, node)
+			a.Volumes = append(a.Volumes, *v)
+		} else if why := mismatch(v, c); why != "" {
+			return &place.Refusal{Reason: causes.BlockedVolume, Text: fmt.Sprintf("its volume of the claim %s %s", name, why)}
+		} else if v.Shared && v.Node != node.Node.Name {
+			moved := *v
+			moved.Node = node.Node.Name
+			a.Moved = append(a.Moved, moved)
+		}
+		a.Member.Volumes = append(a.Member.Volumes, records.MemberVolume{
+			Claim: name, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes,
+			Shared: v.Shared, Fenced: v.Shared && node.Facts.FencesClass(v.Class),
+		})
+	}
+	return nil
+}
+
+func (s volumes) newVolume(t *memberState, c *spec.ClaimTemplate, rec *records.IdentityRecord, node *Node) *records.Volume {
+	name := spec.ClaimName(c.Metadata.Name)
+	if rec.VolumeNumbers == nil {
+		rec.VolumeNumbers = map[spec.ClaimName]int{}
+	}
+	rec.VolumeNumbers[name]++
+	return &records.Volume{
+		ID: t.id, Claim: name, UID: s.world.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
+		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: records.FateKeep, CreatedAt: s.world.Now, TrashAfter: trash(c),
+		Labels: s.world.Set.Spec.ClaimLabels(c),
+	}
+}
+
+// mismatch says why a volume does not serve a claim; "": it does. A volume larger
+// than asked serves; one that is smaller has grown before (see keepVolumes).
+func mismatch(v *records.Volume, c *spec.ClaimTemplate) string {
+	switch {
+	case v.Class != c.Spec.Class():
+		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or scale the member away and give up the volume", v.Class, c.Spec.Class())
+	}
+	return ""
+}
+
+func sizeOf(c *spec.ClaimTemplate) int64 { return c.Spec.Resources.Requests["storage"].Value() }

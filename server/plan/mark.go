@@ -78,3 +78,76 @@ func (s step) initialReady() bool {
 func (f *facts) initial() spec.OrdinalRange {
 	return f.world.Set.Spec.Ordinals.Range(f.world.Set.InitialReplicas)
 }
+
+// Used reports whether a volume may hold what a database wrote: a life was ready on it.
+// rec is the record of its identity. A volume is new only when that is proven: by a mark
+// that names an earlier volume of the claim, or because no life of the identity was ever
+// ready. Without any mark (a store of a version that made none) it counts as used.
+func Used(v *records.Volume, rec *records.IdentityRecord) bool {
+	if rec == nil {
+		return true
+	}
+	if n, marked := rec.VolumeReady[v.Claim]; marked {
+		return n >= v.Number
+	}
+	return len(rec.VolumeReady) == 0 && rec.ReadyOnce != ""
+}
+
+// Kept reports whether a volume is there, or may be there again: all but one that its
+// node was told to give up.
+func Kept(v *records.Volume) bool { return v.Fate != records.FateReclaiming }
+
+// VolumesState is what a peer is told of the volumes of a slot; "": it has none.
+func VolumesState(slot *Slot) (state string) {
+	for _, v := range slot.Volumes {
+		if !Kept(v) {
+			continue
+		}
+		if Used(v, slot.Identity) {
+			return records.VolumesUsed
+		}
+		state = records.VolumesNew
+	}
+	return state
+}
+
+// inheritBootstrapped is the first rule of a set that is not bootstrapped (SAFETY S19): if it takes
+// back data of an earlier set of its name, it is bootstrapped before any of its members
+// starts, so that none forms a new cluster. The mark is written alone, before all else.
+func (s step) inheritBootstrapped() {
+	switch {
+	case s.world.Bootstrapped:
+	case Inherits(s.world):
+		s.markBootstrapped(true)
+	case s.world.WasBootstrapped:
+		s.act(ForgetBootstrapped{})
+	}
+}
+
+// Inherits reports whether a set goes on with the data of an earlier one of its name: a
+// volume is kept of one that was bootstrapped, or a life was ready on it that was not one
+// of this set.
+func Inherits(w World) bool {
+	for i := range w.Slots {
+		slot := &w.Slots[i]
+		foreign := slot.Identity == nil || slot.Identity.ReadyOnce != w.Set.UID
+		for _, v := range slot.Volumes {
+			if Kept(v) && (w.WasBootstrapped || foreign && Used(v, slot.Identity)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// keepsAny: a volume of the set is kept.
+func keepsAny(w *World) bool {
+	for i := range w.Slots {
+		for _, v := range w.Slots[i].Volumes {
+			if Kept(v) {
+				return true
+			}
+		}
+	}
+	return false
+}

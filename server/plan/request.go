@@ -2,8 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -102,5 +104,142 @@ func (s volumes) voidRequests(t *memberState) {
 		if why := s.refusal(t, q); why != "" {
 			s.act(VoidRequest{ID: t.id, Claim: claim, Volume: q.Volume, Text: why})
 		}
+	}
+}
+
+// whyNotLost says why a volume cannot be said to be lost; "": it can. A life that reports it
+// missing never used it, and is ended for it; whether it is there its node says in the
+// end, when no life is left.
+func (s volumes) whyNotLost(t *memberState, v *records.Volume) string {
+	said := t.said[v.Claim]
+	switch {
+	case v.Fate == records.FateLost:
+		return fmt.Sprintf("node %s is already looking for it", v.Node)
+	case v.Fate == records.FateRestoring:
+		return "it is being brought back from the trash"
+	case v.Fate == records.FateReclaiming && (said == nil || said.Cause != causes.VolumeMissing):
+		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
+	case t.expired():
+		return fmt.Sprintf("node %s is unreachable, and looks for it when it is back; if the node is off for good, fence it first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
+	case t.member == nil || t.Over:
+		return ""
+	case !t.wanted:
+		return s.uses(t)
+	case t.stopping() || missing(t.report):
+		return ""
+	case !t.Live:
+		return fmt.Sprintf("token %s of %s may be running on node %s, which is unreachable; if the node is off for good, fence it first: stead node fence %s --i-have-powered-off",
+			t.member.Token, t.id.MemberName(), v.Node, v.Node)
+	}
+	says := "does not report it missing, and a volume that is there is not lost"
+	if t.report != nil && t.report.Cause == causes.VolumeMissing {
+		says = "ran with it, so its processes may still have it"
+	}
+	return fmt.Sprintf("token %s of %s %s; if its disk died under that life: stead restart %s", t.member.Token, t.id.MemberName(), says, t.id.MemberName())
+}
+
+// missing: a volume of the life is not there, so that nothing of it ever ran.
+func missing(r *records.Report) bool {
+	return r != nil && r.Cause == causes.VolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
+}
+
+// markLost ends the life that waits for a volume that is lost, and when it is over has the
+// volume's node look once more.
+func (s volumes) markLost(t *memberState) {
+	var lost []records.Volume
+	for _, claim := range inOrder(t.asked) {
+		switch q := s.askedFor(t, claim, records.VerbLost); {
+		case q == nil:
+		case t.member != nil && !t.Over:
+			if !t.stopping() {
+				s.stop(t, records.ReasonReplace, fmt.Sprintf("its volume of the claim %s was reported lost", claim))
+			}
+		case len(t.strays) == 0:
+			v := *t.volumes[claim]
+			v.Fate = records.FateLost
+			lost = append(lost, v)
+			t.become(t.withAnswer(&v))
+		}
+	}
+	t.volumesLost = len(lost) > 0
+	if t.volumesLost {
+		text := "it was reported lost; its node checks once more"
+		if proof.LostWithHost(&lost[0], s.node(lost[0].Node)) {
+			text = "it was reported lost with its host"
+		}
+		s.act(SetVolumes{Volumes: lost, Text: text})
+	}
+}
+
+// whyNotRestore says why a volume cannot be brought back from the trash; "": it can.
+func (s volumes) whyNotRestore(t *memberState, q *records.VolumeRequest) string {
+	v, said := t.volumes[q.Claim], t.said[q.Claim]
+	switch {
+	case v != nil && v.UID == q.Volume && v.Fate == records.FateReclaiming:
+		return "it is still being given up; restore it once it is in the trash"
+	case v != nil && v.UID == q.Volume:
+		return "it is not in the trash"
+	case v != nil:
+		return fmt.Sprintf("%s has another volume for the claim %s, %s; give that up first", t.id.MemberName(), q.Claim, v.UID)
+	case t.member != nil:
+		return s.uses(t)
+	case said == nil || said.Volume != q.Volume || said.State != records.VolumeTrashed:
+		return "it is no longer in the trash"
+	}
+	for _, claim := range inOrder(t.volumes) {
+		if other := t.volumes[claim]; other.Node != said.Node && !other.Shared {
+			return fmt.Sprintf("it is on node %s, and the volume of %s for the claim %s on node %s: give that up first, for a member has all on one node",
+				said.Node, t.id.MemberName(), claim, other.Node)
+		}
+	}
+	return ""
+}
+
+// restore gives a volume its record again, with its id and number. It counts as used: it is
+// never made anew, and no member is told that it is new.
+func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records.VolumeReport) {
+	v := records.Volume{
+		ID: t.id, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
+		SizeBytes: said.SizeBytes, Fate: records.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.world.Now,
+	}
+	if n := s.node(said.Node); n != nil {
+		v.Shared = n.Facts.SharesClass(v.Class)
+	}
+	if c := s.claimTemplate(q.Claim); c != nil {
+		v.Labels = s.world.Set.Spec.ClaimLabels(c)
+	}
+	rec := records.IdentityRecord{ID: t.id}
+	if t.identity != nil {
+		rec = *t.identity
+	}
+	rec.VolumeNumbers = raised(rec.VolumeNumbers, v.Claim, v.Number)
+	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
+	rec.ReadyOnce = "" // under whichever set it was used, it is none of the present one's first
+	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("restore requested from the trash of node %s", v.Node)})
+	t.become(t.withIdentity(&rec))
+	t.become(t.withAnswer(&v))
+}
+
+// raised is numbers with at least n for the claim.
+func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spec.ClaimName]int {
+	out := maps.Clone(numbers)
+	if out == nil {
+		out = map[spec.ClaimName]int{}
+	}
+	out[claim] = max(out[claim], n)
+	return out
+}
+
+// keepFound keeps what stands in its place, in a new turn.
+func (s volumes) keepFound(t *memberState) {
+	for _, claim := range inOrder(t.said) {
+		v := t.volumes[claim]
+		if !proof.VolumeFound(v, t.said[claim]) {
+			continue
+		}
+		kept := *v
+		kept.Fate, kept.Turn = records.FateKeep, v.Turn+1
+		s.act(SetVolumes{Volumes: []records.Volume{kept}, Text: fmt.Sprintf("node %s reports that it is in its place", v.Node)})
+		t.become(t.withVolume(&kept))
 	}
 }
