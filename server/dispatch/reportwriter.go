@@ -172,7 +172,7 @@ func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) 
 		return units // none is judged by a store that may be wrong
 	}
 	slices.SortFunc(units, func(a, b pendingReport) int { // in one order, so that a simulation can be repeated
-		return cmp.Or(cmp.Compare(a.se.node, b.se.node), compareLives(a.lifeID(), b.lifeID()))
+		return cmp.Or(cmp.Compare(a.se.node, b.se.node), compareLives(a.lifeID(), b.lifeID()), cmp.Compare(a.se.id, b.se.id))
 	})
 	return c.commit(ctx, units)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // agent is the agent's process: it forgets all of this when it ends.
@@ -50,7 +51,7 @@ func (n *node) begin(a *agent) {
 	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
 	a.client = session.NewClient(session.Config{
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
-		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Classes: allClasses, SharedClasses: []string{sharedClass}},
+		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
 		Known: a.known, Snapshots: a.snapshots, Files: &a.book, FilesChanged: func() {},
 		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),

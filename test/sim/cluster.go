@@ -12,12 +12,13 @@ import (
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
+	"github.com/stead-project/stead/test/sim/plants"
 )
 
 // Cluster is one simulated cluster.
 type Cluster struct {
 	seed  uint64
-	plant Plant
+	plant plants.Plant
 	ctx   context.Context
 	r     *rand.Rand // of the present choice
 	pcg   *rand.PCG
@@ -80,7 +81,7 @@ const (
 var began = time.Unix(1_000_000, 0)
 
 // New makes the cluster of a seed, with a fault put in on purpose unless plant is zero.
-func New(seed uint64, plant Plant) *Cluster {
+func New(seed uint64, plant plants.Plant) *Cluster {
 	w := &Cluster{
 		seed: seed, plant: plant, ctx: context.Background(), clock: began, epoch: 1,
 		origin: 1, raft: 1, epochs: map[int64]bool{1: true},

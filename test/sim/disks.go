@@ -5,6 +5,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // claimOfSet names a claim of a set.
@@ -47,7 +48,7 @@ func (w *Cluster) classify(set *records.Set) {
 func (w *Cluster) unmount() bool { return w.someNode().unmount() }
 
 func (n *node) unmount() bool {
-	name := []string{diskClass, diskClass, sharedClass}[n.w.r.IntN(3)]
+	name := []string{diskClass, diskClass, rules.SharedClass}[n.w.r.IntN(3)]
 	c := n.classes[name]
 	if c.away() {
 		return false

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // change edits a set that is not being deleted, as its user.
@@ -132,7 +133,7 @@ func (w *Cluster) bringBack() bool {
 			for _, r := range v.VolumeReportsOn(n.name) {
 				id, _ := v.Identity(r.ID)
 				m, _ := v.Member(r.ID)
-				if r.ID.Ref() == ref && r.State == records.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !orphaned(x.Set) &&
+				if r.ID.Ref() == ref && r.State == records.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !rules.Orphaned(x.Set) &&
 					(asked == nil || w.chance(2)) && together(x, r) && (!r.Unproven || n.hasTrashed(r.Volume)) {
 					asked = &records.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: records.VerbRestore, Node: r.Node}
 					if id != nil {
@@ -191,14 +192,14 @@ func (w *Cluster) giveUp() bool {
 	var asked *records.VolumeRequest
 	w.view(func(v cache.View) {
 		x := v.World(ref)
-		if orphaned(x.Set) {
+		if rules.Orphaned(x.Set) {
 			return
 		}
-		r := newReading(x)
+		r := rules.Read(x)
 		for _, s := range x.Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
 				vol := s.Volumes[claim]
-				if s.Member == nil && !r.isWanted(s.ID.Ordinal) && !vol.Fate.Ordered() && (asked == nil || w.chance(2)) {
+				if s.Member == nil && !r.IsWanted(s.ID.Ordinal) && !vol.Fate.Ordered() && (asked == nil || w.chance(2)) {
 					asked = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: records.VerbReclaim}
 					if s.Identity != nil {
 						asked.Token = s.Identity.LastToken

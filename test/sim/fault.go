@@ -140,6 +140,23 @@ func (w *Cluster) sicken() bool {
 	return false
 }
 
+// lapse makes all members of a set unready at once, as when a file goes that their readiness
+// probes read: they run on.
+func (w *Cluster) lapse() (any bool) {
+	ref := w.someRef()
+	for _, n := range w.nodes {
+		for _, id := range sortedKeys(n.places) {
+			if p := n.places[id]; id.Ref() == ref && !p.alive.IsZero() && !p.sick {
+				p.sick, any = true, true
+			}
+		}
+	}
+	if any {
+		w.note("the readiness of all of %s lapses", ref)
+	}
+	return any
+}
+
 // slowOperation has the disk of a ledger fail, or operations of a worker wait.
 func (w *Cluster) slowOperation() bool {
 	n := w.someNode()

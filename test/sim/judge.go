@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // judge knows the truth, from the hosts, and judges what is written and planned.
@@ -26,18 +27,17 @@ type judge struct {
 	goals    map[life]records.Goal
 	volumes  map[records.VolumeID]volumeRun
 	former   []map[records.VolumeID]records.VolumeFate // what stores had of volumes that went back, or were replaced, since one was declared
-	stands   map[standKey]standing
-	outages  map[outageKey]time.Time       // first seen
-	ids      map[records.VolumeID]bool     // of all volumes there ever were
-	used     map[records.VolumeID]spec.UID // of those that were ready once: under which set first
-	going    map[records.VolumeID]bool     // a store ever said that it is reclaimed
-	behind   map[records.VolumeID]bool     // left on a host that was off: to the trash, should it return
-	bounds   map[life]time.Duration        // of guarded lives
-	had      map[spec.UID]time.Time        // when a store had a session of the machine last
+	ids      map[records.VolumeID]bool                 // of all volumes there ever were
+	used     map[records.VolumeID]spec.UID             // of those that were ready once: under which set first
+	going    map[records.VolumeID]bool                 // a store ever said that it is reclaimed
+	behind   map[records.VolumeID]bool                 // left on a host that was off: to the trash, should it return
+	bounds   map[life]time.Duration                    // of guarded lives
+	had      map[spec.UID]time.Time                    // when a store had a session of the machine last
 	counted  counted
 	fenced   map[life]bool // somebody said that its machine was off
 
 	storageTruth
+	rules *rules.Judge // of plans
 }
 
 // run is a process: of which life, on which host, in which boot.
@@ -54,16 +54,18 @@ type volumeRun struct {
 }
 
 func newJudge(w *Cluster) *judge {
-	return &judge{
+	j := &judge{
 		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
 		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
 		lasts: map[spec.Identity]spec.Token{}, goals: map[life]records.Goal{},
 		volumes: map[records.VolumeID]volumeRun{}, going: map[records.VolumeID]bool{}, behind: map[records.VolumeID]bool{}, ids: map[records.VolumeID]bool{}, used: map[records.VolumeID]spec.UID{},
-		stands: map[standKey]standing{}, outages: map[outageKey]time.Time{},
 		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(), fenced: map[life]bool{},
 
 		storageTruth: newStorageTruth(),
 	}
+	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
+	j.rules.Restored()
+	return j
 }
 
 // restored: another store takes the place of the one that is shown. It may say again what was
@@ -84,9 +86,8 @@ func (j *judge) restored() {
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]records.Goal{}
 	j.ends = map[life]bool{}
 	j.numbers = map[numberKey]int{}
-	j.outages = map[outageKey]time.Time{}
 	j.counted = newCounted()
-	j.stands = map[standKey]standing{} // all terms are over, and revisions begin anew
+	j.rules.Restored()
 }
 
 // started judges the begin of a process: no other of the identity runs anywhere, the
@@ -149,7 +150,7 @@ func (j *judge) before(b store.Batch) {
 func (j *judge) ownerless(v cache.View, key string) bool {
 	ref, _ := store.RefOfKey(key)
 	set, _ := v.Set(ref)
-	if !orphaned(set) || j.w.restoring {
+	if !rules.Orphaned(set) || j.w.restoring {
 		return false
 	}
 	j.w.fail("orphans", "%s is written, and nobody owns %s", key, ref)

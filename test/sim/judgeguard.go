@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // tick is how late a killer may come, and drifted a time on the slowest clock as the
@@ -54,49 +55,10 @@ func (j *judge) expired(n *node, id spec.Identity, token spec.Token) {
 // Nothing of it may run from then on.
 func (j *judge) lapsed(v cache.View, m *records.Member) bool {
 	s, rev := v.Session(m.Node)
-	if m.Bound == 0 || late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
+	if m.Bound == 0 || rules.Late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
 		return false
 	}
 	j.w.count("life over by its deadline")
 	j.over[life{m.ID, m.Token}] = true
 	return true
-}
-
-// late: the life wrote to storage that takes late writes, and others may have it by then
-// (SAFETY S14).
-func late(m *records.Member) bool {
-	return slices.ContainsFunc(m.Volumes, func(v records.MemberVolume) bool { return v.Class == sharedClass && !v.Fenced })
-}
-
-// lapsed is the proof by deadline as SAFETY has it (S5, S6, S8).
-func (r *reading) lapsed(m *records.Member, said *records.Report) bool {
-	known, gone, proven := 0, 0, false
-	for _, n := range r.x.Nodes {
-		if n.Facts == nil {
-			continue
-		}
-		known++
-		if n.Session != nil {
-			continue
-		}
-		gone++
-		if n.Node.Name != m.Node || m.Bound == 0 || late(m) || n.Gone < m.Bound+max(time.Second, m.Bound/100)+time.Second {
-			continue
-		}
-		same := n.Node.UID == m.NodeUID && n.Facts.UID == m.NodeUID && n.Facts.Epoch == r.x.Epoch && m.Token.Epoch == r.x.Epoch
-		proven = same && (said == nil && n.Facts.Guards || said != nil && said.Bound == m.Bound)
-	}
-	return proven && 2*gone <= known
-}
-
-// boundOf is that of lives which begin now, 0 when they are not guarded.
-func boundOf(s *records.Set) time.Duration {
-	switch l := s.Spec.NodeLoss; {
-	case l == nil || l.Policy != spec.NodeLossReplace:
-		return 0
-	case l.After == nil:
-		return 5 * time.Minute
-	default:
-		return l.After.Duration
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // volume judges what is written of one: it is made once, with a life; it stays what and
@@ -81,8 +82,8 @@ func written(b store.Batch, key string) store.KV {
 func (j *judge) fate(v cache.View, b store.Batch, old, now *records.Volume) {
 	set, _ := v.Set(old.ID.Ref())
 	m, _ := v.Member(old.ID)
-	wanted := set != nil && !set.Deleting && slices.Contains(ordinals(set), old.ID.Ordinal)
-	policy := retention(set, old.Claim)
+	wanted := set != nil && !set.Deleting && slices.Contains(rules.Ordinals(set), old.ID.Ordinal)
+	policy := rules.Retention(set, old.Claim)
 	wrong := ""
 	switch {
 	case now.Fate == records.FateLost && old.Fate != records.FateRestoring:
@@ -216,12 +217,12 @@ func (j *judge) stops(v cache.View, b store.Batch, m *records.Member) {
 	if x.Set == nil || j.w.restoring {
 		return
 	}
-	r := newReading(x)
+	r := rules.Read(x)
 	if p := x.Set.Spec.Retention; p != nil {
 		j.w.count(string(m.StopReason) + " under " + string(p.WhenScaled) + "/" + string(p.WhenDeleted))
 	}
-	for o, s := range r.slots {
-		if o == m.ID.Ordinal || r.ordered() && !r.recreates() && s.Member != nil && !r.isWanted(o) && !r.vacant(o) {
+	for o, s := range r.Slots {
+		if o == m.ID.Ordinal || r.Ordered() && !r.Recreates() && s.Member != nil && !r.IsWanted(o) && !r.Vacant(o) {
 			j.undecided(v, b, s)
 		}
 	}
@@ -236,7 +237,7 @@ func (j *judge) undecided(v cache.View, b store.Batch, s *plan.Slot) {
 		if now, err := store.Decode[records.Volume](written(b, store.VolumeKey(s.ID, claim))); err == nil {
 			fate = now.Fate
 		}
-		policy := retention(set, claim)
+		policy := rules.Retention(set, claim)
 		if policy == spec.Delete && fate == records.FateKeep || policy == spec.Retain && !set.Deleting && fate == records.FateDelete {
 			j.w.fail("volumes", "%s leaves, its volumes are to be what %q says, and the fate of %s is %s", s.ID, policy, strings.TrimPrefix(string(old.UID), "0"), fate)
 		}

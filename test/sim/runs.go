@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/stead-project/stead/test/sim/plants"
 )
 
 // Tally is what many runs did.
@@ -19,7 +21,7 @@ type Tally struct {
 
 // Find looks for a plant in at most so many seeds; the error says that it was not found,
 // or by the wrong judge.
-func Find(p Plant, seeds int) (Tally, error) {
+func Find(p plants.Plant, seeds int) (Tally, error) {
 	t := RunMany(1, seeds, 0, p)
 	switch {
 	case t.Failed == nil:
@@ -36,7 +38,7 @@ const choicesOfRun = 1600
 
 // RunMany runs seeds from first on, on all processors, until at least so many steps were
 // made and so many seeds run, or a run failed. Every run is as it is alone.
-func RunMany(first uint64, seeds, steps int, plant Plant) Tally {
+func RunMany(first uint64, seeds, steps int, plant plants.Plant) Tally {
 	t := Tally{Counts: map[string]int{}}
 	var (
 		mu    sync.Mutex

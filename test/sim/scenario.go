@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/stead-project/stead/test/sim/plants"
 )
 
 // Script is a run as a file: the seed of its cluster and its choices, and which plant
@@ -62,7 +64,7 @@ func ParseScript(text string) (s Script, err error) {
 
 // Replay runs a script; trace, if not nil, hears what happens.
 func (s Script) Replay(trace func(string)) (*Violation, error) {
-	plant, ok := PlantNamed(s.Plant)
+	plant, ok := plants.Named(s.Plant)
 	if !ok {
 		return nil, fmt.Errorf("there is no plant %q", s.Plant)
 	}

@@ -102,10 +102,10 @@ func (s *server) start() {
 
 // next is the planner behind the plant, before the judge.
 func (s *server) next(x plan.World) plan.Plan {
-	p := plan.Next(s.w.plant.world(x))
-	p = s.w.plant.plan(x, p)
+	p := plan.Next(s.w.plant.World(x))
+	p = s.w.plant.Plan(x, p)
 	if !s.stale { // else nothing of it can be written
-		s.w.judge.plan(s, x, p)
+		s.w.judge.rules.Plan(s.name, int64(s.lead.Created), s.now(), x, p)
 	}
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // rounds is how long everybody may take, at one second each at first, to reach what
@@ -209,13 +210,13 @@ func lacking(x plan.World) string {
 		}
 		return ""
 	}
-	r := newReading(x)
-	if lives != len(r.wanted) {
+	r := rules.Read(x)
+	if lives != len(r.Wanted) {
 		return "there are too many or too few lives: " + told(x)
 	}
-	for _, o := range r.wanted {
-		if !r.available(o) || r.slot(o).Member.Revision != x.TemplateHash {
-			return r.name(o) + " is not available on the asked revision: " + told(x)
+	for _, o := range r.Wanted {
+		if !r.Available(o) || r.Slot(o).Member.Revision != x.TemplateHash {
+			return r.Name(o) + " is not available on the asked revision: " + told(x)
 		}
 	}
 	if x.Status != nil && x.Status.ServiceName != x.Set.Service() {
@@ -233,7 +234,7 @@ func told(x plan.World) string {
 	p := plan.Next(x)
 	var words []string
 	for _, a := range p.Actions {
-		words = append(words, actionName(a))
+		words = append(words, rules.ActionName(a))
 	}
 	for _, b := range p.Blocked {
 		words = append(words, b.ID.MemberName()+" "+string(b.Reason)+" ("+b.Text+")")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // volumeKey is the place of a volume: one a claim of an identity.
@@ -43,14 +44,11 @@ func newFileSystem() *fileSystem {
 	return &fileSystem{dirs: map[volumeKey]dir{}, trash: map[spec.NodeName]map[records.VolumeID]*bin{}}
 }
 
-// The storage classes of every node beside spec.LocalClass: a disk of its own, which is
-// mounted, and one that all nodes share.
-const (
-	diskClass   = "ssd"
-	sharedClass = "nfs"
-)
+// diskClass is a storage class of every node beside spec.LocalClass and rules.SharedClass: on a
+// disk of its own, which is mounted.
+const diskClass = "ssd"
 
-var allClasses = []string{spec.LocalClass, sharedClass, diskClass}
+var allClasses = []string{spec.LocalClass, rules.SharedClass, diskClass}
 
 // class is a storage class of a node. The disk is known again by its mark, which the node
 // has noted below its root.
@@ -64,7 +62,7 @@ func (w *Cluster) newClasses() map[string]*class {
 	classes := map[string]*class{}
 	for _, name := range allClasses {
 		disk := newFileSystem()
-		if name == sharedClass {
+		if name == rules.SharedClass {
 			disk = w.shared
 		}
 		classes[name] = &class{disk: disk, shows: disk, under: newFileSystem()}

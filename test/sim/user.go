@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/test/sim/rules"
 )
 
 // images of templates: what members that run them do. "good" ones become ready.
@@ -216,7 +217,7 @@ func (w *Cluster) askRestart(ref spec.SetRef) bool {
 			m = slots[w.r.IntN(len(slots))].Member
 		}
 	})
-	if set, _ := w.set(ref); m == nil || m.Goal != records.GoalRun || orphaned(set) {
+	if set, _ := w.set(ref); m == nil || m.Goal != records.GoalRun || rules.Orphaned(set) {
 		return false
 	}
 	w.note("the user asks for the restart of %s %s", m.ID.MemberName(), m.Token)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/test/sim"
+	"github.com/stead-project/stead/test/sim/plants"
 )
 
 // enough is from how many steps on everything happens that can.
@@ -28,19 +29,19 @@ func main() {
 	often := flag.String("often", "", "draw these kinds of choices more often: restore,scale")
 	replay := flag.String("replay", "", "replay this file instead, and tell it")
 	out := flag.String("out", ".cache/sim-failed.txt", "where a run that failed is written")
-	plants := flag.Bool("plants", false, "look for every plant instead: each must be found")
+	all := flag.Bool("plants", false, "look for every plant instead: each must be found")
 	models := flag.Bool("model", false, "explore the small models instead, state by state")
 	flag.Parse()
 	if *replay != "" {
 		os.Exit(tell(*replay))
 	}
-	if *plants {
+	if *all {
 		os.Exit(find())
 	}
 	if *models {
 		os.Exit(explore())
 	}
-	p, ok := sim.PlantNamed(*plant)
+	p, ok := plants.Named(*plant)
 	if !ok {
 		fmt.Fprintf(os.Stderr, "there is no plant %q\n", *plant)
 		os.Exit(2)
@@ -91,7 +92,7 @@ func counts(c map[string]int) {
 
 // find looks for every plant; of those that take hundreds of seeds it replays the kept run.
 func find() (code int) {
-	for _, p := range sim.Plants {
+	for _, p := range plants.All {
 		if p.Rare {
 			file := filepath.Join("test/sim/testdata", p.Name+".txt")
 			if found, err := replayed(file); err != nil || found == nil {

@@ -1,4 +1,4 @@
-package sim
+package plants
 
 import (
 	"maps"
@@ -81,7 +81,7 @@ func everyVolumeShared(w *plan.World) {
 	for i := range w.Nodes {
 		if f := w.Nodes[i].Facts; f != nil {
 			facts := *f
-			facts.SharedClasses = allClasses
+			facts.SharedClasses = facts.Classes
 			w.Nodes[i].Facts = &facts
 		}
 	}

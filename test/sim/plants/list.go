@@ -1,4 +1,4 @@
-package sim
+package plants
 
 import (
 	"net/netip"
@@ -12,10 +12,10 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// Plants are all there are, each with the judges of which one must find it.
-var Plants = slices.Concat(plants, storagePlants)
+// All are the plants there are, each with the judges of which one must find it.
+var All = slices.Concat(general, storagePlants)
 
-var plants = []Plant{
+var general = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.
 	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},

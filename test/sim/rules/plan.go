@@ -1,4 +1,4 @@
-package sim
+package rules
 
 import (
 	"fmt"
@@ -10,11 +10,28 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// plan judges one plan by the world it was made from.
-func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
-	c := &planChecker{j.w, newReading(x), p, s.now()}
+// Judge judges plans by the world that each was made from.
+type Judge struct {
+	Fail  func(judge, format string, args ...any)
+	Count func(what string)
+	// Alive is the token of the process of an identity; zero: it has none.
+	Alive func(spec.Identity) spec.Token
+
+	stands  map[standKey]standing
+	outages map[outageKey]time.Time // first seen
+}
+
+// Restored: another store takes the place of the one that was seen. All terms are over, and
+// revisions begin anew.
+func (j *Judge) Restored() {
+	j.stands, j.outages = map[standKey]standing{}, map[outageKey]time.Time{}
+}
+
+// Plan judges the plan that a server made in a term, when its clock showed now.
+func (j *Judge) Plan(server string, term int64, now time.Time, x plan.World, p plan.Plan) {
+	c := &planChecker{j, Read(x), p, now}
 	for _, a := range p.Actions {
-		if x.Set == nil || orphaned(x.Set) {
+		if x.Set == nil || Orphaned(x.Set) {
 			c.nobodys(a)
 		}
 	}
@@ -27,21 +44,21 @@ func (j *judge) plan(s *server, x plan.World, p plan.Plan) {
 	c.updates()
 	c.status()
 	c.names()
-	key := standKey{s.name, int64(s.lead.Created), x.Set.Ref}
+	key := standKey{server, term, x.Set.Ref}
 	c.cures(key)
 	c.rollout(key)
 	for _, a := range p.Actions {
-		j.w.count(actionName(a))
+		j.Count(ActionName(a))
 	}
 	for _, b := range p.Blocked {
-		j.w.count("blocked: " + string(b.Reason))
+		j.Count("blocked: " + string(b.Reason))
 	}
 }
 
 // planChecker judges one plan.
 type planChecker struct {
-	w *Cluster
-	*reading
+	*Judge
+	*Reading
 	p   plan.Plan
 	now time.Time // on the clock of the server that planned
 }
@@ -58,31 +75,32 @@ func (c *planChecker) nobodys(a plan.Action) {
 		return
 	case plan.ForgetBootstrapped:
 		if c.x.Set == nil && !slices.ContainsFunc(c.x.Slots, keepsData) {
-			c.w.count("ForgetBootstrapped of a set that is gone")
+			c.Count("ForgetBootstrapped of a set that is gone")
 			return
 		}
 	case plan.RestoreVolume:
-		if c.x.Set == nil && c.slot(a.Volume.ID.Ordinal).Member == nil {
+		if c.x.Set == nil && c.Slot(a.Volume.ID.Ordinal).Member == nil {
 			return
 		}
 	case plan.DropVolume:
-		if c.x.Set == nil && c.slot(a.ID.Ordinal).Member == nil {
-			c.w.count("DropVolume of a set that is gone")
+		if c.x.Set == nil && c.Slot(a.ID.Ordinal).Member == nil {
+			c.Count("DropVolume of a set that is gone")
 			return
 		}
 	case plan.SetVolumes:
-		if c.x.Set == nil && !slices.ContainsFunc(a.Volumes, func(v records.Volume) bool { return c.slot(v.ID.Ordinal).Member != nil }) {
-			c.w.count("SetVolumes of a set that is gone")
+		if c.x.Set == nil && !slices.ContainsFunc(a.Volumes, func(v records.Volume) bool { return c.Slot(v.ID.Ordinal).Member != nil }) {
+			c.Count("SetVolumes of a set that is gone")
 			return
 		}
 	}
 	if c.x.Set == nil {
-		c.fail("absence", "%s is done for a set without a record", actionName(a))
+		c.fail("absence", "%s is done for a set without a record", ActionName(a))
 	} else {
-		c.fail("orphans", "%s is done for an orphaned set", actionName(a))
+		c.fail("orphans", "%s is done for an orphaned set", ActionName(a))
 	}
 }
 
+// keepsData: a volume of the slot is not given up.
 func keepsData(s plan.Slot) bool {
 	for _, v := range s.Volumes {
 		if v.Fate != records.FateReclaiming {
@@ -92,7 +110,8 @@ func keepsData(s plan.Slot) bool {
 	return false
 }
 
-func actionName(a plan.Action) string {
+// ActionName is the kind of an action, with the reason of a start or a stop.
+func ActionName(a plan.Action) string {
 	switch a := a.(type) {
 	case plan.Start:
 		return "Start " + string(a.Member.Reason)
@@ -105,12 +124,12 @@ func actionName(a plan.Action) string {
 func (c *planChecker) fail(judge, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	for _, a := range c.p.Actions {
-		text += "; " + actionName(a)
+		text += "; " + ActionName(a)
 	}
 	for _, b := range c.p.Blocked {
 		text += "; " + b.ID.MemberName() + " " + string(b.Reason)
 	}
-	c.w.fail(judge, "%s", text)
+	c.Judge.Fail(judge, "%s", text)
 }
 
 // reasons: each action says why, each wanted member that is not available says for
@@ -139,14 +158,14 @@ func (c *planChecker) reasons() {
 			}
 		}
 	}
-	for _, o := range c.wanted {
-		if !c.available(o) && !told[o] {
-			c.fail("reasons", "%s is not available, and nothing says why", c.name(o))
+	for _, o := range c.Wanted {
+		if !c.Available(o) && !told[o] {
+			c.fail("reasons", "%s is not available, and nothing says why", c.Name(o))
 		}
 	}
-	for o, s := range c.slots {
-		if s.Member != nil && !c.isWanted(o) && !c.vacant(o) && !told[o] && !(orphaned(c.x.Set) && c.available(o)) {
-			c.fail("reasons", "%s is surplus, and nothing says why it is still there", c.name(o))
+	for o, s := range c.Slots {
+		if s.Member != nil && !c.IsWanted(o) && !c.Vacant(o) && !told[o] && !(Orphaned(c.x.Set) && c.Available(o)) {
+			c.fail("reasons", "%s is surplus, and nothing says why it is still there", c.Name(o))
 		}
 	}
 }
@@ -158,13 +177,13 @@ func (c *planChecker) proof() {
 		switch a := a.(type) {
 		case plan.Start:
 			m := a.Member
-			s := c.slot(m.ID.Ordinal)
+			s := c.Slot(m.ID.Ordinal)
 			last := spec.Token{}
 			if s.Identity != nil {
 				last = s.Identity.LastToken
 			}
 			switch {
-			case !c.vacant(m.ID.Ordinal):
+			case !c.Vacant(m.ID.Ordinal):
 				c.fail("proof", "%s gets %s, and nothing proves that %s is over", m.ID, m.Token, s.Member.Token)
 			case m.Token.Compare(last) <= 0 || m.Token.Epoch != c.x.Epoch || m.Token.Number < c.x.Rev:
 				c.fail("tokens", "%s gets %s after %s at revision %d of epoch %d", m.ID, m.Token, last, c.x.Rev, c.x.Epoch)
@@ -172,12 +191,12 @@ func (c *planChecker) proof() {
 				c.fail("placement", "%s is put on %s, which has no session", m.ID, m.Node)
 			case m.Bound != boundOf(c.x.Set):
 				c.fail("bound", "%s gets the bound %s", m.ID, m.Bound)
-			case !c.isWanted(m.ID.Ordinal):
+			case !c.IsWanted(m.ID.Ordinal):
 				c.fail("churn", "%s begins, and nobody wants it", m.ID)
 			}
 			c.volumesOf(a, s)
 		case plan.Forget:
-			if !c.vacant(a.ID.Ordinal) {
+			if !c.Vacant(a.ID.Ordinal) {
 				c.fail("proof", "%s is forgotten, and nothing proves that it is over", a.ID)
 			}
 		}
@@ -215,4 +234,36 @@ func (c *planChecker) status() {
 		c.x.Status != nil && s.CollisionCount < c.x.Status.CollisionCount {
 		c.fail("status", "the counts do not agree: %+v", s)
 	}
+}
+
+// names: every life that runs is found under the set's service or the one before it, which the status
+// names until no life has it any more (SEMANTICS, serviceName).
+func (c *planChecker) names() {
+	set, shown := c.x.Set.Service(), c.p.Status.ServiceName
+	for o, s := range c.Slots {
+		if s.Member == nil || c.Alive(s.ID) != s.Member.Token || s.Member.Service == set || s.Member.Service == shown {
+			continue
+		}
+		if !slices.ContainsFunc(c.p.Actions, func(a plan.Action) bool { return begins(a, s.ID) }) {
+			c.fail("names", "%s has the service %q, and found are %q and %q", c.Name(o), s.Member.Service, set, shown)
+		}
+	}
+	for _, a := range c.p.Actions {
+		if a, ok := a.(plan.Start); ok && a.Member.Service != set {
+			c.fail("names", "%s begins with the service %q of a set with %q", a.Member.ID, a.Member.Service, set)
+		}
+	}
+	if before := c.x.Status; before != nil && before.ServiceName != "" && before.ServiceName != set && shown == set {
+		c.Count("rename complete")
+	}
+}
+
+func begins(a plan.Action, id spec.Identity) bool {
+	switch a := a.(type) {
+	case plan.Start:
+		return a.Member.ID == id
+	case plan.Forget:
+		return a.ID == id
+	}
+	return false
 }

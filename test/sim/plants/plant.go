@@ -1,4 +1,6 @@
-package sim
+// Package plants has the faults that are put on purpose into the simulation: into its models,
+// and into what the planner is shown and made to say. A judge must find each.
+package plants
 
 import (
 	"slices"
@@ -59,7 +61,8 @@ type Plant struct {
 	Say func(w plan.World, p *plan.Plan)
 }
 
-func (p Plant) world(w plan.World) plan.World {
+// World is what the planner is shown of the world.
+func (p Plant) World(w plan.World) plan.World {
 	if p.See != nil {
 		w.Slots, w.Nodes = slices.Clone(w.Slots), slices.Clone(w.Nodes)
 		p.See(&w)
@@ -67,14 +70,16 @@ func (p Plant) world(w plan.World) plan.World {
 	return w
 }
 
-func (p Plant) plan(w plan.World, x plan.Plan) plan.Plan {
+// Plan is what it is made to say.
+func (p Plant) Plan(w plan.World, x plan.Plan) plan.Plan {
 	if p.Say != nil {
 		p.Say(w, &x)
 	}
 	return x
 }
 
-func (p Plant) txn(t store.Txn) store.Txn {
+// Txn is what a server writes, with the guards that are left to it.
+func (p Plant) Txn(t store.Txn) store.Txn {
 	if len(p.Unguarded) > 0 {
 		t.If = slices.DeleteFunc(slices.Clone(t.If), func(g store.Compare) bool {
 			return slices.ContainsFunc(p.Unguarded, func(key string) bool { return strings.HasPrefix(g.Key, key) })
@@ -83,12 +88,12 @@ func (p Plant) txn(t store.Txn) store.Txn {
 	return t
 }
 
-// PlantNamed finds a plant; "" is none.
-func PlantNamed(name string) (Plant, bool) {
+// Named finds a plant; "" is none.
+func Named(name string) (Plant, bool) {
 	if name == "" {
 		return Plant{}, true
 	}
-	for _, p := range Plants {
+	for _, p := range All {
 		if p.Name == name {
 			return p, true
 		}

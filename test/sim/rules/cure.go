@@ -1,4 +1,4 @@
-package sim
+package rules
 
 import (
 	"time"
@@ -14,32 +14,15 @@ type outageKey struct {
 	plan.Outage
 }
 
-// lapse makes all members of a set unready at once, as when a file goes that their readiness
-// probes read: they run on.
-func (w *Cluster) lapse() (any bool) {
-	ref := w.someRef()
-	for _, n := range w.nodes {
-		for _, id := range sortedKeys(n.places) {
-			if p := n.places[id]; id.Ref() == ref && !p.alive.IsZero() && !p.sick {
-				p.sick, any = true, true
-			}
-		}
-	}
-	if any {
-		w.note("the readiness of all of %s lapses", ref)
-	}
-	return any
-}
-
 // cures judges the stops of members that may serve, for they were ready in their lives
 // (SAFETY S20): within the budget on an abandoned revision, as the only one that is not
 // available, or after the deadline while no other is on its way, and no two at once.
 func (c *planChecker) cures(key standKey) {
-	seen := c.w.judge.outages
+	seen := c.outages
 	since := func(o int) time.Duration {
-		m := c.slot(o).Member
+		m := c.Slot(o).Member
 		k := outageKey{key, plan.Outage{ID: m.ID, Token: m.Token, Goal: m.Goal}}
-		if c.available(o) {
+		if c.Available(o) {
 			delete(seen, k)
 			return 0
 		}
@@ -50,33 +33,33 @@ func (c *planChecker) cures(key standKey) {
 	}
 	deadline := c.deadline()
 	down, unavailable, coming := 0, 0, false
-	for _, o := range c.wanted {
-		m := c.slot(o).Member
-		if m != nil && since(o) < deadline && !c.available(o) && (m.Goal == records.GoalStop && m.StopReason == records.ReasonUpdate || m.Goal == records.GoalRun && m.Revision == c.target(o)) {
+	for _, o := range c.Wanted {
+		m := c.Slot(o).Member
+		if m != nil && since(o) < deadline && !c.Available(o) && (m.Goal == records.GoalStop && m.StopReason == records.ReasonUpdate || m.Goal == records.GoalRun && m.Revision == c.target(o)) {
 			coming = true
 		}
-		unavailable += one(!c.available(o))
-		down += one(!c.available(o) && (!c.obsolete(o) || c.serves(o)))
+		unavailable += one(!c.Available(o))
+		down += one(!c.Available(o) && (!c.obsolete(o) || c.serves(o)))
 	}
 	lapsed := 0
 	for _, a := range c.p.Actions {
 		stop, is := a.(plan.Stop)
-		if !is || stop.Reason != records.ReasonUpdate || c.recreates() || c.slot(stop.ID.Ordinal).Request != nil {
+		if !is || stop.Reason != records.ReasonUpdate || c.Recreates() || c.Slot(stop.ID.Ordinal).Request != nil {
 			continue
 		}
 		o := stop.ID.Ordinal
-		if c.available(o) || !c.serves(o) {
+		if c.Available(o) || !c.serves(o) {
 			continue
 		}
 		lapsed++
-		s := c.slot(o)
+		s := c.Slot(o)
 		never := s.Identity.AvailableOn != s.Member.Revision && (s.Member.Revision != c.current() || !c.x.Status.CurrentCompleted)
 		switch out := since(o); {
 		case lapsed == 1 && never && down <= c.budget():
 		case lapsed == 1 && unavailable == 1 && out >= 30*time.Second:
-			c.w.count("lapsed member replaced alone")
+			c.Count("lapsed member replaced alone")
 		case lapsed == 1 && !coming && out >= deadline:
-			c.w.count("lapsed member replaced after the deadline")
+			c.Count("lapsed member replaced after the deadline")
 		default:
 			c.fail("cure", "%s was ready in this life, may serve, and is ended after %s of %s; %d are not available", s.Member.ID, out, deadline, unavailable)
 		}
@@ -86,7 +69,7 @@ func (c *planChecker) cures(key standKey) {
 // serves: the node's word is that the member runs, was ready in this life, and nothing that
 // its template could be blamed for.
 func (c *planChecker) serves(o int) bool {
-	s := c.slot(o)
+	s := c.Slot(o)
 	return s.Report != nil && s.Member != nil && c.live(s.Member) && c.told(s.Report) && s.Report.Phase == records.PhaseRunning && s.Report.Cause == "" &&
 		(s.Report.ReadyOnce || s.Identity.ReadyToken == s.Member.Token)
 }

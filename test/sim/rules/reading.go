@@ -1,4 +1,6 @@
-package sim
+// Package rules judges plans by its own reading of SEMANTICS and SAFETY, with none of the
+// planner's code.
+package rules
 
 import (
 	"fmt"
@@ -11,30 +13,31 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// reading is a world read by SEMANTICS, with none of the planner's code.
-type reading struct {
+// Reading is a world read by SEMANTICS, with none of the planner's code.
+type Reading struct {
+	Slots  map[int]*plan.Slot
+	Wanted []int // ordinals, ascending
 	x      plan.World
-	slots  map[int]*plan.Slot
-	wanted []int // ordinals, ascending
 	min    time.Duration
 }
 
-func newReading(x plan.World) *reading {
-	r := &reading{x: x, slots: map[int]*plan.Slot{}}
+// Read reads a world.
+func Read(x plan.World) *Reading {
+	r := &Reading{x: x, Slots: map[int]*plan.Slot{}}
 	for i := range x.Slots {
-		r.slots[x.Slots[i].ID.Ordinal] = &x.Slots[i]
+		r.Slots[x.Slots[i].ID.Ordinal] = &x.Slots[i]
 	}
 	if x.Set != nil {
 		r.min = time.Duration(x.Set.Spec.MinReadySeconds) * time.Second
 		if !x.Set.Deleting {
-			r.wanted = ordinals(x.Set)
+			r.Wanted = Ordinals(x.Set)
 		}
 	}
 	return r
 }
 
-// ordinals are those that a set wants: from its first one on, without the reserved ones.
-func ordinals(s *records.Set) []int {
+// Ordinals are those that a set wants: from its first one on, without the reserved ones.
+func Ordinals(s *records.Set) []int {
 	var list []int
 	for o := s.Start(); len(list) < s.Replicas(); o++ {
 		if !reserved(s, o) {
@@ -57,7 +60,7 @@ func reserved(s *records.Set, o int) bool {
 
 // halted: the store went back, or was restored and has not heard every node since; nothing
 // is decided, and no rollout is measured.
-func (r *reading) halted() bool {
+func (r *Reading) halted() bool {
 	x := &r.x
 	if x.Hold != nil || len(x.Awaited) > 0 || x.Count.Open(x.Epoch) {
 		return true
@@ -66,12 +69,12 @@ func (r *reading) halted() bool {
 	return x.Epoch > 1 && !done && slices.ContainsFunc(x.Nodes, func(n plan.Node) bool { return n.Facts == nil || n.Facts.Epoch < x.Epoch })
 }
 
-// orphaned: nobody owns the set, and nothing is done for it.
-func orphaned(s *records.Set) bool { return s != nil && s.Orphaned && !s.Deleting }
+// Orphaned: nobody owns the set, and nothing is done for it.
+func Orphaned(s *records.Set) bool { return s != nil && s.Orphaned && !s.Deleting }
 
-// retention is what is to become of the volumes of members that leave the set: Retain
+// Retention is what is to become of the volumes of members that leave the set: Retain
 // or Delete; "" when the set does not have the claim.
-func retention(s *records.Set, claim spec.ClaimName) spec.Retention {
+func Retention(s *records.Set, claim spec.ClaimName) spec.Retention {
 	if s == nil {
 		return ""
 	}
@@ -88,27 +91,22 @@ func retention(s *records.Set, claim spec.ClaimName) spec.Retention {
 	return ""
 }
 
-func (r *reading) name(o int) string { return fmt.Sprintf("%s-%d", r.x.Set.Ref.Name, o) }
+// Name is that of a member.
+func (r *Reading) Name(o int) string { return fmt.Sprintf("%s-%d", r.x.Set.Ref.Name, o) }
 
-// slot is what is stored of an ordinal; an empty one when nothing is.
-func (r *reading) slot(o int) *plan.Slot {
-	if s := r.slots[o]; s != nil {
+// Slot is what is stored of an ordinal; an empty one when nothing is.
+func (r *Reading) Slot(o int) *plan.Slot {
+	if s := r.Slots[o]; s != nil {
 		return s
 	}
 	return &plan.Slot{}
 }
 
-func (r *reading) isWanted(o int) bool {
-	for _, x := range r.wanted {
-		if x == o {
-			return true
-		}
-	}
-	return false
-}
+// IsWanted: the set wants a member of the ordinal.
+func (r *Reading) IsWanted(o int) bool { return slices.Contains(r.Wanted, o) }
 
 // live: the node of the life has a session, of the machine and boot of the life.
-func (r *reading) live(m *records.Member) bool {
+func (r *Reading) live(m *records.Member) bool {
 	for _, n := range r.x.Nodes {
 		if n.Node.Name == m.Node {
 			return n.Session != nil && n.Session.UID == m.NodeUID && n.Session.Boot == m.Boot
@@ -118,7 +116,7 @@ func (r *reading) live(m *records.Member) bool {
 }
 
 // told: the node said so in the session that it has now.
-func (r *reading) told(x *records.Report) bool {
+func (r *Reading) told(x *records.Report) bool {
 	for _, n := range r.x.Nodes {
 		if n.Node.Name == x.Node {
 			return n.Session != nil && n.Session.ID == x.Session
@@ -127,33 +125,33 @@ func (r *reading) told(x *records.Report) bool {
 	return false
 }
 
-// vacant: there is no life, or it is proven over, by a report or its deadline.
-func (r *reading) vacant(o int) bool {
-	s := r.slot(o)
+// Vacant: there is no life, or it is proven over, by a report or its deadline.
+func (r *Reading) Vacant(o int) bool {
+	s := r.Slot(o)
 	return s.Member == nil || s.Report != nil && s.Report.Token == s.Member.Token && s.Report.Phase.Over() || r.lapsed(s.Member, s.Report)
 }
 
-// available: ready, for long enough, on a node with a session, and not told to stop.
-func (r *reading) available(o int) bool {
-	s := r.slot(o)
+// Available: ready, for long enough, on a node with a session, and not told to stop.
+func (r *Reading) Available(o int) bool {
+	s := r.Slot(o)
 	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == records.GoalRun &&
 		s.Report.Phase == records.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member) && r.told(s.Report)
 }
 
 // current is the last completed revision, or the template's when there is none.
-func (r *reading) current() spec.RevisionHash {
+func (r *Reading) current() spec.RevisionHash {
 	if r.x.Status != nil && r.stored(r.x.Status.CurrentRevision) {
 		return r.x.Status.CurrentRevision
 	}
 	return r.x.TemplateHash
 }
 
-func (r *reading) stored(h spec.RevisionHash) bool {
+func (r *Reading) stored(h spec.RevisionHash) bool {
 	return slices.ContainsFunc(r.x.Revisions, func(v *records.Revision) bool { return v.Hash == h })
 }
 
 // target is the revision on which an ordinal ends up.
-func (r *reading) target(o int) spec.RevisionHash {
+func (r *Reading) target(o int) spec.RevisionHash {
 	if r.below(o) {
 		return r.current()
 	}
@@ -161,38 +159,39 @@ func (r *reading) target(o int) spec.RevisionHash {
 }
 
 // below: the partition keeps the ordinal on the current revision, which was completed.
-func (r *reading) below(o int) bool {
+func (r *Reading) below(o int) bool {
 	u := r.x.Set.Spec.UpdateStrategy
 	return r.x.Status != nil && r.x.Status.CurrentCompleted && r.stored(r.x.Status.CurrentRevision) && u.Type != spec.OnDeleteStrategy && u.RollingUpdate != nil && u.RollingUpdate.Partition != nil &&
 		o < r.x.Set.Start()+int(*u.RollingUpdate.Partition)
 }
 
 // aim is where the rollout goes: the template's revision, unless that was given up.
-func (r *reading) aim() spec.RevisionHash {
+func (r *Reading) aim() spec.RevisionHash {
 	if r.rolledBack() {
 		return r.current()
 	}
 	return r.x.TemplateHash
 }
 
-func (r *reading) rolledBack() bool {
+func (r *Reading) rolledBack() bool {
 	return r.x.Status != nil && r.x.Status.RolledBackFrom == r.x.TemplateHash
 }
 
 // obsolete: the member runs off its target: it may be broken, and replaced for it.
-func (r *reading) obsolete(o int) bool {
-	m := r.slot(o).Member
-	return m != nil && m.Goal == records.GoalRun && !r.vacant(o) && m.Revision != r.target(o)
+func (r *Reading) obsolete(o int) bool {
+	m := r.Slot(o).Member
+	return m != nil && m.Goal == records.GoalRun && !r.Vacant(o) && m.Revision != r.target(o)
 }
 
 // held: a paused rollout keeps the ordinal from its target.
-func (r *reading) held(o int) bool { return r.x.Set.Paused && r.target(o) != r.current() }
+func (r *Reading) held(o int) bool { return r.x.Set.Paused && r.target(o) != r.current() }
 
-func (r *reading) recreates() bool { return r.x.Set.Spec.UpdateStrategy.Type == spec.RecreateStrategy }
+// Recreates: all members stop before any starts on another revision.
+func (r *Reading) Recreates() bool { return r.x.Set.Spec.UpdateStrategy.Type == spec.RecreateStrategy }
 
 // floor is how many members must stay available through all that is done of choice.
-func (r *reading) floor() int {
-	d, n := r.x.Set.Spec.Disruption, len(r.wanted)
+func (r *Reading) floor() int {
+	d, n := r.x.Set.Spec.Disruption, len(r.Wanted)
 	up := func(v *scalar.IntOrPercent) int {
 		if v.Percent {
 			return (n*int(v.Number) + 99) / 100
@@ -210,13 +209,14 @@ func (r *reading) floor() int {
 	return 0
 }
 
-func (r *reading) ordered() bool { return r.x.Set.Spec.PodManagementPolicy != spec.Parallel }
+// Ordered: members begin and leave one after the other.
+func (r *Reading) Ordered() bool { return r.x.Set.Spec.PodManagementPolicy != spec.Parallel }
 
 // budget is how many members may be down for an update or a restart.
-func (r *reading) budget() int {
+func (r *Reading) budget() int {
 	u := r.x.Set.Spec.UpdateStrategy.RollingUpdate
 	if u == nil || u.MaxUnavailable == nil {
 		return 1
 	}
-	return max(1, u.MaxUnavailable.ScaledDown(len(r.wanted)))
+	return max(1, u.MaxUnavailable.ScaledDown(len(r.Wanted)))
 }

@@ -1,4 +1,4 @@
-package sim
+package rules
 
 import (
 	"github.com/stead-project/stead/records"
@@ -11,7 +11,7 @@ import (
 // available; at most one surplus member stops, all above it gone and the survivors
 // available.
 func (c *planChecker) order() {
-	if !c.ordered() {
+	if !c.Ordered() {
 		return
 	}
 	starts, stops := 0, 0
@@ -21,7 +21,7 @@ func (c *planChecker) order() {
 			starts++
 			c.begins(a.Member)
 		case plan.Stop:
-			if a.Reason == records.ReasonDelete || a.Reason == records.ReasonScaleDown && !c.recreates() {
+			if a.Reason == records.ReasonDelete || a.Reason == records.ReasonScaleDown && !c.Recreates() {
 				stops++
 				c.leaves(a)
 			}
@@ -35,33 +35,33 @@ func (c *planChecker) order() {
 // begins: all before it are available; but one whose turn in an update came may begin
 // on its target, or while the rollout is paused on what it ran, before those that are broken off theirs or have no life.
 func (c *planChecker) begins(m records.Member) {
-	for _, o := range c.wanted {
-		if o >= m.ID.Ordinal || c.available(o) {
+	for _, o := range c.Wanted {
+		if o >= m.ID.Ordinal || c.Available(o) {
 			continue
 		}
-		if (m.Revision == c.target(m.ID.Ordinal) || c.returns(m.ID.Ordinal)) && (c.obsolete(o) || c.vacant(o)) {
+		if (m.Revision == c.target(m.ID.Ordinal) || c.returns(m.ID.Ordinal)) && (c.obsolete(o) || c.Vacant(o)) {
 			continue
 		}
-		c.fail("order", "%s begins while %s is not available", m.ID, c.name(o))
+		c.fail("order", "%s begins while %s is not available", m.ID, c.Name(o))
 	}
 }
 
 // returns: its life was ended for the update, which a pause holds back: it returns on what
 // it ran, as it would on its target.
 func (c *planChecker) returns(o int) bool {
-	m := c.slot(o).Member
+	m := c.Slot(o).Member
 	return c.held(o) && m != nil && m.StopReason == records.ReasonUpdate
 }
 
 func (c *planChecker) leaves(a plan.Stop) {
-	for o, s := range c.slots {
-		if o > a.ID.Ordinal && s.Member != nil && !c.vacant(o) && !c.isWanted(o) {
-			c.fail("order", "%s stops while %s is not gone", a.ID, c.name(o))
+	for o, s := range c.Slots {
+		if o > a.ID.Ordinal && s.Member != nil && !c.Vacant(o) && !c.IsWanted(o) {
+			c.fail("order", "%s stops while %s is not gone", a.ID, c.Name(o))
 		}
 	}
-	for _, o := range c.wanted {
-		if !c.available(o) {
-			c.fail("order", "%s leaves while %s, which stays, is not available", a.ID, c.name(o))
+	for _, o := range c.Wanted {
+		if !c.Available(o) {
+			c.fail("order", "%s leaves while %s, which stays, is not available", a.ID, c.Name(o))
 		}
 	}
 }
@@ -71,8 +71,8 @@ func (c *planChecker) leaves(a plan.Stop) {
 // the revision that is due.
 func (c *planChecker) updates() {
 	down, ended, well := 0, 0, 0
-	for _, o := range c.wanted {
-		if c.available(o) {
+	for _, o := range c.Wanted {
+		if c.Available(o) {
 			well++
 		} else if !c.obsolete(o) && !c.returnsBroken(o) {
 			down++
@@ -91,7 +91,7 @@ func (c *planChecker) updates() {
 	if ended > 0 && well-ended < c.floor() {
 		c.fail("floor", "%d members are available and %d of them are ended; %d must stay", well, ended, c.floor())
 	}
-	if ended > 0 && ended+down > c.budget() && !c.recreates() {
+	if ended > 0 && ended+down > c.budget() && !c.Recreates() {
 		c.fail("budget", "%d members are down and %d more are ended, of at most %d", down, ended, c.budget())
 	}
 }
@@ -112,8 +112,8 @@ func (c *planChecker) returnsBroken(o int) bool {
 // disturbs judges one stop, and tells whether it takes down a member that is well.
 func (c *planChecker) disturbs(a plan.Stop) bool {
 	o := a.ID.Ordinal
-	s := c.slot(o)
-	if s.Member == nil || s.Member.Token != a.Token || s.Member.Goal == records.GoalStop || c.vacant(o) {
+	s := c.Slot(o)
+	if s.Member == nil || s.Member.Token != a.Token || s.Member.Goal == records.GoalStop || c.Vacant(o) {
 		c.fail("churn", "%s %s is ended, and is no life that runs", a.ID, a.Token)
 		return false
 	}
@@ -125,7 +125,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		}
 		return false
 	case records.ReasonScaleDown:
-		if c.isWanted(o) {
+		if c.IsWanted(o) {
 			c.fail("churn", "%s is wanted, and leaves", a.ID)
 		}
 		return false
@@ -137,7 +137,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		if s.Member.Revision == c.target(o) || c.held(o) || u.Type == spec.OnDeleteStrategy && s.Request == nil {
 			c.fail("churn", "%s is ended for an update on revision %s", a.ID, s.Member.Revision)
 		}
-		if s.Request == nil && c.available(o) && !c.recreates() {
+		if s.Request == nil && c.Available(o) && !c.Recreates() {
 			c.highestFirst(o)
 		}
 	case records.ReasonReplace:
@@ -147,7 +147,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 	default:
 		c.fail("churn", "%s is ended for %q", a.ID, a.Reason)
 	}
-	return c.available(o)
+	return c.Available(o)
 }
 
 // saidLost: the life never had its volumes, and a person says that one of them is lost.
@@ -165,11 +165,11 @@ func saidLost(s *plan.Slot) bool {
 
 // highestFirst: no member above is well and left on an old revision.
 func (c *planChecker) highestFirst(o int) {
-	for _, above := range c.wanted {
-		if above <= o || !c.available(above) || !c.obsolete(above) || c.stopped(above) || c.slot(above).Request != nil {
+	for _, above := range c.Wanted {
+		if above <= o || !c.Available(above) || !c.obsolete(above) || c.stopped(above) || c.Slot(above).Request != nil {
 			continue
 		}
-		c.fail("order", "%s is updated before %s", c.name(o), c.name(above))
+		c.fail("order", "%s is updated before %s", c.Name(o), c.Name(above))
 	}
 }
 
@@ -185,8 +185,8 @@ func (c *planChecker) stopped(o int) bool {
 // due: the life before and how it ended say on which revision the next one is. One
 // that dies before its turn returns on what it ran, unless that never worked.
 func (c *planChecker) due(m records.Member) {
-	s, target := c.slot(m.ID.Ordinal), c.target(m.ID.Ordinal)
-	if c.recreates() {
+	s, target := c.Slot(m.ID.Ordinal), c.target(m.ID.Ordinal)
+	if c.Recreates() {
 		c.apart(m)
 		return
 	}
@@ -214,16 +214,16 @@ func (c *planChecker) due(m records.Member) {
 // those that did before.
 func (c *planChecker) apart(m records.Member) {
 	others, same := 0, 0
-	for o, s := range c.slots {
+	for o, s := range c.Slots {
 		switch {
-		case c.vacant(o):
+		case c.Vacant(o):
 		case s.Member.Revision != m.Revision:
 			others++
 		default:
 			same++
 		}
 	}
-	ran := c.slot(m.ID.Ordinal).Identity != nil && c.slot(m.ID.Ordinal).Identity.Due == m.Revision
+	ran := c.Slot(m.ID.Ordinal).Identity != nil && c.Slot(m.ID.Ordinal).Identity.Due == m.Revision
 	if others > 0 && same == 0 && !ran && m.Revision == c.aim() && c.current() != m.Revision {
 		c.fail("due", "%s begins on %s while %d members of other revisions live", m.ID, m.Revision, others)
 	}

@@ -1,4 +1,4 @@
-package sim
+package rules
 
 import (
 	"strings"
@@ -46,7 +46,7 @@ func (c *planChecker) rollout(key standKey) {
 		c.fail("deadline", "it is Stalled, and no member is named: %q", said.Message)
 	}
 	if stalled {
-		c.w.count("Stalled")
+		c.Count("Stalled")
 	}
 	r := x.Spec.UpdateStrategy.RollingUpdate
 	back := stalled && r != nil && r.OnFailure == spec.OnFailureRollback && completed
@@ -59,7 +59,7 @@ func (c *planChecker) rollout(key standKey) {
 	case s.RolledBackFrom != "" && s.RolledBackFrom != c.x.TemplateHash:
 		c.fail("rollback", "%s is given up, and the template is %s", s.RolledBackFrom, c.x.TemplateHash)
 	case back:
-		c.w.count("Rollback")
+		c.Count("Rollback")
 	}
 }
 
@@ -71,22 +71,22 @@ func (c *planChecker) completed() (done bool, current spec.RevisionHash, complet
 	if c.x.Set.Deleting || c.x.Set.Orphaned || c.x.Set.Paused || c.rolledBack() || c.halted() {
 		return false, current, completed
 	}
-	for _, o := range c.wanted {
-		if !c.stays(o) || c.slot(o).Member.Revision != c.x.TemplateHash {
+	for _, o := range c.Wanted {
+		if !c.stays(o) || c.Slot(o).Member.Revision != c.x.TemplateHash {
 			return false, current, completed
 		}
 	}
-	return true, c.x.TemplateHash, len(c.wanted) > 0 || completed && current == c.x.TemplateHash
+	return true, c.x.TemplateHash, len(c.Wanted) > 0 || completed && current == c.x.TemplateHash
 }
 
 // stays: the member is available, and is not ended by the plan.
-func (c *planChecker) stays(o int) bool { return c.available(o) && !c.stopped(o) }
+func (c *planChecker) stays(o int) bool { return c.Available(o) && !c.stopped(o) }
 
 // stand counts on: the clock runs while the rollout is neither complete nor paused and a
 // member waits; a member that was never available on the aim, or a life that was not,
 // begins it anew.
 func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed bool) standing {
-	all, clock := c.w.judge.stands, c.now
+	all, clock := c.stands, c.now
 	old := all[key]
 	if c.x.Set.Deleting || c.x.Set.Orphaned || c.halted() {
 		delete(all, key)
@@ -97,8 +97,8 @@ func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed b
 		now.counted += clock.Sub(old.at)
 	}
 	waits := false
-	for _, o := range c.wanted {
-		s := c.slot(o)
+	for _, o := range c.Wanted {
+		s := c.Slot(o)
 		if c.stays(o) && s.Member.Token.Compare(now.newest) > 0 {
 			now.newest = s.Member.Token
 		}
