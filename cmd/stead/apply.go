@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"sort"
 	"strings"
 	"time"
 
@@ -24,88 +22,69 @@ const manifestBytes = 8 << 20
 
 func applyCommand(c *cli) *cobra.Command {
 	var (
-		files           []string
-		dryRun          bool
-		options         applyOptions
-		wait            bool
-		timeout         time.Duration
-		applyCmdExample = `  stead apply -f examples/etcd.yaml --wait
-  helm template my-release chart/ | stead apply -f -
-  stead apply -f db.yaml --dry-run`
+		files   []string
+		request proto.ApplyRequest
+		wait    waitFlags
 	)
 	cmd := &cobra.Command{
-		Use:     "apply -f FILE",
-		Short:   "Create or update objects from manifests, all or nothing",
-		Example: applyCmdExample,
-		Args:    exactly(0, "no arguments, only -f"),
+		Use:   "apply -f FILE",
+		Short: "Create or update objects from manifests, all or nothing",
+		Example: `  stead apply -f examples/etcd.yaml --wait
+  helm template my-release chart/ | stead apply -f -
+  stead apply -f db.yaml --dry-run`,
+		Args: exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			read, err := readManifests(files, cmd.InOrStdin())
+			done, err := c.apply(cmd, files, &request)
 			if err != nil {
 				return err
 			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				done, err := control.Apply(ctx, &proto.ApplyRequest{
-					Files: read, Namespace: c.namespace, DryRun: dryRun, SkipUnsupported: options.skipUnsupported, RenameService: options.renameService,
-				})
-				if err != nil {
-					return err
-				}
-				printApplied(cmd.OutOrStdout(), cmd.ErrOrStderr(), done, dryRun)
-				if !wait || dryRun {
-					return nil
-				}
-				return waitApplied(cmd.Context(), control, done, timeout, cmd.OutOrStdout())
-			})
+			printApplied(cmd.OutOrStdout(), done, request.DryRun)
+			if !wait.wait || request.DryRun {
+				return nil
+			}
+			return c.waitApplied(cmd, done, wait.timeout)
 		},
 	}
-	flags := cmd.Flags()
-	manifestFlags(flags, &files, &options)
-	flags.BoolVar(&dryRun, "dry-run", false, "show what would be done, and change nothing; 'stead diff' also shows the differences")
-	flags.BoolVar(&wait, "wait", false, "wait until every member of the applied sets is available, and show what each waits for")
-	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
+	manifestFlags(cmd.Flags(), &files, &request)
+	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "show what would be done, and change nothing; 'stead diff' also shows the differences")
+	wait.add(cmd, "wait until every member of the applied sets is available, and show what each waits for")
 	return cmd
 }
 
-// applyOptions change how manifests are applied.
-type applyOptions struct {
-	skipUnsupported, renameService bool
+// manifestFlags add the flags that name manifests and say how to apply them.
+func manifestFlags(flags *pflag.FlagSet, files *[]string, r *proto.ApplyRequest) {
+	flags.StringArrayVarP(files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - for standard input (repeatable)")
+	flags.BoolVar(&r.SkipUnsupported, "skip-unsupported", false, "skip objects of kinds that Stead does not support")
+	flags.BoolVar(&r.RenameService, "rename-service", false, "allow a change of serviceName: all members restart, and both names resolve until they have")
 }
 
-// manifestFlags add the flags that name manifests and say how to apply them.
-func manifestFlags(flags *pflag.FlagSet, files *[]string, o *applyOptions) {
-	flags.StringArrayVarP(files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - for standard input (repeatable)")
-	flags.BoolVar(&o.skipUnsupported, "skip-unsupported", false, "skip objects of kinds that Stead does not support")
-	flags.BoolVar(&o.renameService, "rename-service", false, "allow a change of serviceName: all members restart, and both names resolve until they have")
+// apply sends the manifests of names with request, and prints what the server warns of.
+func (c *cli) apply(cmd *cobra.Command, names []string, request *proto.ApplyRequest) (_ *proto.ApplyResponse, err error) {
+	request.Namespace = c.namespace
+	if request.Files, err = readManifests(names, cmd.InOrStdin()); err != nil {
+		return nil, err
+	}
+	done, err := c.control.Apply(cmd.Context(), request)
+	for _, w := range done.GetWarnings() {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+scalar.Plain(w))
+	}
+	return done, err
 }
 
 // readManifests reads every file once; a directory stands for the manifests in it.
-func readManifests(names []string, stdin io.Reader) ([]*proto.File, error) {
+func readManifests(names []string, stdin io.Reader) (out []*proto.File, err error) {
 	if len(names) == 0 {
-		return nil, usageError{errors.New("no manifest given; use -f FILE, -f DIRECTORY, or -f - for standard input")}
+		return nil, misuse("no manifest given; use -f FILE, -f DIRECTORY, or -f - for standard input")
 	}
-	var out []*proto.File
 	for _, name := range names {
-		if name == "-" {
-			content, err := readBounded(stdin, "standard input")
-			if err != nil {
+		paths := []string{name}
+		if name != "-" {
+			if paths, err = manifestPaths(name); err != nil {
 				return nil, err
 			}
-			out = append(out, &proto.File{Name: "-", Content: content})
-			continue
-		}
-		paths, err := manifestPaths(name)
-		if err != nil {
-			return nil, err
 		}
 		for _, path := range paths {
-			f, err := os.Open(path)
-			if err != nil {
-				return nil, err
-			}
-			content, err := readBounded(f, path)
-			f.Close()
+			content, err := readManifest(path, stdin)
 			if err != nil {
 				return nil, err
 			}
@@ -113,6 +92,19 @@ func readManifests(names []string, stdin io.Reader) ([]*proto.File, error) {
 		}
 	}
 	return out, nil
+}
+
+// readManifest reads the file at path; "-": stdin.
+func readManifest(path string, stdin io.Reader) ([]byte, error) {
+	if path == "-" {
+		return readBounded(stdin, "standard input")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readBounded(f, path)
 }
 
 func readBounded(r io.Reader, name string) ([]byte, error) {
@@ -148,12 +140,10 @@ func manifestPaths(name string) ([]string, error) {
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s contains no .yaml, .yml or .json file", name)
 	}
-	sort.Strings(out)
 	return out, nil
 }
 
-func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool) {
-	printWarnings(errOut, done)
+func printApplied(out io.Writer, done *proto.ApplyResponse, dryRun bool) {
 	suffix := ""
 	if dryRun {
 		suffix = " (dry run)"
@@ -164,21 +154,15 @@ func printApplied(out, errOut io.Writer, done *proto.ApplyResponse, dryRun bool)
 	}
 }
 
-func printWarnings(errOut io.Writer, done *proto.ApplyResponse) {
-	for _, w := range done.GetWarnings() {
-		fmt.Fprintln(errOut, "warning: "+scalar.Plain(w))
-	}
-}
-
-func waitApplied(ctx context.Context, control proto.ControlClient, done *proto.ApplyResponse, timeout time.Duration, out io.Writer) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (c *cli) waitApplied(cmd *cobra.Command, done *proto.ApplyResponse, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
 	for _, a := range done.GetApplied() {
 		if kind, err := parseKind(a.GetKind()); err != nil || kind != proto.KindSet {
 			continue
 		}
 		ref := spec.SetRef{Namespace: spec.Namespace(a.GetNamespace()), Name: spec.SetName(a.GetName())}
-		if err := waitSet(ctx, control, ref, forAvailable, out); err != nil {
+		if err := c.waitSet(ctx, ref, forAvailable, cmd.OutOrStdout()); err != nil {
 			return err
 		}
 	}

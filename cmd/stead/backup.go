@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/store/etcdembed"
 )
@@ -29,15 +30,13 @@ members: back that up with the tools of your database.`,
 		Example: `  stead backup save /var/backups/stead-monday.db`,
 		Args:    exactly(1, "a file that does not exist"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.with(func(control proto.ControlClient) error {
-				return saveBackup(cmd.Context(), control, args[0], cmd.OutOrStdout())
-			})
+			return c.saveBackup(cmd.Context(), args[0], cmd.OutOrStdout())
 		},
 	}
 }
 
 // saveBackup writes and checks the file under another name, and gives it its own then.
-func saveBackup(ctx context.Context, control proto.ControlClient, file string, out io.Writer) (err error) {
+func (c *cli) saveBackup(ctx context.Context, file string, out io.Writer) (err error) {
 	if _, err := os.Lstat(file); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s already exists or cannot be checked; nothing was written", file)
 	}
@@ -51,7 +50,7 @@ func saveBackup(ctx context.Context, control proto.ControlClient, file string, o
 			_ = os.Remove(part)
 		}
 	}()
-	err = receiveBackup(ctx, control, f)
+	err = c.receiveBackup(ctx, f)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
@@ -62,11 +61,7 @@ func saveBackup(ctx context.Context, control proto.ControlClient, file string, o
 	if err := os.Rename(part, file); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+	if err := durable.SyncDir(filepath.Dir(file)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "saved %s: %d keys at revision %d, %s\n", file, st.Keys, st.Rev, bytesText(st.Bytes))
@@ -74,8 +69,8 @@ func saveBackup(ctx context.Context, control proto.ControlClient, file string, o
 }
 
 // receiveBackup has no time limit but ctx: a store may be large.
-func receiveBackup(ctx context.Context, control proto.ControlClient, w io.Writer) error {
-	stream, err := control.Backup(ctx, &proto.BackupRequest{})
+func (c *cli) receiveBackup(ctx context.Context, w io.Writer) error {
+	stream, err := c.control.Backup(ctx, &proto.BackupRequest{})
 	if err != nil {
 		return err
 	}

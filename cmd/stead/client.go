@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,17 +17,25 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/trust"
 )
 
 // callTimeout bounds every unary call of the command line.
 const callTimeout = 30 * time.Second
 
-// cli holds the options that all client verbs share.
+// cli is what all client verbs share: their options, and the server that these name. It
+// connects with the first call, and bounds each unary call by callTimeout.
 type cli struct {
 	server    string // "": that of config, or this host's socket
 	config    string // a client file; "": none
 	namespace string
+
+	control proto.ControlClient
+	trust   proto.TrustClient
+
+	connecting sync.Mutex
+	conn       *grpc.ClientConn // nil: no call yet
 }
 
 const socketScheme = "unix://"
@@ -33,10 +43,7 @@ const socketScheme = "unix://"
 // dialSocket connects to the server of this host behind address, unix:///path; "": the
 // usual one.
 func dialSocket(address string) (*grpc.ClientConn, error) {
-	if address == "" {
-		address = socketScheme + server.DefaultSocket
-	}
-	socket, ok := strings.CutPrefix(address, socketScheme)
+	socket, ok := strings.CutPrefix(cmp.Or(address, socketScheme+server.DefaultSocket), socketScheme)
 	if !ok {
 		return nil, usageError{fmt.Errorf("--server %q needs a client file (--config); without one use a socket of this host: unix:///path", address)}
 	}
@@ -63,35 +70,52 @@ func (c *cli) dial(ctx context.Context) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// with calls f with a connected client.
-func (c *cli) with(f func(proto.ControlClient) error) error {
-	return c.connected(context.Background(), func(conn *grpc.ClientConn) error { return f(proto.NewControlClient(conn)) })
+// connect returns the connection, which close ends.
+func (c *cli) connect(ctx context.Context) (_ *grpc.ClientConn, err error) {
+	c.connecting.Lock()
+	defer c.connecting.Unlock()
+	if c.conn == nil {
+		c.conn, err = c.dial(ctx)
+	}
+	return c.conn, err
 }
 
-// connected calls f with a connection.
-func (c *cli) connected(ctx context.Context, f func(*grpc.ClientConn) error) error {
-	conn, err := c.dial(ctx)
+func (c *cli) close() {
+	if c.conn != nil {
+		c.conn.Close()
+	}
+}
+
+// Invoke implements grpc.ClientConnInterface.
+func (c *cli) Invoke(ctx context.Context, method string, args, reply any, options ...grpc.CallOption) error {
+	conn, err := c.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	err = f(conn)
-	if status.Code(err) == codes.Unavailable && strings.Contains(err.Error(), "connect") {
-		at := c.server
-		if at == "" {
-			at = socketScheme + server.DefaultSocket
-		}
-		if c.config != "" {
-			return fmt.Errorf("connection to the server failed: %s", explainError(err))
-		}
-		return fmt.Errorf("no server answers at %s; start one with 'stead dev', or choose another with --server", at)
-	}
-	return err
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return conn.Invoke(ctx, method, args, reply, options...)
 }
 
-// call bounds one unary call.
-func call(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, callTimeout)
+// NewStream implements grpc.ClientConnInterface.
+func (c *cli) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, options ...grpc.CallOption) (grpc.ClientStream, error) {
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return conn.NewStream(ctx, desc, method, options...)
+}
+
+// explain is the error of a verb, or, if no server answered, at which address that was.
+func (c *cli) explain(err error) error {
+	switch {
+	case c.conn == nil, status.Code(err) != codes.Unavailable, !strings.Contains(err.Error(), "connect"):
+		return err
+	case c.config != "":
+		return fmt.Errorf("connection to the server failed: %s", explainError(err))
+	}
+	return fmt.Errorf("no server answers at %s; start one with 'stead dev', or choose another with --server",
+		cmp.Or(c.server, socketScheme+server.DefaultSocket))
 }
 
 // explainError is the text of an error for users: that of a gRPC status without its code.
@@ -107,35 +131,30 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// object is what the server shows of one thing.
-type object = records.Shown[json.RawMessage]
+// shown is what the server shows of one thing: its spec S and its status T; any: not looked at.
+type shown[S, T any] struct {
+	Metadata records.ShownMeta `json:"metadata"`
+	Spec     S                 `json:"spec"`
+	Status   T                 `json:"status"`
+}
 
-// decode reads an object and its spec and status into the given records (nil: skip).
-func decode(o *proto.Object, spec, status any) (object, error) {
-	var out object
-	if err := json.Unmarshal(o.GetJson(), &out); err != nil {
-		return out, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
-	}
-	for _, part := range []struct {
-		raw  json.RawMessage
-		into any
-	}{{out.Spec, spec}, {out.Status, status}} {
-		if part.into == nil || len(part.raw) == 0 {
-			continue
-		}
-		if err := json.Unmarshal(part.raw, part.into); err != nil {
-			return out, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
-		}
+type (
+	shownSet    = shown[spec.SetSpec, records.ShownSet]
+	shownMember = shown[records.Member, records.ShownMember]
+	shownVolume = shown[records.Volume, records.ShownVolume]
+	shownNode   = shown[records.Node, records.ShownNode]
+)
+
+// decode reads what the server shows.
+func decode[S, T any](o *proto.Object) (*shown[S, T], error) {
+	out := &shown[S, T]{}
+	if err := json.Unmarshal(o.GetJson(), out); err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	return out, nil
 }
 
 // userName is the name of the user: of the one who called sudo, if anybody did.
 func userName() string {
-	for _, name := range []string{os.Getenv("SUDO_USER"), os.Getenv("USER"), os.Getenv("LOGNAME")} {
-		if name != "" {
-			return name
-		}
-	}
-	return ""
+	return cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("USER"), os.Getenv("LOGNAME"))
 }

@@ -64,7 +64,7 @@ func TestCompletionKnowsKindsAndNames(t *testing.T) {
 		{server, "describe ", "budget configmap event member node revision secret service set volume"},
 		{nowhere, "exec db", ""},
 	} {
-		root := newRoot()
+		root := newRoot(&cli{})
 		var out, errs bytes.Buffer
 		root.SetOut(&out)
 		root.SetErr(&errs)

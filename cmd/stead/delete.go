@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
@@ -18,24 +16,20 @@ import (
 // wait until the object is removed.
 func checkCascade(cascade, kind string, wait bool) (bool, error) {
 	if err := proto.CheckCascade(cascade, kind); err != nil {
-		return false, usageError{fmt.Errorf("--cascade: %w", err)}
+		return false, misuse("--cascade: %w", err)
 	}
 	if wait && cascade == proto.CascadeOrphan {
-		return false, usageError{errors.New("--wait cannot be used with --cascade=orphan: an orphaned set is not removed")}
+		return false, misuse("--wait cannot be used with --cascade=orphan: an orphaned set is not removed")
 	}
 	return wait || cascade == proto.CascadeForeground, nil
 }
 
-// deleteOptions are the flags of 'stead delete'.
-type deleteOptions struct {
-	wait           bool
-	ignoreNotFound bool
-	timeout        time.Duration
-	cascade        string
-}
-
 func deleteCommand(c *cli) *cobra.Command {
-	var o deleteOptions
+	var (
+		request        proto.DeleteRequest
+		ignoreNotFound bool
+		wait           waitFlags
+	)
 	cmd := &cobra.Command{
 		Use:   "delete KIND NAME",
 		Short: "Delete an object; the members of a set are stopped in order, its volumes are kept",
@@ -57,55 +51,50 @@ fields, as long as it fits the members and volumes that exist.`,
 			if err != nil {
 				return err
 			}
-			o.wait, err = checkCascade(o.cascade, kind, o.wait)
-			if err != nil {
+			if wait.wait, err = checkCascade(request.Cascade, kind, wait.wait); err != nil {
 				return err
 			}
 			switch kind {
 			case proto.KindMember: // what this means in Kubernetes: another life follows
-				return restartMember(cmd, c, name)
+				return c.restartMember(cmd, name)
 			case proto.KindSet, proto.KindService, proto.KindConfigMap, proto.KindSecret, proto.KindBudget:
 			default:
-				return usageError{fmt.Errorf("a %s cannot be deleted; only sets, services, configmaps, secrets and budgets can", kind)}
+				return misuse("a %s cannot be deleted; only sets, services, configmaps, secrets and budgets can", kind)
 			}
-			return c.with(func(control proto.ControlClient) error {
-				return c.deleteObject(cmd, control, kind, name, o)
-			})
+			request.Kind, request.Namespace, request.Name = kind, c.namespace, name
+			done, err := c.control.Delete(cmd.Context(), &request)
+			if ignoreNotFound && status.Code(err) == codes.NotFound {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			return c.deleted(cmd, &request, done, wait)
 		},
 	}
-	cmd.Flags().BoolVar(&o.wait, "wait", false, "wait until the set is removed")
-	cmd.Flags().StringVar(&o.cascade, "cascade", proto.CascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
+	cmd.Flags().StringVar(&request.Cascade, "cascade", proto.CascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
 	cmd.Flags().Lookup("cascade").NoOptDefVal = proto.CascadeBackground
-	cmd.Flags().BoolVar(&o.ignoreNotFound, "ignore-not-found", false, "succeed if the object does not exist")
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
+	cmd.Flags().BoolVar(&ignoreNotFound, "ignore-not-found", false, "succeed if the object does not exist")
+	wait.add(cmd, "wait until the set is removed")
 	return cmd
 }
 
-// deleteObject deletes one object, and waits for the members of a set if that was asked.
-func (c *cli) deleteObject(cmd *cobra.Command, control proto.ControlClient, kind, name string, o deleteOptions) error {
-	ctx, cancel := call(cmd.Context())
-	defer cancel()
-	done, err := control.Delete(ctx, &proto.DeleteRequest{Kind: kind, Namespace: c.namespace, Name: name, Cascade: o.cascade})
-	if o.ignoreNotFound && status.Code(err) == codes.NotFound {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+// deleted prints what r has caused, and waits for the members of a set if that was requested.
+func (c *cli) deleted(cmd *cobra.Command, r *proto.DeleteRequest, done *proto.DeleteResponse, wait waitFlags) error {
 	result := "deleted"
 	switch {
-	case o.cascade == proto.CascadeOrphan:
+	case r.Cascade == proto.CascadeOrphan:
 		result = "is orphaned"
-	case kind == proto.KindSet:
+	case r.Kind == proto.KindSet:
 		result = "is being deleted"
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", kind, c.namespace, name, result)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", r.Kind, r.Namespace, r.Name, result)
 	printEffects(cmd.OutOrStdout(), done.GetEffects())
-	if !o.wait || kind != proto.KindSet {
+	if !wait.wait || r.Kind != proto.KindSet {
 		return nil
 	}
-	waitCtx, stop := context.WithTimeout(cmd.Context(), o.timeout)
-	defer stop()
-	ref := spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}
-	return waitGone(waitCtx, control, ref, cmd.OutOrStdout())
+	ctx, cancel := context.WithTimeout(cmd.Context(), wait.timeout)
+	defer cancel()
+	ref := spec.SetRef{Namespace: spec.Namespace(r.Namespace), Name: spec.SetName(r.Name)}
+	return c.waitGone(ctx, ref, cmd.OutOrStdout())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,60 +28,55 @@ func describeCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				got, err := control.Get(ctx, &proto.GetRequest{Kind: kind, Namespace: c.namespace, Name: name})
-				if err != nil {
-					return err
-				}
-				d := describer{control: control, namespace: c.namespace, out: cmd.OutOrStdout()}
-				switch kind {
-				case proto.KindSet:
-					return d.set(ctx, got)
-				case proto.KindMember:
-					return d.member(ctx, got)
-				}
-				show, err := newPrinter(d.out, "yaml", kind, false)
-				if err != nil {
-					return err
-				}
-				return show.all([]*proto.Object{got}, true)
-			})
+			ctx, d := cmd.Context(), describer{cli: c, out: cmd.OutOrStdout()}
+			got, err := c.control.Get(ctx, &proto.GetRequest{Kind: kind, Namespace: c.namespace, Name: name})
+			if err != nil {
+				return err
+			}
+			switch kind {
+			case proto.KindSet:
+				return d.set(ctx, got)
+			case proto.KindMember:
+				return d.member(ctx, got)
+			}
+			show, err := newPrinter(d.out, "yaml", kind, false)
+			if err != nil {
+				return err
+			}
+			return show.all([]*proto.Object{got}, true)
 		},
 	}
 }
 
+// describer prints everything about one object.
 type describer struct {
-	control   proto.ControlClient
-	namespace string
-	out       io.Writer
+	*cli
+	out io.Writer
 }
 
 func (d describer) set(ctx context.Context, got *proto.Object) error {
-	var s spec.SetSpec
-	var st records.ShownSet
-	o, err := decode(got, &s, &st)
+	o, err := decode[spec.SetSpec, records.ShownSet](got)
 	if err != nil {
 		return err
 	}
+	s, st := &o.Spec, &o.Status
 	d.fields(
-		"Set", string(o.Metadata.Namespace)+"/"+o.Metadata.Name+orders(&st),
+		"Set", string(o.Metadata.Namespace)+"/"+o.Metadata.Name+orders(st),
 		"Created", age(o.Metadata.CreationTimestamp)+" ago, generation "+fmt.Sprint(o.Metadata.Generation),
-		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d terminating", replicasOf(&s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
+		"Members", fmt.Sprintf("%d wanted, %d ready, %d available, %d terminating", replicasOf(s), st.ReadyReplicas, st.AvailableReplicas, st.TerminatingReplicas),
 		"Update", fmt.Sprintf("%d on the update revision, %d of them available", st.UpdatedReplicas, st.UpdatedAvailableReplicas),
 		"Policy", fmt.Sprintf("%s, %s", s.PodManagementPolicy, s.UpdateStrategy.Type),
-		"Service", serviceText(&s, &st),
+		"Service", serviceText(s, st),
 		"Revision", fmt.Sprintf("current %s, update %s", st.CurrentRevision, st.UpdateRevision),
 		"Bootstrapped", fmt.Sprint(st.Bootstrapped),
 	)
 	for _, c := range st.Conditions {
 		fmt.Fprintf(d.out, "%-13s %s\n", c.Type+":", scalar.Plain(c.Status+" "+c.Reason+" "+c.Message))
 	}
-	if err := d.rows(&st); err != nil {
+	if err := d.rows(st); err != nil {
 		return err
 	}
-	if err := d.edits(&st); err != nil {
+	if err := d.edits(st); err != nil {
 		return err
 	}
 	if err := d.list(ctx, proto.KindVolume, o.Metadata.Name, "Volumes", nil); err != nil {
@@ -137,12 +133,11 @@ func (d describer) edits(st *records.ShownSet) error {
 }
 
 func (d describer) member(ctx context.Context, got *proto.Object) error {
-	var m records.Member
-	var st records.ShownMember
-	o, err := decode(got, &m, &st)
+	o, err := decode[records.Member, records.ShownMember](got)
 	if err != nil {
 		return err
 	}
+	m, st := &o.Spec, &o.Status
 	set := string(m.ID.Set)
 	if set == "" {
 		name, _, err := spec.ParseMemberName(o.Metadata.Name)
@@ -159,7 +154,7 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		"Node", string(st.Node),
 		"Address", addressText(st.MemberStatus),
 		"Revision", string(st.Revision),
-		"Life", lifeText(&m, &st.MemberStatus),
+		"Life", lifeText(m, &st.MemberStatus),
 	)
 	if m.StopReason != "" {
 		fmt.Fprintf(d.out, "%-13s reason %s\n", "Stopping:", m.StopReason)
@@ -182,9 +177,8 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		}
 	}
 	return d.list(ctx, proto.KindEvent, set, "Events", func(p *proto.Object) bool {
-		var e records.Event
-		_, err := decode(p, &e, nil)
-		return err == nil && e.Member == o.Metadata.Name
+		e, err := decode[records.Event, any](p)
+		return err == nil && e.Spec.Member == o.Metadata.Name
 	})
 }
 
@@ -198,7 +192,7 @@ func lifeText(m *records.Member, st *records.MemberStatus) string {
 // fields prints aligned "Name: value" lines.
 func (d describer) fields(pairs ...string) {
 	for i := 0; i+1 < len(pairs); i += 2 {
-		fmt.Fprintf(d.out, "%-13s %s\n", pairs[i]+":", scalar.Plain(firstOf(pairs[i+1], "-")))
+		fmt.Fprintf(d.out, "%-13s %s\n", pairs[i]+":", scalar.Plain(cmp.Or(pairs[i+1], "-")))
 	}
 }
 
@@ -221,4 +215,32 @@ func (d describer) list(ctx context.Context, kind, set, title string, keep func(
 		return err
 	}
 	return show.all(objects, false)
+}
+
+func explainCommand(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain SET|MEMBER",
+		Short: "Explain what is being done for a set or member, what it waits for, and why",
+		Long: `Run the planner as the server does, and show its result: every action it would take
+now, and the reason for every member that waits.`,
+		Example: `  stead explain etcd
+  stead explain etcd-2`,
+		Args:              exactly(1, "the name of a set or member"),
+		ValidArgsFunction: c.completeNames(proto.KindSet, proto.KindMember),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			got, err := c.control.Explain(cmd.Context(), &proto.ExplainRequest{Namespace: c.namespace, Name: args[0]})
+			if err != nil {
+				return err
+			}
+			if len(got.GetRows()) == 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is up to date; nothing is being done and nothing waits\n", args[0])
+				return nil
+			}
+			t := newTable(cmd.OutOrStdout(), "MEMBER", "ACTION", "REASON")
+			for _, r := range got.GetRows() {
+				t.row(cmp.Or(r.GetMember(), "(set)"), r.GetWhat(), r.GetWhy())
+			}
+			return t.flush()
+		},
+	}
 }

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,10 +16,8 @@ import (
 const exitDifferent = 1
 
 func diffCommand(c *cli) *cobra.Command {
-	var (
-		files   []string
-		options applyOptions
-	)
+	var files []string
+	request := proto.ApplyRequest{DryRun: true}
 	cmd := &cobra.Command{
 		Use:   "diff -f FILE",
 		Short: "Show how manifests differ from the stored objects, and what applying them would do",
@@ -33,41 +31,21 @@ for example because the manifests would be refused.`,
 		Args: exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			different := false
-			err := c.dryRun(cmd, files, options, func(done *proto.ApplyResponse) (err error) {
-				printWarnings(cmd.ErrOrStderr(), done)
+			done, err := c.apply(cmd, files, &request)
+			if err == nil {
 				different, err = printDifference(cmd.OutOrStdout(), done)
-				return err
-			})
+			}
 			switch {
 			case err != nil && cmd.Context().Err() == nil:
-				return usageError{errors.New(explainError(err))} // for its exit code
+				return misuse("%s", explainError(c.explain(err))) // for its exit code
 			case different:
 				return exitCode(exitDifferent)
 			}
 			return err
 		},
 	}
-	manifestFlags(cmd.Flags(), &files, &options)
+	manifestFlags(cmd.Flags(), &files, &request)
 	return cmd
-}
-
-// dryRun asks the server what applying the files would do.
-func (c *cli) dryRun(cmd *cobra.Command, files []string, options applyOptions, then func(*proto.ApplyResponse) error) error {
-	read, err := readManifests(files, cmd.InOrStdin())
-	if err != nil {
-		return err
-	}
-	return c.with(func(control proto.ControlClient) error {
-		ctx, cancel := call(cmd.Context())
-		defer cancel()
-		done, err := control.Apply(ctx, &proto.ApplyRequest{
-			Files: read, Namespace: c.namespace, DryRun: true, SkipUnsupported: options.skipUnsupported, RenameService: options.renameService,
-		})
-		if err != nil {
-			return err
-		}
-		return then(done)
-	})
 }
 
 // printDifference shows what differs and what comes of it; false: nothing differs.
@@ -106,4 +84,132 @@ func yamlText(doc []byte) (string, error) {
 	}
 	text, err := manifest.JSONToYAML(doc)
 	return string(text), err
+}
+
+const (
+	// contextLines stand around each change.
+	contextLines = 3
+	// mostPairs bounds the search for what two texts have in common; beyond it, all
+	// between their common beginning and end counts as changed.
+	mostPairs = 4 << 20
+)
+
+// unified is the difference of two texts as diff -u writes it, without the names of
+// files; empty when they are the same.
+func unified(before, after string) string {
+	edits := lineEdits(split(before), split(after))
+	var out strings.Builder
+	for i := 0; i < len(edits); {
+		if edits[i].mark == ' ' {
+			i++
+			continue
+		}
+		from, to := max(0, i-contextLines), hunkEnd(edits, i)
+		writeHunk(&out, edits, from, to)
+		i = to
+	}
+	return out.String()
+}
+
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// lineEdit is one line of a difference: kept (' '), gone ('-') or new ('+').
+type lineEdit struct {
+	mark rune
+	text string
+}
+
+// hunkEnd is where the hunk ends whose first change stands at i: its changes are at
+// most twice the context apart.
+func hunkEnd(edits []lineEdit, i int) int {
+	last := i
+	for n := i; n < len(edits) && n-last <= 2*contextLines; n++ {
+		if edits[n].mark != ' ' {
+			last = n
+		}
+	}
+	return min(len(edits), last+1+contextLines)
+}
+
+func writeHunk(out *strings.Builder, edits []lineEdit, from, to int) {
+	count := func(list []lineEdit, other rune) (n int) {
+		for _, e := range list {
+			if e.mark != other {
+				n++
+			}
+		}
+		return n
+	}
+	side := func(other rune) string {
+		first, n := count(edits[:from], other), count(edits[from:to], other)
+		if n > 0 {
+			first++
+		}
+		return fmt.Sprintf("%d,%d", first, n)
+	}
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", side('+'), side('-'))
+	for _, e := range edits[from:to] {
+		fmt.Fprintf(out, "%c%s\n", e.mark, e.text)
+	}
+}
+
+// lineEdits makes b of a with the fewest lines gone and new.
+func lineEdits(a, b []string) []lineEdit {
+	head := 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	return slices.Concat(marked(' ', a[:head]), middleEdits(a[head:len(a)-tail], b[head:len(b)-tail]), marked(' ', a[len(a)-tail:]))
+}
+
+func marked(mark rune, lines []string) []lineEdit {
+	out := make([]lineEdit, len(lines))
+	for i, text := range lines {
+		out[i] = lineEdit{mark, text}
+	}
+	return out
+}
+
+func middleEdits(a, b []string) []lineEdit {
+	if len(a)*len(b) > mostPairs {
+		return append(marked('-', a), marked('+', b)...)
+	}
+	// common[i][j] is how many lines a[i:] and b[j:] have in common, in order.
+	common := make([][]int32, len(a)+1)
+	for i := range common {
+		common[i] = make([]int32, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			common[i][j] = max(common[i+1][j], common[i][j+1])
+			if a[i] == b[j] {
+				common[i][j] = common[i+1][j+1] + 1
+			}
+		}
+	}
+	var out []lineEdit
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		switch {
+		case a[i] == b[j]:
+			out = append(out, lineEdit{' ', a[i]})
+			i, j = i+1, j+1
+		case common[i+1][j] >= common[i][j+1]:
+			out = append(out, lineEdit{'-', a[i]})
+			i++
+		default:
+			out = append(out, lineEdit{'+', b[j]})
+			j++
+		}
+	}
+	return append(append(out, marked('-', a[i:])...), marked('+', b[j:])...)
 }

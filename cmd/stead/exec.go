@@ -42,23 +42,18 @@ message. If stead ends first, the command is killed.`,
 		ValidArgsFunction: c.completeNames(proto.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
-				return usageError{errors.New("exec needs a member, -- and a command, for example 'stead exec db-0 -- ls /'")}
+				return misuse("exec needs a member, -- and a command, for example 'stead exec db-0 -- ls /'")
 			}
-			kind, name, err := parseTarget(args[:1], proto.KindMember)
+			name, err := parseName(args[:1], proto.KindMember, "exec needs a member, not a %s")
 			if err != nil {
 				return err
 			}
-			if kind != proto.KindMember {
-				return usageError{fmt.Errorf("exec needs a member, not a %s", kind)}
-			}
 			start.Namespace, start.Member, start.Command, start.Stdin = c.namespace, name, args[1:], stdin
-			return c.with(func(control proto.ControlClient) error {
-				run := execution{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), taken: make(chan struct{}, 1)}
-				if tty {
-					return run.onTerminal(cmd.Context(), control, &start)
-				}
-				return run.run(cmd.Context(), control, &start)
-			})
+			run := execution{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), taken: make(chan struct{}, 1)}
+			if tty {
+				return run.onTerminal(cmd.Context(), c.control, &start)
+			}
+			return run.run(cmd.Context(), c.control, &start)
 		},
 	}
 	flags := cmd.Flags()
@@ -85,7 +80,7 @@ type execution struct {
 func (x *execution) onTerminal(ctx context.Context, control proto.ControlClient, start *proto.ExecStart) error {
 	screen, ok := x.out.(*os.File)
 	if !ok || !term.IsTerminal(int(screen.Fd())) {
-		return usageError{errors.New("-t needs a terminal, but standard output is not one; omit -t")}
+		return misuse("-t needs a terminal, but standard output is not one; omit -t")
 	}
 	x.screen = int(screen.Fd())
 	start.Terminal = x.size()
@@ -96,7 +91,7 @@ func (x *execution) onTerminal(ctx context.Context, control proto.ControlClient,
 	if start.GetStdin() {
 		keys, ok := x.in.(*os.File)
 		if !ok || !term.IsTerminal(int(keys.Fd())) {
-			return usageError{errors.New("-t needs a terminal, but standard input is not one; omit -t, as in 'stead exec -i'")}
+			return misuse("-t needs a terminal, but standard input is not one; omit -t, as in 'stead exec -i'")
 		}
 		before, err := term.MakeRaw(int(keys.Fd()))
 		if err != nil {

@@ -35,26 +35,24 @@ nodes (no), services (svc), budgets (pdb), configmaps (cm), secrets, events (ev)
 		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usageError{errors.New("get needs a kind and takes a name, for example 'stead get members'")}
+				return misuse("get needs a kind and takes a name, for example 'stead get members'")
 			}
 			kind, name, err := parseChoice(args)
 			if err != nil {
 				return err
 			}
 			if _, err := spec.ParseSelector(list.Selector); list.Selector != "" && err != nil {
-				return usageError{fmt.Errorf("-l: %w", err)}
+				return misuse("-l: %w", err)
 			}
 			show, err := newPrinter(cmd.OutOrStdout(), output, kind, list.AllNamespaces)
 			if err != nil {
 				return err
 			}
 			list.Kind, list.Namespace = kind, c.namespace
-			return c.with(func(control proto.ControlClient) error {
-				if watch {
-					return watchObjects(cmd.Context(), control, &list, name, show)
-				}
-				return getObjects(cmd.Context(), control, &list, name, show)
-			})
+			if watch {
+				return c.watchObjects(cmd.Context(), &list, name, show)
+			}
+			return c.getObjects(cmd.Context(), &list, name, show)
 		},
 	}
 	flags := cmd.Flags()
@@ -75,17 +73,15 @@ func parseChoice(args []string) (kind, name string, err error) {
 	return kind, "", err
 }
 
-func getObjects(ctx context.Context, control proto.ControlClient, list *proto.ListRequest, name string, show *printer) error {
-	ctx, cancel := call(ctx)
-	defer cancel()
+func (c *cli) getObjects(ctx context.Context, list *proto.ListRequest, name string, show *printer) error {
 	if name != "" {
-		o, err := control.Get(ctx, &proto.GetRequest{Kind: list.Kind, Namespace: list.Namespace, Name: name})
+		o, err := c.control.Get(ctx, &proto.GetRequest{Kind: list.Kind, Namespace: list.Namespace, Name: name})
 		if err != nil {
 			return err
 		}
 		return show.all([]*proto.Object{o}, true)
 	}
-	got, err := control.List(ctx, list)
+	got, err := c.control.List(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -101,8 +97,8 @@ func getObjects(ctx context.Context, control proto.ControlClient, list *proto.Li
 }
 
 // watchObjects prints the objects that exist, then each change as it happens.
-func watchObjects(ctx context.Context, control proto.ControlClient, list *proto.ListRequest, name string, show *printer) error {
-	stream, err := control.Watch(ctx, list)
+func (c *cli) watchObjects(ctx context.Context, list *proto.ListRequest, name string, show *printer) error {
+	stream, err := c.control.Watch(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -134,4 +130,28 @@ func watchObjects(ctx context.Context, control proto.ControlClient, list *proto.
 			}
 		}
 	}
+}
+
+// listCommand is the verb ls of a group: the wide table of a kind.
+func (c *cli) listCommand(kind, short, example string) *cobra.Command {
+	list := &proto.ListRequest{Kind: kind}
+	ls := &cobra.Command{
+		Use:     "ls",
+		Short:   short,
+		Example: example,
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list.Namespace = c.namespace
+			show, err := newPrinter(cmd.OutOrStdout(), "wide", list.Kind, list.AllNamespaces)
+			if err != nil {
+				return err
+			}
+			return c.getObjects(cmd.Context(), list, "", show)
+		},
+	}
+	if kind != proto.KindNode {
+		ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
+		ls.Flags().StringVar(&list.Set, "set", "", "only objects of this set")
+	}
+	return ls
 }

@@ -52,14 +52,14 @@ func TestEveryExampleInAHelpTextIsRight(t *testing.T) {
 			}
 		}
 	}
-	walk(newRoot())
+	walk(newRoot(&cli{}))
 	if len(seen) < 20 {
 		t.Errorf("only %d examples were found", len(seen))
 	}
 }
 
 func example(t *testing.T, server string, words []string) {
-	cmd, rest, err := newRoot().Find(words)
+	cmd, rest, err := newRoot(&cli{}).Find(words)
 	if err == nil {
 		err = cmd.ParseFlags(rest)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/proto"
 )
@@ -32,36 +33,29 @@ func imageLoadCommand(c *cli) *cobra.Command {
 				defer f.Close()
 				in = f
 			}
-			return c.with(func(control proto.ControlClient) error {
-				stream, err := control.LoadImage(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if err := sendArchive(stream, node, in); err != nil {
-					return err
-				}
-				done, err := stream.CloseAndRecv()
-				if err != nil {
-					return err
-				}
-				for _, i := range done.GetImages() {
-					fmt.Fprintf(cmd.OutOrStdout(), "loaded %s (%s) on %s\n", i.GetName(), bytesText(i.GetSizeBytes()), i.GetNode())
-				}
-				return nil
-			})
+			stream, err := c.control.LoadImage(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := sendArchive(stream, node, in); err != nil {
+				return err
+			}
+			done, err := stream.CloseAndRecv()
+			if err != nil {
+				return err
+			}
+			for _, i := range done.GetImages() {
+				fmt.Fprintf(cmd.OutOrStdout(), "loaded %s (%s) on %s\n", i.GetName(), bytesText(i.GetSizeBytes()), i.GetNode())
+			}
+			return nil
 		},
 	}
 	cmd.Flags().StringVar(&node, "node", "", "the node (default: the only one)")
 	return cmd
 }
 
-// archiveSender is the sending side of LoadImage.
-type archiveSender interface {
-	Send(*proto.LoadImageRequest) error
-}
-
 // sendArchive sends all of in; a refusal of the server is returned by CloseAndRecv.
-func sendArchive(stream archiveSender, node string, in io.Reader) error {
+func sendArchive(stream grpc.ClientStreamingClient[proto.LoadImageRequest, proto.LoadImageResponse], node string, in io.Reader) error {
 	if err := stream.Send(&proto.LoadImageRequest{Node: node}); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -94,19 +88,15 @@ func imageListCommand(c *cli) *cobra.Command {
 		Example: `  stead image ls`,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				got, err := control.Images(ctx, &proto.ImagesRequest{Node: node})
-				if err != nil {
-					return err
-				}
-				t := newTable(cmd.OutOrStdout(), "NODE", "IMAGE", "SIZE", "DIGEST")
-				for _, i := range got.GetImages() {
-					t.row(i.GetNode(), i.GetName(), bytesText(i.GetSizeBytes()), i.GetDigest())
-				}
-				return t.flush()
-			})
+			got, err := c.control.Images(cmd.Context(), &proto.ImagesRequest{Node: node})
+			if err != nil {
+				return err
+			}
+			t := newTable(cmd.OutOrStdout(), "NODE", "IMAGE", "SIZE", "DIGEST")
+			for _, i := range got.GetImages() {
+				t.row(i.GetNode(), i.GetName(), bytesText(i.GetSizeBytes()), i.GetDigest())
+			}
+			return t.flush()
 		},
 	}
 	cmd.Flags().StringVar(&node, "node", "", "only images on this node")

@@ -57,7 +57,8 @@ func tokenFrom(r io.Reader, name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read join token: %w", err)
 	}
-	if text = bytes.TrimSpace(text); len(text) == 0 {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
 		return "", fmt.Errorf("read join token: %s is empty", name)
 	}
 	return string(text), nil

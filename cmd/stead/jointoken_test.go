@@ -66,7 +66,8 @@ func TestAnEtcdInTheClearIsRefusedBeyondThisHost(t *testing.T) {
 		if err := o.checkSecure(c.tls); (err == nil) != c.good {
 			t.Errorf("%s, TLS %v: got %v", c.endpoint, c.tls, err)
 		}
-		if o.Insecure = true; o.checkSecure(c.tls) != nil {
+		o.Insecure = true
+		if o.checkSecure(c.tls) != nil {
 			t.Errorf("%s: refused though it is accepted", c.endpoint)
 		}
 	}

@@ -1,10 +1,13 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"sort"
+	"context"
+	"maps"
+	"slices"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
@@ -29,18 +32,13 @@ func parseKind(word string) (string, error) {
 	word = strings.ToLower(word)
 	var known []string
 	for kind, aliases := range kinds {
-		if word == kind {
+		if word == kind || slices.Contains(aliases, word) {
 			return kind, nil
-		}
-		for _, a := range aliases {
-			if word == a {
-				return kind, nil
-			}
 		}
 		known = append(known, kind+"s")
 	}
-	sort.Strings(known)
-	return "", usageError{fmt.Errorf("unknown kind %q; use one of %s", word, strings.Join(known, ", "))}
+	slices.Sort(known)
+	return "", misuse("unknown kind %q; use one of %s", word, strings.Join(known, ", "))
 }
 
 // parseTarget reads "kind name", "kind/name" or, with a default kind, "name".
@@ -59,17 +57,67 @@ func parseTarget(args []string, defaultKind string) (kind, name string, err erro
 		name = args[0]
 	}
 	if kind == "" || name == "" {
-		return "", "", usageError{errors.New(example)}
+		return "", "", misuse("%s", example)
 	}
 	kind, err = parseKind(kind)
 	return kind, name, err
 }
 
+// parseName reads the name of an object of a kind; whatever else is named is refused with why.
+func parseName(args []string, only, why string) (string, error) {
+	kind, name, err := parseTarget(args, only)
+	if err == nil && kind != only {
+		err = misuse(why, kind)
+	}
+	return name, err
+}
+
 // parseSet reads the name of a set; whatever else is named is refused with why.
 func (c *cli) parseSet(args []string, why string) (spec.SetRef, error) {
-	kind, name, err := parseTarget(args, proto.KindSet)
-	if err == nil && kind != proto.KindSet {
-		err = usageError{fmt.Errorf("%s, not a %s", why, kind)}
-	}
+	name, err := parseName(args, proto.KindSet, why+", not a %s")
 	return spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, err
+}
+
+// completeTime is how long the shell is kept waiting for names.
+const completeTime = 2 * time.Second
+
+// completeNames completes one argument with the names of objects of the kinds.
+func (c *cli) completeNames(kinds ...string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		var names []string
+		for _, kind := range kinds {
+			names = append(names, c.names(cmd.Context(), kind, word)...)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeTarget completes a kind and the name of an object of it.
+func (c *cli) completeTarget(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	var words []string
+	switch len(args) {
+	case 0:
+		words = slices.Sorted(maps.Keys(kinds))
+	case 1:
+		if kind, err := parseKind(args[0]); err == nil {
+			words = c.names(cmd.Context(), kind, word)
+		}
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// names are the names of a kind that begin with word; none when no server says so.
+func (c *cli) names(ctx context.Context, kind, word string) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	got, _ := c.control.List(ctx, &proto.ListRequest{Kind: kind, Namespace: c.namespace}) // silent: the shell shows what there is
+	for _, o := range got.GetObjects() {
+		if strings.HasPrefix(o.GetName(), word) {
+			names = append(names, o.GetName())
+		}
+	}
+	return names
 }

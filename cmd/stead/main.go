@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -34,6 +35,9 @@ const (
 // usageError is a wrong use of the command line.
 type usageError struct{ error }
 
+// misuse is a usageError with a text as of fmt.Errorf.
+func misuse(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
 // What verbs that waited return: they ran out of time, or Ctrl-C ended them.
 var (
 	errNotInTime = errors.New("not finished in time")
@@ -50,13 +54,15 @@ func main() {
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	root := newRoot()
+	c := &cli{}
+	defer c.close()
+	root := newRoot(c)
 	ctx = metadata.AppendToOutgoingContext(ctx, proto.UserKey, userName())
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
 	addCompletion(root)
-	err := root.ExecuteContext(ctx)
+	err := c.explain(root.ExecuteContext(ctx))
 	if err == nil {
 		return exitDone
 	}
@@ -68,18 +74,17 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 		return int(code)
 	}
 	fmt.Fprintln(errOut, "stead: "+explainError(err))
-	var wrong usageError
-	switch {
-	case errors.As(err, &wrong):
+	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
-	case errors.Is(err, errNotInTime), errors.Is(err, errLeft):
+	}
+	if errors.Is(err, errNotInTime) || errors.Is(err, errLeft) {
 		return exitTimedOut
 	}
 	return exitRefused
 }
 
-func newRoot() *cobra.Command {
-	c := &cli{}
+func newRoot(c *cli) *cobra.Command {
+	c.control, c.trust = proto.NewControlClient(c), proto.NewTrustClient(c)
 	root := &cobra.Command{
 		Use:   "stead",
 		Short: "Run databases and other clustered stateful software, without Kubernetes",
@@ -95,14 +100,14 @@ Try it on one machine:
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unknown command %q; see 'stead --help'", args[0])}
+				return misuse("unknown command %q; see 'stead --help'", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())}
+		return misuse("%w; see '%s --help'", err, cmd.CommandPath())
 	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", os.Getenv("STEAD_SERVER"),
@@ -113,8 +118,8 @@ Try it on one machine:
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
-		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c), statusCommand(c), versionCommand(c),
-		tokenCommand(c), clientCommand(c),
+		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c),
+		statusCommand(c), versionCommand(c), tokenCommand(c), clientCommand(c),
 	)
 	root.SetHelpCommand(helpCommand())
 	return root
@@ -135,8 +140,45 @@ func addCompletion(root *cobra.Command) {
 func exactly(n int, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != n {
-			return usageError{fmt.Errorf("%s takes %s; see '%s --help'", cmd.CommandPath(), want, cmd.CommandPath())}
+			return misuse("%s takes %s; see '%s --help'", cmd.CommandPath(), want, cmd.CommandPath())
 		}
 		return nil
+	}
+}
+
+// group is a command that only holds verbs; without a verb, or with an unknown one, it is a
+// wrong use.
+func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, RunE: wantsVerb}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// wantsVerb refuses a command without a verb, or with an unknown one.
+func wantsVerb(cmd *cobra.Command, args []string) error {
+	var names []string
+	for _, verb := range cmd.Commands() {
+		names = append(names, verb.Name())
+	}
+	text := cmd.CommandPath() + " needs one of " + strings.Join(names, ", ")
+	if len(args) > 0 {
+		text += fmt.Sprintf(", not %q", args[0])
+	}
+	return misuse("%s", text)
+}
+
+// helpCommand is "stead help [COMMAND]".
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		Short:   "Show the help of a command, with its flags and examples",
+		Example: `  stead help rollout status`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return misuse("unknown command %q; see 'stead --help'", strings.Join(args, " "))
+			}
+			return about.Help()
+		},
 	}
 }

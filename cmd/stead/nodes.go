@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -23,19 +22,8 @@ func nodeCommand(c *cli) *cobra.Command {
 
 // editNode sends an edit of a node, and prints the result.
 func (c *cli) editNode(cmd *cobra.Command, r *proto.EditNodeRequest, said string) error {
-	return c.onNode(cmd, r.GetName(), said, func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
-		return control.EditNode(ctx, r)
-	})
-}
-
-// onNode calls do with the time limit of every call, and prints the result.
-func (c *cli) onNode(cmd *cobra.Command, name, said string, do func(context.Context, proto.ControlClient) (*proto.EditResponse, error)) error {
-	return c.with(func(control proto.ControlClient) error {
-		ctx, cancel := call(cmd.Context())
-		defer cancel()
-		done, err := do(ctx, control)
-		return printEdit(cmd, done, err, "node "+name+" "+said)
-	})
+	done, err := c.control.EditNode(cmd.Context(), r)
+	return printEdit(cmd, done, err, "node "+r.GetName()+" "+said)
 }
 
 // nodeCordon is the verb cordon, or uncordon.
@@ -64,7 +52,7 @@ func nodeLabel(c *cli) *cobra.Command {
 		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usageError{errors.New("label needs the name of a node and KEY=VALUE, or KEY- to remove a label")}
+				return misuse("label needs the name of a node and KEY=VALUE, or KEY- to remove a label")
 			}
 			r := &proto.EditNodeRequest{Name: args[0], Labels: map[string]string{}}
 			for _, arg := range args[1:] {
@@ -94,7 +82,7 @@ other node can take them. Running members are not affected.`, spec.NoSchedule, s
 		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return usageError{errors.New("taint needs the name of a node and KEY=VALUE:EFFECT, or KEY- to remove a taint")}
+				return misuse("taint needs the name of a node and KEY=VALUE:EFFECT, or KEY- to remove a taint")
 			}
 			r := &proto.EditNodeRequest{Name: args[0]}
 			for _, arg := range args[1:] {
@@ -130,11 +118,10 @@ waits until the node returns without lives, or until you declare a volume lost w
 		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !off {
-				return usageError{fmt.Errorf("fence %s: power the host off, then confirm with --i-have-powered-off; if it is still on, members run twice", args[0])}
+				return misuse("fence %s: power the host off, then confirm with --i-have-powered-off; if it is still on, members run twice", args[0])
 			}
-			return c.onNode(cmd, args[0], "fenced", func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
-				return control.FenceNode(ctx, &proto.FenceNodeRequest{Name: args[0], PoweredOff: off})
-			})
+			done, err := c.control.FenceNode(cmd.Context(), &proto.FenceNodeRequest{Name: args[0], PoweredOff: off})
+			return printEdit(cmd, done, err, "node "+args[0]+" fenced")
 		},
 	}
 	cmd.Flags().BoolVar(&off, "i-have-powered-off", false, "confirm that the host is powered off")
@@ -150,9 +137,8 @@ func nodeRemove(c *cli) *cobra.Command {
 		Args:              exactly(1, "the name of a node"),
 		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onNode(cmd, args[0], "removed", func(ctx context.Context, control proto.ControlClient) (*proto.EditResponse, error) {
-				return control.RemoveNode(ctx, &proto.RemoveNodeRequest{Name: args[0]})
-			})
+			done, err := c.control.RemoveNode(cmd.Context(), &proto.RemoveNodeRequest{Name: args[0]})
+			return printEdit(cmd, done, err, "node "+args[0]+" removed")
 		},
 	}
 }
@@ -167,38 +153,33 @@ agent has --dns-listen.`,
 		Example: "  stead node routes",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				about, err := control.Info(ctx, &proto.InfoRequest{})
-				if err != nil {
-					return err
-				}
-				nodes, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindNode})
-				if err != nil {
-					return err
-				}
-				return printRoutes(cmd.OutOrStdout(), about.GetCidr(), nodes.GetObjects())
-			})
+			about, err := c.control.Info(cmd.Context(), &proto.InfoRequest{})
+			if err != nil {
+				return err
+			}
+			nodes, err := c.control.List(cmd.Context(), &proto.ListRequest{Kind: proto.KindNode})
+			if err != nil {
+				return err
+			}
+			return printRoutes(cmd.OutOrStdout(), about.GetCidr(), nodes.GetObjects())
 		},
 	}
 }
 
 // printRoutes prints a route to cidr over each ready node that reported its address.
 func printRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
-	any := false
+	found := false
 	for _, p := range nodes {
-		st := records.ShownNode{NodeFacts: &records.NodeFacts{}}
-		o, err := decode(p, nil, &st)
+		o, err := decode[any, records.ShownNode](p)
 		if err != nil {
 			return err
 		}
-		if st.State == "Ready" && st.HostIP != "" {
-			any = true
+		if st := o.Status; st.State == "Ready" && st.NodeFacts != nil && st.HostIP != "" {
+			found = true
 			fmt.Fprintf(out, "ip route replace %s via %s  # %s\n", cidr, st.HostIP, o.Metadata.Name)
 		}
 	}
-	if !any {
+	if !found {
 		return errors.New("no ready node has reported its address; start an agent with --address")
 	}
 	return nil

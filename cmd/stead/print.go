@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"text/tabwriter"
 	"time"
 
 	"github.com/stead-project/stead/manifest"
@@ -27,7 +29,7 @@ func newPrinter(out io.Writer, form, kind string, namespace bool) (*printer, err
 	case "", "wide", "yaml", "json", "name":
 		return &printer{out: out, form: form, kind: kind, namespace: namespace}, nil
 	}
-	return nil, usageError{fmt.Errorf("-o %q: write wide, yaml, json or name", form)}
+	return nil, misuse("-o %q: write wide, yaml, json or name", form)
 }
 
 func (p *printer) isTable() bool { return p.form == "" || p.form == "wide" }
@@ -99,19 +101,16 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 		return fmt.Errorf("kind %s has no table; use -o yaml", p.kind)
 	}
 	var names []string
-	if p.namespace {
+	if head && p.namespace {
 		names = append(names, "NAMESPACE")
 	}
-	names = append(names, cols.head...)
-	if p.form == "wide" {
+	if head {
+		names = append(names, cols.head...)
+	}
+	if head && p.form == "wide" {
 		names = append(names, cols.wide...)
 	}
-	var t *table
-	if head {
-		t = newTable(p.out, names...)
-	} else {
-		t = bareTable(p.out)
-	}
+	t := newTable(p.out, names...)
 	for _, o := range objects {
 		cells, wide, err := cols.row(o)
 		if err != nil {
@@ -131,11 +130,11 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 // sortByAge puts the oldest events first; those that cannot be read stay where they are.
 func sortByAge(objects []*proto.Object) {
 	at := func(o *proto.Object) time.Time {
-		var e records.Event
-		if _, err := decode(o, &e, nil); err != nil {
+		e, err := decode[records.Event, any](o)
+		if err != nil {
 			return time.Time{}
 		}
-		return e.At
+		return e.Spec.At
 	}
 	slices.SortStableFunc(objects, func(a, b *proto.Object) int { return at(a).Compare(at(b)) })
 }
@@ -145,4 +144,63 @@ func printEffects(out io.Writer, effects []string) {
 	for _, e := range effects {
 		fmt.Fprintln(out, "  "+scalar.Plain(e))
 	}
+}
+
+// table prints aligned columns; an empty cell shows as "-".
+type table struct {
+	w *tabwriter.Writer
+}
+
+// newTable returns a table with a header; without words there is none.
+func newTable(out io.Writer, head ...string) *table {
+	t := &table{tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)}
+	if len(head) > 0 {
+		fmt.Fprintln(t.w, strings.Join(head, "\t"))
+	}
+	return t
+}
+
+func (t *table) row(cells ...any) {
+	words := make([]string, len(cells))
+	for i, c := range cells {
+		words[i] = scalar.Plain(fmt.Sprint(c))
+		if words[i] == "" {
+			words[i] = "-"
+		}
+	}
+	fmt.Fprintln(t.w, strings.Join(words, "\t"))
+}
+
+func (t *table) flush() error { return t.w.Flush() }
+
+// age is the time since a moment, as kubectl shows it: 5s, 3m, 2h, 4d.
+func age(since time.Time) string {
+	if since.IsZero() {
+		return "-"
+	}
+	return span(time.Since(since))
+}
+
+// span is a length of time in its largest unit.
+func span(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// bytesText is a size in the largest binary unit that keeps it readable.
+func bytesText(n int64) string {
+	units := []string{"B", "Ki", "Mi", "Gi", "Ti", "Pi"}
+	f, i := float64(n), 0
+	for f >= 1024 && i < len(units)-1 {
+		f, i = f/1024, i+1
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%.1f", f), ".0") + units[i]
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,18 +40,16 @@ otherwise run twice.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case output != "" && output != "json":
-				return usageError{fmt.Errorf("-o %q: write json", output)}
+				return misuse("-o %q: write json", output)
 			case output != "" && !show:
-				return usageError{errors.New("-o can only be used with --status")}
+				return misuse("-o can only be used with --status")
 			case show && (yes || len(off) > 0):
-				return usageError{errors.New("--status changes nothing, and cannot be used with --off or --yes")}
+				return misuse("--status changes nothing, and cannot be used with --off or --yes")
 			}
-			return c.with(func(control proto.ControlClient) error {
-				if show {
-					return restoreStatus(cmd, control, output)
-				}
-				return restore(cmd, control, off, yes)
-			})
+			if show {
+				return c.restoreStatus(cmd, output)
+			}
+			return c.restore(cmd, off, yes)
 		},
 	}
 	cmd.Flags().BoolVar(&show, "status", false, "only show the state of the restore")
@@ -63,14 +60,8 @@ otherwise run twice.`,
 }
 
 // restore shows what would happen, asks, does it, and shows the new state.
-func restore(cmd *cobra.Command, control proto.ControlClient, off []string, yes bool) error {
-	out := cmd.OutOrStdout()
-	declare := func(dry bool) (*proto.EditResponse, error) {
-		ctx, cancel := call(cmd.Context()) // one limit each: the user may take a while to answer
-		defer cancel()
-		return control.Restore(ctx, &proto.RestoreRequest{Off: off, DryRun: dry})
-	}
-	would, err := declare(true)
+func (c *cli) restore(cmd *cobra.Command, off []string, yes bool) error {
+	would, err := c.control.Restore(cmd.Context(), &proto.RestoreRequest{Off: off, DryRun: true})
 	if err != nil {
 		return err
 	}
@@ -78,40 +69,34 @@ func restore(cmd *cobra.Command, control proto.ControlClient, off []string, yes 
 	if len(off) > 0 {
 		question = "Are these nodes powered off for good?"
 	}
-	printEffects(out, would.GetEffects())
+	printEffects(cmd.OutOrStdout(), would.GetEffects())
 	if err := confirm(cmd, question, yes); err != nil {
 		return err
 	}
-	if _, err := declare(false); err != nil {
+	if _, err := c.control.Restore(cmd.Context(), &proto.RestoreRequest{Off: off}); err != nil {
 		return err
 	}
-	return restoreStatus(cmd, control, "")
+	return c.restoreStatus(cmd, "")
 }
 
-func restoreStatus(cmd *cobra.Command, control proto.ControlClient, output string) error {
-	st, raw, err := readRestore(cmd.Context(), control)
+// restoreStatus shows the state of the restore.
+func (c *cli) restoreStatus(cmd *cobra.Command, output string) error {
+	info, err := c.control.Info(cmd.Context(), &proto.InfoRequest{})
 	if err != nil {
+		return err
+	}
+	var st records.RestoreState
+	raw := info.GetRestoreJson()
+	if len(raw) == 0 {
+		return errors.New("the server is too old to report restores; upgrade it")
+	}
+	if err := json.Unmarshal(raw, &st); err != nil {
 		return err
 	}
 	if output == "json" {
 		return (&printer{out: cmd.OutOrStdout(), form: output}).document(raw)
 	}
 	return printRestore(cmd.OutOrStdout(), st)
-}
-
-func readRestore(ctx context.Context, control proto.ControlClient) (st records.RestoreState, raw []byte, err error) {
-	ctx, cancel := call(ctx)
-	defer cancel()
-	info, err := control.Info(ctx, &proto.InfoRequest{})
-	if err != nil {
-		return st, nil, err
-	}
-	raw = info.GetRestoreJson()
-	if len(raw) == 0 {
-		return st, nil, errors.New("the server is too old to report restores; upgrade it")
-	}
-	err = json.Unmarshal(raw, &st)
-	return st, raw, err
 }
 
 // printRestoreState prints the state of the restore, and what does not happen because of it.

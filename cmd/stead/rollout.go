@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -20,19 +19,6 @@ func (c *cli) rolloutSet(args []string) (spec.SetRef, error) {
 	return c.parseSet(args, "only sets have rollouts")
 }
 
-// onSet calls do with the set that args name, with the time limit of every call.
-func (c *cli) onSet(cmd *cobra.Command, args []string, do func(context.Context, proto.ControlClient, string) error) error {
-	ref, err := c.rolloutSet(args)
-	if err != nil {
-		return err
-	}
-	return c.with(func(control proto.ControlClient) error {
-		ctx, cancel := call(cmd.Context())
-		defer cancel()
-		return do(ctx, control, string(ref.Name))
-	})
-}
-
 func rolloutUndo(c *cli) *cobra.Command {
 	var to int64
 	cmd := &cobra.Command{
@@ -43,15 +29,18 @@ func rolloutUndo(c *cli) *cobra.Command {
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 0 {
-				return usageError{fmt.Errorf("invalid --to-revision %d; see the numbers in 'stead rollout history'", to)}
+				return misuse("invalid --to-revision %d; see the numbers in 'stead rollout history'", to)
 			}
-			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
-				done, err := control.Undo(ctx, &proto.UndoRequest{Namespace: c.namespace, Name: name, ToRevision: to})
-				if done.GetUnchanged() {
-					return printEdit(cmd, done, err, "set "+name+" already has the template of "+revisionText(to)+"; nothing was changed")
-				}
-				return printEdit(cmd, done, err, "set "+name+" rolled back")
-			})
+			ref, err := c.rolloutSet(args)
+			if err != nil {
+				return err
+			}
+			done, err := c.control.Undo(cmd.Context(), &proto.UndoRequest{Namespace: c.namespace, Name: string(ref.Name), ToRevision: to})
+			said := "rolled back"
+			if done.GetUnchanged() {
+				said = "already has the template of " + revisionText(to) + "; nothing was changed"
+			}
+			return printEdit(cmd, done, err, "set "+string(ref.Name)+" "+said)
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the previous one")
@@ -77,10 +66,12 @@ func rolloutPause(c *cli, paused bool) *cobra.Command {
 		Example:           "  stead rollout " + use + " etcd",
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
-				done, err := control.Pause(ctx, &proto.PauseRequest{Namespace: c.namespace, Name: name, Paused: paused})
-				return printEdit(cmd, done, err, "set "+name+" "+said)
-			})
+			ref, err := c.rolloutSet(args)
+			if err != nil {
+				return err
+			}
+			done, err := c.control.Pause(cmd.Context(), &proto.PauseRequest{Namespace: c.namespace, Name: string(ref.Name), Paused: paused})
+			return printEdit(cmd, done, err, "set "+string(ref.Name)+" "+said)
 		},
 	}
 }
@@ -92,10 +83,12 @@ func rolloutRestart(c *cli) *cobra.Command {
 		Example:           `  stead rollout restart etcd`,
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
-				done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Set: name})
-				return printEdit(cmd, done, err, "set "+name+" is being restarted")
-			})
+			ref, err := c.rolloutSet(args)
+			if err != nil {
+				return err
+			}
+			done, err := c.control.Restart(cmd.Context(), &proto.RestartRequest{Namespace: c.namespace, Set: string(ref.Name)})
+			return printEdit(cmd, done, err, "set "+string(ref.Name)+" is being restarted")
 		},
 	}
 }
@@ -111,31 +104,25 @@ revision it should run.`,
 		Example:           `  stead restart etcd-1`,
 		ValidArgsFunction: c.completeNames(proto.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseTarget(args, proto.KindMember)
+			name, err := parseName(args, proto.KindMember, "restart needs a member, not a %s; to restart a set use 'stead rollout restart'")
 			if err != nil {
 				return err
 			}
-			if kind != proto.KindMember {
-				return usageError{fmt.Errorf("restart needs a member, not a %s; to restart a set use 'stead rollout restart'", kind)}
-			}
-			return restartMember(cmd, c, name)
+			return c.restartMember(cmd, name)
 		},
 	}
 }
 
-func restartMember(cmd *cobra.Command, c *cli, name string) error {
-	return c.with(func(control proto.ControlClient) error {
-		ctx, cancel := call(cmd.Context())
-		defer cancel()
-		done, err := control.Restart(ctx, &proto.RestartRequest{Namespace: c.namespace, Member: name})
-		said := "member " + name + " is being restarted"
-		if len(done.GetEffects()) > 0 {
-			said = "member " + name + " will be restarted"
-		}
-		return printEdit(cmd, done, err, said)
-	})
+func (c *cli) restartMember(cmd *cobra.Command, name string) error {
+	done, err := c.control.Restart(cmd.Context(), &proto.RestartRequest{Namespace: c.namespace, Member: name})
+	said := "is being restarted"
+	if len(done.GetEffects()) > 0 {
+		said = "will be restarted"
+	}
+	return printEdit(cmd, done, err, "member "+name+" "+said)
 }
 
+// printEdit prints what was done, and what it will cause.
 func printEdit(cmd *cobra.Command, done *proto.EditResponse, err error, said string) error {
 	if err != nil {
 		return err

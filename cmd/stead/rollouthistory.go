@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 func rolloutHistory(c *cli) *cobra.Command {
@@ -25,16 +26,18 @@ one revision, and how it differs from the previous one that is still kept.`,
   stead rollout history etcd --revision 3`,
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.onSet(cmd, args, func(ctx context.Context, control proto.ControlClient, name string) error {
-				revisions, st, err := revisionsOf(ctx, control, c.namespace, name)
-				if err != nil {
-					return err
-				}
-				if cmd.Flags().Changed("revision") {
-					return showRevision(cmd.OutOrStdout(), revisions, name, number)
-				}
-				return listRevisions(cmd.OutOrStdout(), revisions, st)
-			})
+			ref, err := c.rolloutSet(args)
+			if err != nil {
+				return err
+			}
+			revisions, st, err := c.revisionsOf(cmd.Context(), ref)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("revision") {
+				return showRevision(cmd.OutOrStdout(), revisions, ref.Name, number)
+			}
+			return listRevisions(cmd.OutOrStdout(), revisions, st)
 		},
 	}
 	cmd.Flags().Int64Var(&number, "revision", 0, "show the revision with this number")
@@ -42,27 +45,29 @@ one revision, and how it differs from the previous one that is still kept.`,
 }
 
 // revisionsOf reads the revisions of a set, by number, and its status.
-func revisionsOf(ctx context.Context, control proto.ControlClient, namespace, name string) ([]records.Revision, *records.ShownSet, error) {
-	set, err := control.Get(ctx, &proto.GetRequest{Kind: proto.KindSet, Namespace: namespace, Name: name})
+func (c *cli) revisionsOf(ctx context.Context, ref spec.SetRef) ([]records.Revision, *records.ShownSet, error) {
+	got, err := c.control.Get(ctx, &proto.GetRequest{Kind: proto.KindSet, Namespace: string(ref.Namespace), Name: string(ref.Name)})
 	if err != nil {
 		return nil, nil, err
 	}
-	var st records.ShownSet
-	if _, err := decode(set, nil, &st); err != nil {
-		return nil, nil, err
-	}
-	list, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindRevision, Namespace: namespace, Set: name})
+	set, err := decode[any, records.ShownSet](got)
 	if err != nil {
 		return nil, nil, err
 	}
-	revisions := make([]records.Revision, len(list.GetObjects()))
-	for i, o := range list.GetObjects() {
-		if _, err := decode(o, &revisions[i], nil); err != nil {
+	list, err := c.control.List(ctx, &proto.ListRequest{Kind: proto.KindRevision, Namespace: string(ref.Namespace), Set: string(ref.Name)})
+	if err != nil {
+		return nil, nil, err
+	}
+	var revisions []records.Revision
+	for _, o := range list.GetObjects() {
+		r, err := decode[records.Revision, any](o)
+		if err != nil {
 			return nil, nil, err
 		}
+		revisions = append(revisions, r.Spec)
 	}
 	slices.SortFunc(revisions, func(a, b records.Revision) int { return cmp.Compare(a.Number, b.Number) })
-	return revisions, &st, nil
+	return revisions, &set.Status, nil
 }
 
 // listRevisions prints all revisions, and which is current and which the update's.
@@ -83,7 +88,7 @@ func listRevisions(out io.Writer, revisions []records.Revision, st *records.Show
 
 // showRevision prints the template of the revision of a number, and its difference
 // from the one before.
-func showRevision(out io.Writer, revisions []records.Revision, set string, number int64) error {
+func showRevision(out io.Writer, revisions []records.Revision, set spec.SetName, number int64) error {
 	at := slices.IndexFunc(revisions, func(r records.Revision) bool { return r.Number == number })
 	if at < 0 {
 		return fmt.Errorf("set %s has no revision %d; see 'stead rollout history %s'", set, number, set)

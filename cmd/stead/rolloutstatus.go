@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -28,11 +27,9 @@ rollout is paused, stalled or was rolled back, or the set is deleted. 3 on timeo
 			if err != nil {
 				return err
 			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-				defer cancel()
-				return followSet(ctx, control, ref, cmd.OutOrStdout(), rolloutEnd)
-			})
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			return c.followSet(ctx, ref, cmd.OutOrStdout(), rolloutEnd)
 		},
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 	}
@@ -40,19 +37,14 @@ rollout is paused, stalled or was rolled back, or the set is deleted. 3 on timeo
 	return cmd
 }
 
-// orphaned is the error about a set that is orphaned.
-func orphaned(set string) error {
-	return fmt.Errorf("set %s is orphaned; apply it again to adopt its members, or delete it", set)
-}
-
 // halted returns why a set will not reach its spec by itself; nil: it may.
-func halted(o object, s *spec.SetSpec, st *records.ShownSet) error {
-	name := o.Metadata.Name
+func halted(o *shownSet) error {
+	name, st := o.Metadata.Name, &o.Status
 	if st.Deleting {
 		return fmt.Errorf("set %s is being deleted", name)
 	}
 	if st.Orphaned {
-		return orphaned(name)
+		return fmt.Errorf("set %s is orphaned; apply it again to adopt its members, or delete it", name)
 	}
 	if st.ObservedGeneration < o.Metadata.Generation {
 		return nil // the status is about an older spec
@@ -69,25 +61,26 @@ func halted(o object, s *spec.SetSpec, st *records.ShownSet) error {
 			return fmt.Errorf("the update of set %s is stalled (%s): %s; apply a corrected manifest, or go back with 'stead rollout undo %s'", name, c.Reason, c.Message, name)
 		case c.Type == "Progressing" && c.Reason == "Paused":
 			return fmt.Errorf("the rollout of set %s is paused: %d of %d members run revision %s; continue with 'stead rollout resume %s'",
-				name, st.UpdatedReplicas, replicasOf(s), st.UpdateRevision, name)
+				name, st.UpdatedReplicas, replicasOf(&o.Spec), st.UpdateRevision, name)
 		}
 	}
 	return nil
 }
 
 // rolloutEnd says how an update ended, or why it will not; empty while it is in progress.
-func rolloutEnd(o object, s *spec.SetSpec, st *records.ShownSet) (string, error) {
-	if err := halted(o, s, st); err != nil {
+func rolloutEnd(o *shownSet) (string, error) {
+	if err := halted(o); err != nil {
 		return "", err
 	}
-	if !settled(o, s, st, forAvailable) {
+	if !settled(o, forAvailable) {
 		return "", nil
 	}
+	st := &o.Status
 	old := st.Replicas - st.UpdatedReplicas
 	switch {
 	case old == 0:
 		return "is updated and available on revision " + string(st.UpdateRevision), nil
-	case s.UpdateStrategy.Type == spec.OnDeleteStrategy:
+	case o.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy:
 		return fmt.Sprintf("is available; %d of %d members run revision %s, the others move to it when they are restarted (OnDelete)",
 			st.UpdatedReplicas, st.Replicas, st.UpdateRevision), nil
 	}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,20 +13,62 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-func setRow(p *proto.Object) (cells, wide []any, err error) {
-	var s spec.SetSpec
-	var st records.ShownSet
-	o, err := decode(p, &s, &st)
-	if err != nil {
-		return nil, nil, err
+// column describes the table of one kind.
+type column struct {
+	head, wide []string
+	row        func(*proto.Object) (cells, wide []any, err error)
+}
+
+var columns = map[string]column{
+	proto.KindSet: {
+		head: []string{"NAME", "READY", "UPDATED", "AVAILABLE", "STRATEGY", "REVISION", "STATE", "AGE"},
+		wide: []string{"SERVICE", "POLICY", "CURRENT", "IMAGES", "SELECTOR"},
+		row:  rowOf(setRow),
+	},
+	proto.KindMember: {
+		head: []string{"NAME", "READY", "PHASE", "RESTARTS", "AGE", "NODE", "ADDRESS", "REVISION", "BLOCKED"},
+		wide: []string{"TOKEN", "REASON", "IMAGES"},
+		row:  rowOf(memberRow),
+	},
+	proto.KindVolume: {
+		head: []string{"NAME", "MEMBER", "CLAIM", "CLASS", "SIZE", "NODE", "FATE", "AGE"},
+		wide: []string{"ID", "NUMBER", "USER", "WHY"},
+		row:  rowOf(volumeRow),
+	},
+	proto.KindNode: {
+		head: []string{"NAME", "STATE", "CPU", "MEMORY", "VERSION"},
+		wide: []string{"MEMBERS", "CPU REQUESTED", "MEMORY REQUESTED", "LABELS", "TAINTS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
+		row:  rowOf(nodeRow),
+	},
+	proto.KindService:   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(serviceRow)},
+	proto.KindBudget:    {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(budgetRow)},
+	proto.KindConfigMap: {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
+	proto.KindSecret:    {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
+	proto.KindEvent:     {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: rowOf(eventRow)},
+	proto.KindRevision:  {head: []string{"NAME", "SET", "NUMBER", "CAUSE", "AGE"}, wide: []string{"IMAGES"}, row: rowOf(revisionRow)},
+}
+
+// rowOf is the row of what the server shows, as cells makes it.
+func rowOf[S, T any](cells func(*shown[S, T]) (cells, wide []any)) func(*proto.Object) ([]any, []any, error) {
+	return func(p *proto.Object) ([]any, []any, error) {
+		o, err := decode[S, T](p)
+		if err != nil {
+			return nil, nil, err
+		}
+		row, wide := cells(o)
+		return row, wide, nil
 	}
+}
+
+func setRow(o *shownSet) (cells, wide []any) {
+	s, st := &o.Spec, &o.Status
 	strategy := s.UpdateStrategy.Type
 	if r := s.UpdateStrategy.RollingUpdate; strategy == spec.RollingUpdateStrategy && r != nil && r.Partition != nil && *r.Partition > 0 {
 		strategy += fmt.Sprintf("/%d", *r.Partition)
 	}
-	return []any{o.Metadata.Name, fmt.Sprintf("%d/%d", st.ReadyReplicas, replicasOf(&s)), st.UpdatedReplicas, st.AvailableReplicas,
-			strategy, st.UpdateRevision, setState(&st), age(o.Metadata.CreationTimestamp)},
-		[]any{s.ServiceName, s.PodManagementPolicy, st.CurrentRevision, images(&s.Template), selectorText(s.Selector)}, nil
+	return []any{o.Metadata.Name, fmt.Sprintf("%d/%d", st.ReadyReplicas, replicasOf(s)), st.UpdatedReplicas, st.AvailableReplicas,
+			strategy, st.UpdateRevision, setState(st), age(o.Metadata.CreationTimestamp)},
+		[]any{s.ServiceName, s.PodManagementPolicy, st.CurrentRevision, images(&s.Template), selectorText(s.Selector)}
 }
 
 // setState is the state of a set in one word: Orphaned, or that of the first condition
@@ -40,7 +84,7 @@ func setState(st *records.ShownSet) string {
 	for _, c := range st.Conditions {
 		switch {
 		case c.Type == "Available" && c.Status != "True" && state == "Available":
-			state = firstOf(c.Reason, "NotAvailable")
+			state = cmp.Or(c.Reason, "NotAvailable")
 		case c.Type == "Stalled" && c.Status == "True":
 			state = c.Type
 		case c.Type == "Progressing" && c.Status == "False" && c.Reason != "" && c.Reason != "Complete" && state == "Available":
@@ -50,22 +94,17 @@ func setState(st *records.ShownSet) string {
 	return state
 }
 
-func memberRow(p *proto.Object) (cells, wide []any, err error) {
-	var m records.Member
-	var st records.ShownMember
-	if _, err := decode(p, &m, &st); err != nil {
-		return nil, nil, err
-	}
+func memberRow(o *shownMember) (cells, wide []any) {
 	var images []string
-	if st.Report != nil {
-		for _, c := range st.Report.Containers {
+	if o.Status.Report != nil {
+		for _, c := range o.Status.Report.Containers {
 			images = append(images, c.Image)
 		}
 	}
-	row := st.MemberStatus
+	row := o.Status.MemberStatus
 	return []any{row.Name, yesNo(row.Ready), phaseText(row), row.Restarts, age(row.BeganAt), row.Node, addressText(row), row.Revision,
 			blockedText(row)},
-		[]any{row.Token, m.Reason, strings.Join(images, ",")}, nil
+		[]any{row.Token, o.Spec.Reason, strings.Join(images, ",")}
 }
 
 func yesNo(yes bool) string {
@@ -80,7 +119,7 @@ func phaseText(m records.MemberStatus) string {
 	if m.Goal == records.GoalStop && !m.Phase.Over() {
 		return string(records.PhaseStopping)
 	}
-	return firstOf(string(m.Phase), "Waiting")
+	return cmp.Or(string(m.Phase), "Waiting")
 }
 
 func addressText(m records.MemberStatus) string {
@@ -98,25 +137,18 @@ func blockedText(m records.MemberStatus) string {
 	return m.Blocked
 }
 
-func volumeRow(p *proto.Object) (cells, wide []any, err error) {
-	var v records.Volume
-	var st records.ShownVolume
-	o, err := decode(p, &v, &st)
-	if err != nil {
-		return nil, nil, err
-	}
+func volumeRow(o *shownVolume) (cells, wide []any) {
+	v, st := &o.Spec, &o.Status
 	return []any{o.Metadata.Name, v.ID.MemberName(), v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
-		[]any{v.UID, v.Number, st.User, volumeNote(st)}, nil
+		[]any{v.UID, v.Number, st.User, volumeNote(*st)}
 }
 
-func nodeRow(p *proto.Object) (cells, wide []any, err error) {
-	var n records.Node
-	st := records.ShownNode{NodeFacts: &records.NodeFacts{}}
-	o, err := decode(p, &n, &st)
-	if err != nil {
-		return nil, nil, err
+func nodeRow(o *shownNode) (cells, wide []any) {
+	n, st := &o.Spec, &o.Status
+	if st.NodeFacts == nil {
+		st.NodeFacts = &records.NodeFacts{}
 	}
-	state := silenceText(&st)
+	state := silenceText(st)
 	if n.Cordon {
 		state += ",Cordoned"
 	}
@@ -126,7 +158,7 @@ func nodeRow(p *proto.Object) (cells, wide []any, err error) {
 	}
 	return []any{o.Metadata.Name, state, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
 		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), strings.Join(taints, ","),
-			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}, nil
+			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}
 }
 
 // silenceText is a node's state, and for how long the answering server has seen it.
@@ -137,12 +169,8 @@ func silenceText(s *records.ShownNode) string {
 	return s.State + " " + span(time.Duration(s.SilentSeconds)*time.Second)
 }
 
-func serviceRow(p *proto.Object) (cells, wide []any, err error) {
-	var s spec.ServiceSpec
-	o, err := decode(p, &s, nil)
-	if err != nil {
-		return nil, nil, err
-	}
+func serviceRow(o *shown[spec.ServiceSpec, any]) (cells, wide []any) {
+	s := &o.Spec
 	var ports []string
 	for _, q := range s.Ports {
 		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s:%d/%s", q.Name, q.Port, q.Protocol), ":"))
@@ -151,15 +179,11 @@ func serviceRow(p *proto.Object) (cells, wide []any, err error) {
 	if s.PublishNotReadyAddresses {
 		notReady = "published"
 	}
-	return []any{o.Metadata.Name, strings.Join(ports, ","), notReady, pairs(s.Selector)}, []any{pairs(o.Metadata.Labels)}, nil
+	return []any{o.Metadata.Name, strings.Join(ports, ","), notReady, pairs(s.Selector)}, []any{pairs(o.Metadata.Labels)}
 }
 
-func budgetRow(p *proto.Object) (cells, wide []any, err error) {
-	var s spec.BudgetSpec
-	o, err := decode(p, &s, nil)
-	if err != nil {
-		return nil, nil, err
-	}
+func budgetRow(o *shown[spec.BudgetSpec, any]) (cells, wide []any) {
+	s := &o.Spec
 	text := func(v *scalar.IntOrPercent) string {
 		if v == nil {
 			return ""
@@ -170,36 +194,25 @@ func budgetRow(p *proto.Object) (cells, wide []any, err error) {
 	if s.Selector != nil {
 		labels = s.Selector.MatchLabels
 	}
-	return []any{o.Metadata.Name, text(s.MinAvailable), text(s.MaxUnavailable), pairs(labels)}, []any{pairs(o.Metadata.Labels)}, nil
+	return []any{o.Metadata.Name, text(s.MinAvailable), text(s.MaxUnavailable), pairs(labels)}, []any{pairs(o.Metadata.Labels)}
 }
 
-func filesRow(p *proto.Object) (cells, wide []any, err error) {
-	var st records.ShownFiles
-	o, err := decode(p, nil, &st)
-	if err != nil {
-		return nil, nil, err
-	}
+func filesRow(o *shown[any, records.ShownFiles]) (cells, wide []any) {
 	var keys []string
-	for _, k := range st.Keys {
+	for _, k := range o.Status.Keys {
 		keys = append(keys, k.Name)
 	}
-	return []any{o.Metadata.Name, strings.Join(sorted(keys), ",")}, []any{o.Metadata.Generation, pairs(o.Metadata.Labels)}, nil
+	return []any{o.Metadata.Name, strings.Join(slices.Sorted(slices.Values(keys)), ",")}, []any{o.Metadata.Generation, pairs(o.Metadata.Labels)}
 }
 
-func eventRow(p *proto.Object) (cells, wide []any, err error) {
-	var e records.Event
-	if _, err := decode(p, &e, nil); err != nil {
-		return nil, nil, err
-	}
-	return []any{age(e.At), e.Type, e.Reason, firstOf(e.Member, string(e.Ref.Name)), e.Count, e.Message}, nil, nil
+func eventRow(o *shown[records.Event, any]) (cells, wide []any) {
+	e := &o.Spec
+	return []any{age(e.At), e.Type, e.Reason, cmp.Or(e.Member, string(e.Ref.Name)), e.Count, e.Message}, nil
 }
 
-func revisionRow(p *proto.Object) (cells, wide []any, err error) {
-	var r records.Revision
-	if _, err := decode(p, &r, nil); err != nil {
-		return nil, nil, err
-	}
-	return []any{r.Hash, r.Ref.Name, r.Number, r.ChangeCause, age(r.CreatedAt)}, []any{images(&r.Template)}, nil
+func revisionRow(o *shown[records.Revision, any]) (cells, wide []any) {
+	r := &o.Spec
+	return []any{r.Hash, r.Ref.Name, r.Number, r.ChangeCause, age(r.CreatedAt)}, []any{images(&r.Template)}
 }
 
 // images are those of a template's containers.
@@ -217,7 +230,7 @@ func pairs(labels map[string]string) string {
 	for k, v := range labels {
 		out = append(out, k+"="+v)
 	}
-	return strings.Join(sorted(out), ",")
+	return strings.Join(slices.Sorted(slices.Values(out)), ",")
 }
 
 func selectorText(s *spec.LabelSelector) string {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,8 +12,7 @@ import (
 func scaleCommand(c *cli) *cobra.Command {
 	var (
 		replicas, current int32
-		wait              bool
-		timeout           time.Duration
+		wait              waitFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "scale SET --replicas N",
@@ -31,34 +28,28 @@ ordinal. The volumes of removed members are kept.`,
 				return err
 			}
 			if !cmd.Flags().Changed("replicas") || replicas < 0 {
-				return usageError{errors.New("scale needs --replicas N with N of 0 or more")}
+				return misuse("scale needs --replicas N with N of 0 or more")
 			}
 			req := &proto.ScaleRequest{Namespace: c.namespace, Name: string(ref.Name), Replicas: replicas}
 			if cmd.Flags().Changed("current-replicas") {
 				req.CurrentReplicas = &current
 			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				done, err := control.Scale(ctx, req)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "set %s scaled %d → %d\n", ref, done.GetBefore(), done.GetAfter())
-				printEffects(cmd.OutOrStdout(), done.GetEffects())
-				if !wait {
-					return nil
-				}
-				waitCtx, stop := context.WithTimeout(cmd.Context(), timeout)
-				defer stop()
-				return waitSet(waitCtx, control, ref, forScaled, cmd.OutOrStdout())
-			})
+			done, err := c.control.Scale(cmd.Context(), req)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "set %s scaled %d → %d\n", ref, done.GetBefore(), done.GetAfter())
+			printEffects(cmd.OutOrStdout(), done.GetEffects())
+			if !wait.wait {
+				return nil
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), wait.timeout)
+			defer cancel()
+			return c.waitSet(ctx, ref, forScaled, cmd.OutOrStdout())
 		},
 	}
-	flags := cmd.Flags()
-	flags.Int32Var(&replicas, "replicas", 0, "the new number of members")
-	flags.Int32Var(&current, "current-replicas", 0, "refuse unless the set has this number of members now")
-	flags.BoolVar(&wait, "wait", false, "wait until it is done, and show what each member waits for")
-	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
+	cmd.Flags().Int32Var(&replicas, "replicas", 0, "the new number of members")
+	cmd.Flags().Int32Var(&current, "current-replicas", 0, "refuse unless the set has this number of members now")
+	wait.add(cmd, "wait until it is done, and show what each member waits for")
 	return cmd
 }

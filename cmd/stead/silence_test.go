@@ -21,7 +21,7 @@ func TestNodesWithoutASessionAreTold(t *testing.T) {
 	}
 	var states []string
 	for _, n := range nodes {
-		cells, wide, err := nodeRow(n)
+		cells, wide, err := rowOf(nodeRow)(n)
 		if err != nil {
 			t.Fatal(err)
 		}

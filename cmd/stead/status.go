@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -31,25 +32,21 @@ answered.`,
 		Example: `  stead status`,
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				return overview(ctx, control, cmd.OutOrStdout())
-			})
+			return c.overview(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 }
 
-func overview(ctx context.Context, control proto.ControlClient, out io.Writer) error {
-	info, err := control.Info(ctx, &proto.InfoRequest{})
+func (c *cli) overview(ctx context.Context, out io.Writer) error {
+	info, err := c.control.Info(ctx, &proto.InfoRequest{})
 	if err != nil {
 		return err
 	}
-	nodes, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindNode})
+	nodes, err := c.control.List(ctx, &proto.ListRequest{Kind: proto.KindNode})
 	if err != nil {
 		return err
 	}
-	sets, err := control.List(ctx, &proto.ListRequest{Kind: proto.KindSet, AllNamespaces: true})
+	sets, err := c.control.List(ctx, &proto.ListRequest{Kind: proto.KindSet, AllNamespaces: true})
 	if err != nil {
 		return err
 	}
@@ -59,7 +56,7 @@ func overview(ctx context.Context, control proto.ControlClient, out io.Writer) e
 	if err := printNodes(out, nodes.GetObjects()); err != nil {
 		return err
 	}
-	return printSets(ctx, control, out, sets.GetObjects())
+	return c.printSets(ctx, out, sets.GetObjects())
 }
 
 // fact prints one aligned line; long text is left to the terminal to wrap.
@@ -98,12 +95,12 @@ func printStore(out io.Writer, i *proto.InfoResponse) {
 func printNodes(out io.Writer, nodes []*proto.Object) error {
 	var silent []string
 	for _, p := range nodes {
-		var st records.ShownNode
-		if _, err := decode(p, nil, &st); err != nil {
+		o, err := decode[any, records.ShownNode](p)
+		if err != nil {
 			return err
 		}
-		if st.State != "Ready" {
-			line := p.GetName() + " " + silenceText(&st)
+		if st := &o.Status; st.State != "Ready" {
+			line := p.GetName() + " " + silenceText(st)
 			if st.Waits != "" {
 				line += ": " + st.Waits
 			}
@@ -125,23 +122,21 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 }
 
 // printSets prints the sets that are not healthy.
-func printSets(ctx context.Context, control proto.ControlClient, out io.Writer, sets []*proto.Object) error {
+func (c *cli) printSets(ctx context.Context, out io.Writer, sets []*proto.Object) error {
 	var wrong []*proto.Object
 	for _, p := range sets {
-		var s spec.SetSpec
-		var st records.ShownSet
-		o, err := decode(p, &s, &st)
+		o, err := decode[spec.SetSpec, records.ShownSet](p)
 		if err != nil {
 			return err
 		}
-		if st.Orphaned || !settled(o, &s, &st, forAvailable) {
+		if o.Status.Orphaned || !settled(o, forAvailable) {
 			wrong = append(wrong, p)
 		}
 	}
 	fact(out, "sets", "%d of %d are healthy", len(sets)-len(wrong), len(sets))
 	for _, p := range wrong {
 		// A list omits the members of a large set; a Get includes them.
-		one, err := control.Get(ctx, &proto.GetRequest{Kind: proto.KindSet, Namespace: p.GetNamespace(), Name: p.GetName()})
+		one, err := c.control.Get(ctx, &proto.GetRequest{Kind: proto.KindSet, Namespace: p.GetNamespace(), Name: p.GetName()})
 		if err != nil {
 			continue // it was deleted meanwhile
 		}
@@ -154,13 +149,12 @@ func printSets(ctx context.Context, control proto.ControlClient, out io.Writer, 
 
 // printSet prints what is wrong with one set.
 func printSet(out io.Writer, p *proto.Object) error {
-	var s spec.SetSpec
-	var st records.ShownSet
-	o, err := decode(p, &s, &st)
+	o, err := decode[spec.SetSpec, records.ShownSet](p)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&s), scalar.Plain(conditionText(&st.SetStatus)))
+	st := &o.Status
+	fmt.Fprintf(out, "\n%s/%s: %d of %d ready%s\n", o.Metadata.Namespace, o.Metadata.Name, st.ReadyReplicas, replicasOf(&o.Spec), scalar.Plain(conditionText(&st.SetStatus)))
 	waiting := slices.DeleteFunc(st.Members, func(m records.MemberStatus) bool {
 		return m.Ready && m.Blocked == "" && m.Goal != records.GoalStop
 	})
@@ -202,4 +196,31 @@ func ofQuota(bytes int64) string {
 		return ""
 	}
 	return " of " + bytesText(bytes)
+}
+
+func versionCommand(c *cli) *cobra.Command {
+	var client bool
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Show the version of this program and of the server",
+		Example: `  stead version --client`,
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "client   %s\n", version)
+			if client {
+				return nil
+			}
+			i, err := c.control.Info(cmd.Context(), &proto.InfoRequest{})
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "server   %s\ncluster  %s (epoch %d)\nleader   %s\nstore    %s, %s\ndomain   %s\nmembers  %s\n",
+				i.GetVersion(), i.GetCluster(), i.GetEpoch(), cmp.Or(i.GetLeader(), "none"), i.GetStore(),
+				bytesText(i.GetStoreBytes()), i.GetDomain(), i.GetCidr())
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&client, "client", false, "only this program, without asking a server")
+	return cmd
 }

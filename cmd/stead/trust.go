@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,16 +42,14 @@ expires or is revoked.`,
 			if err != nil {
 				return err
 			}
-			return c.trusting(cmd, func(ctx context.Context, t proto.TrustClient) error {
-				id, err := signClient(ctx, t, mine, name, ttl)
-				if err == nil {
-					err = mine.Save(file)
-				}
-				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "created %s for %s, valid for %s; revoke it with: stead client revoke %s\n", file, name, ttl, id)
-				}
-				return err
-			})
+			id, err := c.signClient(cmd.Context(), mine, name, ttl)
+			if err == nil {
+				err = mine.Save(file)
+			}
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "created %s for %s, valid for %s; revoke it with: stead client revoke %s\n", file, name, ttl, id)
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "stead-client.json", "the file to create; readable by its owner only")
@@ -61,12 +60,12 @@ expires or is revoked.`,
 }
 
 // signClient requests a certificate for the key of mine, and returns the client's id.
-func signClient(ctx context.Context, t proto.TrustClient, mine *trust.Credential, name string, ttl time.Duration) (string, error) {
+func (c *cli) signClient(ctx context.Context, mine *trust.Credential, name string, ttl time.Duration) (string, error) {
 	request, err := mine.Request()
 	if err != nil {
 		return "", err
 	}
-	given, err := t.CreateClient(ctx, &proto.CreateClientRequest{Name: name, Request: request, TtlMillis: ttl.Milliseconds()})
+	given, err := c.trust.CreateClient(ctx, &proto.CreateClientRequest{Name: name, Request: request, TtlMillis: ttl.Milliseconds()})
 	if err != nil {
 		return "", err
 	}
@@ -83,21 +82,19 @@ func clientRevoke(c *cli) *cobra.Command {
 		Example: "  stead client revoke 1f2e3d4c5b6a7988",
 		Args:    exactly(1, "the id of a client, as printed by 'stead client create'"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.trusting(cmd, func(ctx context.Context, t proto.TrustClient) error {
-				gone, err := t.Revoke(ctx, &proto.RevokeRequest{Client: args[0]})
-				if err != nil {
-					return err
-				}
-				out := cmd.OutOrStdout()
-				fmt.Fprintf(out, "client %s revoked\n", args[0])
-				for _, id := range gone.GetTokens() {
-					fmt.Fprintf(out, "  its unused join token %s is revoked, too\n", id)
-				}
-				for _, n := range gone.GetNodes() {
-					fmt.Fprintf(out, "  node %s joined with one of its tokens and stays; if it should not, run 'stead node revoke %s'\n", n, n)
-				}
-				return nil
-			})
+			gone, err := c.trust.Revoke(cmd.Context(), &proto.RevokeRequest{Client: args[0]})
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			fmt.Fprintf(out, "client %s revoked\n", args[0])
+			for _, id := range gone.GetTokens() {
+				fmt.Fprintf(out, "  its unused join token %s is revoked, too\n", id)
+			}
+			for _, n := range gone.GetNodes() {
+				fmt.Fprintf(out, "  node %s joined with one of its tokens and stays; if it should not, run 'stead node revoke %s'\n", n, n)
+			}
+			return nil
 		},
 	}
 }
@@ -113,14 +110,80 @@ replaced, because silence proves nothing. The machine can join again only with a
 		Example: "  stead node revoke host-b",
 		Args:    exactly(1, "the name of a node"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.trusting(cmd, func(ctx context.Context, t proto.TrustClient) error {
-				_, err := t.Revoke(ctx, &proto.RevokeRequest{Node: args[0]})
-				if err == nil {
-					fmt.Fprintf(cmd.OutOrStdout(), "node %s revoked; its members continue to run\n", args[0])
-				}
-				return err
-			})
+			_, err := c.trust.Revoke(cmd.Context(), &proto.RevokeRequest{Node: args[0]})
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "node %s revoked; its members continue to run\n", args[0])
+			}
+			return err
 		},
 		ValidArgsFunction: c.completeNames(proto.KindNode),
+	}
+}
+
+func tokenCommand(c *cli) *cobra.Command {
+	return group("token", "Manage the tokens with which nodes join", tokenCreate(c), tokenList(c), tokenRevoke(c))
+}
+
+func tokenCreate(c *cli) *cobra.Command {
+	var (
+		ttl  time.Duration
+		node string
+	)
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Create a token with which one machine can join, once",
+		Long: `Create a token with which one machine can join, once and for a short time: with 'stead
+agent --join HOST:PORT --token-file FILE', or with STEAD_TOKEN=TOKEN. The token contains
+a fingerprint of the cluster, so that the machine reveals the secret to no other cluster.
+A node whose certificate expired while it was away needs a token created with --node.`,
+		Example: "  stead token create\n  stead token create --node host-b --ttl 1h",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			made, err := c.trust.CreateToken(cmd.Context(), &proto.CreateTokenRequest{TtlMillis: ttl.Milliseconds(), Node: node})
+			if err == nil {
+				fmt.Fprintln(cmd.OutOrStdout(), made.GetToken())
+			}
+			return err
+		},
+	}
+	cmd.Flags().DurationVar(&ttl, "ttl", 15*time.Minute, "how long the token is valid; at most 168h, or 1h if created with a client file")
+	cmd.Flags().StringVar(&node, "node", "", "the only node that may use it (default: any node that has never joined)")
+	return cmd
+}
+
+func tokenList(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Short:   "List valid tokens, without their secrets",
+		Example: "  stead token ls",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			list, err := c.trust.ListTokens(cmd.Context(), &proto.ListTokensRequest{})
+			if err != nil {
+				return err
+			}
+			show := newTable(cmd.OutOrStdout(), "ID", "NODE", "USED BY", "MADE BY", "TTL", "AGE")
+			for _, k := range list.GetTokens() {
+				ttl := time.Duration(k.GetTtlMillis()) * time.Millisecond
+				show.row(k.GetId(), k.GetNode(), k.GetUsedBy(), cmp.Or(k.GetMadeBy(), "root"), ttl, age(time.Unix(k.GetCreatedUnix(), 0)))
+			}
+			return show.flush()
+		},
+	}
+}
+
+func tokenRevoke(c *cli) *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Revoke a token; a node that has joined with it stays",
+		Example: "  stead token revoke 1f2e3d4c5b6a",
+		Args:    exactly(1, "the id of a token"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := c.trust.RevokeToken(cmd.Context(), &proto.RevokeTokenRequest{Id: args[0]})
+			if err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "token %s revoked\n", args[0])
+			}
+			return err
+		},
 	}
 }

@@ -48,7 +48,7 @@ func TestNoVerbIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range steps {
-			if cmd, _, err := newRoot().Find(s.Args); err == nil {
+			if cmd, _, err := newRoot(&cli{}).Find(s.Args); err == nil {
 				codes[cmd.CommandPath()] = append(codes[cmd.CommandPath()], s.Code)
 			}
 		}
@@ -74,5 +74,5 @@ func TestNoVerbIsForgotten(t *testing.T) {
 			t.Errorf("%s: no script uses it", path)
 		}
 	}
-	walk(newRoot())
+	walk(newRoot(&cli{}))
 }

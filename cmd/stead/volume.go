@@ -1,9 +1,17 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 )
 
 func volumeCommand(c *cli) *cobra.Command {
@@ -11,28 +19,122 @@ func volumeCommand(c *cli) *cobra.Command {
 	return group("volume", "Manage volumes", ls, volumeReclaim(c), volumeRestore(c))
 }
 
-// listCommand is the verb ls of a group: the wide table of a kind.
-func (c *cli) listCommand(kind, short, example string) *cobra.Command {
-	list := &proto.ListRequest{Kind: kind}
-	ls := &cobra.Command{
-		Use:     "ls",
-		Short:   short,
-		Example: example,
-		Args:    exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list.Namespace = c.namespace
-			show, err := newPrinter(cmd.OutOrStdout(), "wide", list.Kind, list.AllNamespaces)
+func volumeRestore(c *cli) *cobra.Command {
+	var wait waitFlags
+	var node string
+	cmd := &cobra.Command{
+		Use:   "restore VOLUME",
+		Short: "Restore a volume from the trash of its node",
+		Long: `Restore a volume from the trash of its node, with its id, its number and its data. Its
+member must have no life and no other volume of that claim: scale the set down, or give
+up the other volume first. VOLUME is an id, or a name as 'stead volume ls' shows it. A
+volume that only its node has reported, for example after a restore of the store, needs
+--node: use it only if you trust that node.`,
+		Example: `  stead volume restore data-etcd-3
+  stead volume restore data-etcd-3.0f3a9c71 --wait`,
+		Args:              exactly(1, "a volume in the trash, for example 'data-db-3'"),
+		ValidArgsFunction: c.completeNames(proto.KindVolume),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			done, err := c.control.RestoreVolume(cmd.Context(), &proto.RestoreVolumeRequest{Namespace: c.namespace, Name: args[0], Node: node})
 			if err != nil {
 				return err
 			}
-			return c.with(func(control proto.ControlClient) error {
-				return getObjects(cmd.Context(), control, list, "", show)
-			})
+			printEffects(cmd.OutOrStdout(), done.GetEffects())
+			return c.waitVolume(cmd, wait, done.GetVolume(), restored)
 		},
 	}
-	if kind != proto.KindNode {
-		ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
-		ls.Flags().StringVar(&list.Set, "set", "", "only objects of this set")
+	cmd.Flags().StringVar(&node, "node", "", "the node whose trash contains the volume")
+	wait.add(cmd, "wait until it is restored")
+	return cmd
+}
+
+// restored says how restoring a volume ended; empty while it is in progress.
+func restored(v *shownVolume) (end string, err error) {
+	switch {
+	case v == nil:
+		return "", errors.New("it was erased before it could be restored")
+	case v.Spec.Fate == records.FateKeep && v.Status.Asked == "":
+		return fmt.Sprintf("is restored on node %s", v.Spec.Node), nil
+	case v.Spec.Fate == records.FateTrashed && v.Status.Asked == "":
+		return "", errors.New("it was not restored: its member has a life or another volume; see 'stead get events'")
 	}
-	return ls
+	return "", nil
+}
+
+// volumeNote says what happens to a volume that is given up, or why it cannot be.
+func volumeNote(st records.ShownVolume) string {
+	switch said := st.Said; {
+	case said != nil && said.State == records.VolumeTrashed:
+		left := max(0, said.Left.Duration-time.Since(said.At)).Round(time.Second)
+		note := "will be erased in about " + left.String()
+		if said.Unproven {
+			note += "; reported only by node " + string(said.Node)
+		}
+		return note
+	case said != nil && said.Cause != "":
+		return string(said.Cause) + ": " + said.Message
+	case st.Asked != "":
+		return "requested by a user: " + string(st.Asked)
+	case said != nil:
+		return string(said.State)
+	}
+	return ""
+}
+
+// volumeEvery is how often a volume that is waited for is read.
+const volumeEvery = 200 * time.Millisecond
+
+// waitVolume waits, with --wait, until judge says how it ended, and prints what the volume waits
+// for whenever that changes. judge gets nil when the volume no longer exists.
+func (c *cli) waitVolume(cmd *cobra.Command, wait waitFlags, id string, judge func(*shownVolume) (string, error)) error {
+	if !wait.wait {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), wait.timeout)
+	defer cancel()
+	log, last := newProgress(cmd.OutOrStdout()), ""
+	defer log.beat()()
+	for {
+		v, err := c.findVolume(ctx, id)
+		switch {
+		case err == nil:
+			end, err := judge(v)
+			if end != "" {
+				log.line("volume", end)
+			}
+			if end != "" || err != nil {
+				return err
+			}
+			if now := waitsFor(v); now != last {
+				log.line("volume", now)
+				last = now
+			}
+		case ctx.Err() == nil && status.Code(err) != codes.Unavailable && status.Code(err) != codes.DeadlineExceeded:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for volume %s: %w; the operation continues, see 'stead volume ls -n %s'", id, unfinished(ctx), c.namespace)
+		case <-time.After(volumeEvery):
+		}
+	}
+}
+
+func waitsFor(v *shownVolume) string {
+	if note := volumeNote(v.Status); note != "" {
+		return string(v.Spec.Fate) + ": " + note
+	}
+	return string(v.Spec.Fate)
+}
+
+// findVolume returns the volume with this id, also from the trash; nil: there is none.
+func (c *cli) findVolume(ctx context.Context, id string) (*shownVolume, error) {
+	got, err := c.control.List(ctx, &proto.ListRequest{Kind: proto.KindVolume, Namespace: c.namespace})
+	for _, o := range got.GetObjects() {
+		v, err := decode[records.Volume, records.ShownVolume](o)
+		if err != nil || string(v.Spec.UID) == id {
+			return v, err
+		}
+	}
+	return nil, err
 }

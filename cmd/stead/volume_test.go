@@ -68,8 +68,8 @@ func TestALostVolumeIsReplacedWhenAPersonSaysSo(t *testing.T) {
 		}
 	}
 	stead(exitDone, "wait", "db", "--timeout", "2m")
-	if out = stead(exitDone, "volume", "ls"); strings.Count(out, "Keep") != 3 {
-		t.Errorf("volumes\n%s", out)
+	if all := stead(exitDone, "volume", "ls"); strings.Count(all, "Keep") != 3 {
+		t.Errorf("volumes\n%s", all)
 	}
 }
 
@@ -87,7 +87,11 @@ func TestTheVerdictOnAVolumeThatIsGivenUp(t *testing.T) {
 		{"it was refused", kept, records.ShownVolume{}, false, true},
 		{"its node is asked", &records.Volume{Fate: records.FateReclaiming}, records.ShownVolume{}, false, false},
 	} {
-		end, err := reclaimed(c.volume, c.status)
+		var v *shownVolume
+		if c.volume != nil {
+			v = &shownVolume{Spec: *c.volume, Status: c.status}
+		}
+		end, err := reclaimed(v)
 		if (end != "") != c.over || (err != nil) != c.failed {
 			t.Errorf("%s: %q, error %v", c.name, end, err)
 		}

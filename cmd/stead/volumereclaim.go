@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -51,21 +50,17 @@ trash.`,
 			if request.Lost {
 				question, result, verdict = "Is it lost for good?", "will count as lost unless its node finds it", lostFor(args[0])
 			}
-			return c.with(func(control proto.ControlClient) error {
-				if err := previewReclaim(cmd, control, request); err != nil {
-					return err
-				}
-				if err := confirm(cmd, question, yes); err != nil {
-					return err
-				}
-				ctx, cancel := call(cmd.Context())
-				defer cancel()
-				if _, err := control.ReclaimVolume(ctx, request); err != nil {
-					return err
-				}
-				fmt.Fprintf(cmd.OutOrStdout(), "volume %s %s\n", args[0], result)
-				return wait.volume(cmd, control, c.namespace, request.GetVolume(), verdict)
-			})
+			if err := c.previewReclaim(cmd, request); err != nil {
+				return err
+			}
+			if err := confirm(cmd, question, yes); err != nil {
+				return err
+			}
+			if _, err := c.control.ReclaimVolume(cmd.Context(), request); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "volume %s %s\n", args[0], result)
+			return c.waitVolume(cmd, wait, request.GetVolume(), verdict)
 		},
 	}
 	cmd.Flags().BoolVar(&request.Lost, "lost", false, "declare that the volume is missing, and lost for good")
@@ -82,7 +77,7 @@ func setTrashPeriod(request *proto.ReclaimVolumeRequest, given bool, period stri
 	}
 	d, err := scalar.ParseDuration(period)
 	if err != nil || d.Duration < 0 {
-		return usageError{fmt.Errorf("invalid --trash-period %q; use a duration such as 24h or 0s", period)}
+		return misuse("invalid --trash-period %q; use a duration such as 24h or 0s", period)
 	}
 	millis := d.Milliseconds()
 	request.TrashMillis = &millis
@@ -91,11 +86,9 @@ func setTrashPeriod(request *proto.ReclaimVolumeRequest, given bool, period stri
 
 // previewReclaim shows what request would do, and changes it to be done to exactly that
 // volume.
-func previewReclaim(cmd *cobra.Command, control proto.ControlClient, request *proto.ReclaimVolumeRequest) error {
-	ctx, cancel := call(cmd.Context())
-	defer cancel()
+func (c *cli) previewReclaim(cmd *cobra.Command, request *proto.ReclaimVolumeRequest) error {
 	request.DryRun = true
-	preview, err := control.ReclaimVolume(ctx, request)
+	preview, err := c.control.ReclaimVolume(cmd.Context(), request)
 	if err != nil {
 		return err
 	}
@@ -111,7 +104,7 @@ func confirm(cmd *cobra.Command, question string, yes bool) error {
 	}
 	keys, ok := cmd.InOrStdin().(*os.File)
 	if !ok || !term.IsTerminal(int(keys.Fd())) {
-		return usageError{errors.New("nothing was changed; there is no terminal to ask on, confirm with --yes")}
+		return misuse("nothing was changed; there is no terminal to ask on, confirm with --yes")
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s [y/N] ", question)
 	line, err := bufio.NewReader(keys).ReadString('\n')
@@ -122,40 +115,29 @@ func confirm(cmd *cobra.Command, question string, yes bool) error {
 }
 
 // reclaimed says how giving up a volume ended; empty while it is in progress.
-func reclaimed(v *records.Volume, st records.ShownVolume) (end string, err error) {
+func reclaimed(v *shownVolume) (end string, err error) {
 	switch {
 	case v == nil:
 		return "is gone", nil
-	case v.Fate == records.FateTrashed:
-		return fmt.Sprintf("is in the trash of node %s, %s", v.Node, volumeNote(st)), nil
-	case v.Fate == records.FateKeep && st.Asked == "":
+	case v.Spec.Fate == records.FateTrashed:
+		return fmt.Sprintf("is in the trash of node %s, %s", v.Spec.Node, volumeNote(v.Status)), nil
+	case v.Spec.Fate == records.FateKeep && v.Status.Asked == "":
 		return "", errors.New("it was not given up, because its member is wanted again; see 'stead get events'")
 	}
 	return "", nil
 }
 
 // lostFor says how declaring a volume lost ended; empty while it is in progress.
-func lostFor(name string) func(*records.Volume, records.ShownVolume) (string, error) {
-	return func(v *records.Volume, st records.ShownVolume) (string, error) {
+func lostFor(name string) func(*shownVolume) (string, error) {
+	return func(v *shownVolume) (string, error) {
 		switch {
 		case v == nil:
 			return "is gone", nil
-		case v.Fate == records.FateTrashed:
-			return fmt.Sprintf("is lost; what was left of it is in the trash of node %s, %s", v.Node, volumeNote(st)), nil
-		case v.Fate == records.FateKeep && st.Asked == "":
-			return "", fmt.Errorf("%s is not lost: node %s found it, or a life started meanwhile; see 'stead get events'", name, v.Node)
+		case v.Spec.Fate == records.FateTrashed:
+			return fmt.Sprintf("is lost; what was left of it is in the trash of node %s, %s", v.Spec.Node, volumeNote(v.Status)), nil
+		case v.Spec.Fate == records.FateKeep && v.Status.Asked == "":
+			return "", fmt.Errorf("%s is not lost: node %s found it, or a life started meanwhile; see 'stead get events'", name, v.Spec.Node)
 		}
 		return "", nil
 	}
-}
-
-// waitFlags are the flags of a verb that can wait for a volume.
-type waitFlags struct {
-	wait    bool
-	timeout time.Duration
-}
-
-func (w *waitFlags) add(cmd *cobra.Command, use string) {
-	cmd.Flags().BoolVar(&w.wait, "wait", false, use)
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 10*time.Minute, "how long --wait waits; exit code 3 when it is over")
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,6 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/spec/scalar"
 )
 
 // What can be waited for.
@@ -47,17 +45,15 @@ was rolled back, or the set is deleted. 3 on timeout.`,
 			if err != nil {
 				return err
 			}
-			return c.with(func(control proto.ControlClient) error {
-				ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-				defer cancel()
-				switch goal {
-				case forAvailable, forReady:
-					return waitSet(ctx, control, ref, goal, cmd.OutOrStdout())
-				case forDeleted:
-					return waitGone(ctx, control, ref, cmd.OutOrStdout())
-				}
-				return usageError{fmt.Errorf("invalid --for %q; use %s, %s or %s", goal, forAvailable, forReady, forDeleted)}
-			})
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			switch goal {
+			case forAvailable, forReady:
+				return c.waitSet(ctx, ref, goal, cmd.OutOrStdout())
+			case forDeleted:
+				return c.waitGone(ctx, ref, cmd.OutOrStdout())
+			}
+			return misuse("invalid --for %q; use %s, %s or %s", goal, forAvailable, forReady, forDeleted)
 		},
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 	}
@@ -67,41 +63,49 @@ was rolled back, or the set is deleted. 3 on timeout.`,
 	return cmd
 }
 
+// waitFlags are the flags of a verb that can wait until what it did has its effect.
+type waitFlags struct {
+	wait    bool
+	timeout time.Duration
+}
+
+func (w *waitFlags) add(cmd *cobra.Command, use string) {
+	cmd.Flags().BoolVar(&w.wait, "wait", false, use)
+	cmd.Flags().DurationVar(&w.timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
+}
+
 // waitSet blocks until the set has reached its spec and its members are available, or at
 // least ready, and prints every change of its members. It returns an error when the goal
 // cannot be reached without a user: the rollout is paused and everything else is done, it is
 // stalled, or it was rolled back. errNotInTime: ctx's deadline passed; errLeft: ctx ended.
-func waitSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, goal string, out io.Writer) error {
-	return followSet(ctx, control, ref, out, func(o object, s *spec.SetSpec, st *records.ShownSet) (string, error) {
-		return waitEnd(o, s, st, goal)
-	})
+func (c *cli) waitSet(ctx context.Context, ref spec.SetRef, goal string, out io.Writer) error {
+	return c.followSet(ctx, ref, out, func(o *shownSet) (string, error) { return waitEnd(o, goal) })
 }
 
 // waitEnd says how a wait ended, or returns why it cannot end without a user; empty while
 // it may.
-func waitEnd(o object, s *spec.SetSpec, st *records.ShownSet, goal string) (string, error) {
-	if settled(o, s, st, goal) {
+func waitEnd(o *shownSet, goal string) (string, error) {
+	if settled(o, goal) {
 		if goal == forScaled {
 			goal = forAvailable // all members are
 		}
 		return "is " + goal, nil
 	}
-	if paused(st) && !settled(o, s, st, forScaled) {
+	if paused(&o.Status) && !settled(o, forScaled) {
 		return "", nil // missing members are still started
 	}
-	return "", halted(o, s, st)
+	return "", halted(o)
 }
 
 // followSet prints every change of a set's members until judge says how it ended, in words
 // that complete the sentence "default/db ...", or returns an error.
-func followSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer,
-	judge func(object, *spec.SetSpec, *records.ShownSet) (string, error)) error {
+func (c *cli) followSet(ctx context.Context, ref spec.SetRef, out io.Writer, judge func(*shownSet) (string, error)) error {
 	log, found := newProgress(out), false
 	defer log.beat()()
-	err := watchSet(ctx, control, ref, func(o object, s *spec.SetSpec, st *records.ShownSet) (bool, error) {
+	err := c.watchSet(ctx, ref, func(o *shownSet) (bool, error) {
 		found = true
-		log.members(s, st)
-		end, err := judge(o, s, st)
+		log.members(&o.Spec, &o.Status)
+		end, err := judge(o)
 		if end != "" {
 			log.line(ref, end)
 		}
@@ -117,11 +121,11 @@ func followSet(ctx context.Context, control proto.ControlClient, ref spec.SetRef
 }
 
 // waitGone blocks until the set no longer exists.
-func waitGone(ctx context.Context, control proto.ControlClient, ref spec.SetRef, out io.Writer) error {
+func (c *cli) waitGone(ctx context.Context, ref spec.SetRef, out io.Writer) error {
 	log := newProgress(out)
 	defer log.beat()()
-	err := watchSet(ctx, control, ref, func(_ object, s *spec.SetSpec, st *records.ShownSet) (bool, error) {
-		log.members(s, st)
+	err := c.watchSet(ctx, ref, func(o *shownSet) (bool, error) {
+		log.members(&o.Spec, &o.Status)
 		return false, nil
 	})
 	if errors.Is(err, errSetGone) {
@@ -131,95 +135,18 @@ func waitGone(ctx context.Context, control proto.ControlClient, ref spec.SetRef,
 	return err
 }
 
-// stillEvery is the time without news after which a wait says that it still waits.
-const stillEvery = 20 * time.Second
-
-// progress prints what changed during a wait, with the time since its start.
-type progress struct {
-	start time.Time
-	every time.Duration // without news, until it repeats what it waits for
-
-	mu      sync.Mutex
-	out     io.Writer
-	printed map[string]string // the last line of each member
-	last    time.Time         // of the last line
-	summary string            // what is repeated when there are no news
-}
-
-func newProgress(out io.Writer) *progress {
-	now := time.Now()
-	return &progress{out: out, start: now, last: now, every: stillEvery, printed: map[string]string{}}
-}
-
-func (p *progress) line(subject any, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.print(subject, text)
-}
-
-// print prints a line; mu is held.
-func (p *progress) print(subject any, text string) {
-	p.last = time.Now()
-	fmt.Fprintf(p.out, "%6s  %s  %s\n", elapsed(p.start), subject, scalar.Plain(text))
-}
-
-// members prints every member whose line has changed.
-func (p *progress) members(s *spec.SetSpec, st *records.ShownSet) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	waits := ""
-	for _, m := range st.Members {
-		line := memberState(m)
-		if p.printed[m.Name] != line {
-			p.printed[m.Name] = line
-			p.print(m.Name, line)
-		}
-		if waits == "" && (!m.Ready || m.Blocked != "") {
-			waits = "; " + m.Name + " " + line
-		}
-	}
-	p.summary = fmt.Sprintf("%d of %d available%s", st.AvailableReplicas, replicasOf(s), waits)
-}
-
-// beat repeats, whenever there was no news for a while, what is waited for, until the
-// returned function is called.
-func (p *progress) beat() (stop func()) {
-	quit := make(chan struct{})
-	var group sync.WaitGroup
-	group.Go(func() {
-		ticker := time.NewTicker(p.every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-quit:
-				return
-			case <-ticker.C:
-			}
-			p.mu.Lock()
-			if time.Since(p.last) >= p.every {
-				p.print("still waiting:", firstOf(p.summary, "no answer yet"))
-			}
-			p.mu.Unlock()
-		}
-	})
-	return func() { close(quit); group.Wait() }
-}
-
-func elapsed(since time.Time) string {
-	return fmt.Sprintf("%.1fs", time.Since(since).Seconds())
-}
-
 // settled reports whether the set has reached its spec, with all members available, or at
 // least ready; forScaled: except for the update.
-func settled(o object, s *spec.SetSpec, st *records.ShownSet, goal string) bool {
+func settled(o *shownSet, goal string) bool {
+	st := &o.Status
 	have, updated := st.AvailableReplicas, st.UpdatedAvailableReplicas
 	if goal == forReady {
 		have, updated = st.ReadyReplicas, st.UpdatedReadyReplicas
 	}
-	want := replicasOf(s)
+	want := replicasOf(&o.Spec)
 	return st.ObservedGeneration >= o.Metadata.Generation &&
 		st.Replicas == want && have == want && st.TerminatingReplicas == 0 &&
-		(goal == forScaled || updated >= updatable(s, want))
+		(goal == forScaled || updated >= updatable(&o.Spec, want))
 }
 
 // paused reports whether a user has paused the update.

@@ -112,8 +112,8 @@ func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 		"scaled is scaled, whatever is paused":    {with("Progressing", "Paused", nil), forScaled, "is available", ""},
 		"a scale-up waits for all of its members": {with("Progressing", "Paused", down), forScaled, "", ""},
 	} {
-		o := object{Metadata: records.ShownMeta{Name: "db", Generation: 2}}
-		end, err := waitEnd(o, &spec.SetSpec{Replicas: &two}, c.st, c.goal)
+		o := &shownSet{Metadata: records.ShownMeta{Name: "db", Generation: 2}, Spec: spec.SetSpec{Replicas: &two}, Status: *c.st}
+		end, err := waitEnd(o, c.goal)
 		if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: got %q, %v", name, end, err)
 		}
@@ -152,8 +152,8 @@ func TestARolloutThatWillNotEndIsTold(t *testing.T) {
 		}), "is updated and available on revision r2", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := object{Metadata: records.ShownMeta{Name: "db", Generation: 2}}
-			end, err := rolloutEnd(o, &spec.SetSpec{Replicas: &three}, c.st)
+			o := &shownSet{Metadata: records.ShownMeta{Name: "db", Generation: 2}, Spec: spec.SetSpec{Replicas: &three}, Status: *c.st}
+			end, err := rolloutEnd(o)
 			if end != c.end || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error()+"$", c.err) {
 				t.Errorf("got %q, %v", end, err)
 			}

@@ -7,7 +7,7 @@ var strangers = []fault{
 		suite{"spec/scalar", "^TestPlainTextMovesNoCursor$"}},
 	{"S21", "server/dispatch/limits.go", "truncate(T(scalar.Plain(string(*text))), most)", "truncate(*text, most)",
 		suite{"server/dispatch", "^TestAReportIsStoredAsPlainText$"}},
-	{"S21", "cmd/stead/table.go", "scalar.Plain(fmt.Sprint(c))", "fmt.Sprint(c); _ = scalar.Plain",
+	{"S21", "cmd/stead/print.go", "scalar.Plain(fmt.Sprint(c))", "fmt.Sprint(c); _ = scalar.Plain",
 		suite{"cmd/stead", "^TestWhatMembersSayReachesNoTerminalAsItIs$"}},
 	{"S21", "server/control/scale.go", "n < 0 || n > spec.MaxReplicas {", "n < 0 {",
 		suite{"server/control", "^TestTooManyMembersAreRefusedAtOnce$"}},

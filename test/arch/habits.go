@@ -14,7 +14,6 @@ import (
 var headersLeft = map[string]int{
 	"agent/session":  3,
 	"agent/worker":   4,
-	"cmd/stead":      4,
 	"server/plan":    16,
 	"test/sim":       14,
 	"test/sim/model": 5,
