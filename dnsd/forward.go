@@ -3,9 +3,11 @@ package dnsd
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -158,4 +160,95 @@ func loops(upstream netip.AddrPort, listen []netip.AddrPort) bool {
 		}
 	}
 	return false
+}
+
+// quota limits the forwards in progress, in all and for each client, so that a client that
+// sends endless queries leaves some to others.
+type quota struct {
+	most, each int
+
+	mu   sync.Mutex
+	used int
+	by   map[netip.Addr]int // clients with forwards in progress
+}
+
+func newQuota(most, each int) *quota {
+	return &quota{most: most, each: each, by: map[netip.Addr]int{}}
+}
+
+// acquire counts one more forward of client; false: the quota is used up. Whoever gets true
+// must release it.
+func (q *quota) acquire(client netip.Addr) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.used >= q.most || q.by[client] >= q.each {
+		return false
+	}
+	q.used++
+	q.by[client]++
+	return true
+}
+
+func (q *quota) release(client netip.Addr) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.used--
+	q.by[client]--
+	if q.by[client] == 0 {
+		delete(q.by, client)
+	}
+}
+
+// near says who is served as a neighbour: members, and this host under any of
+// its addresses.
+type near struct {
+	members netip.Prefix
+	list    func() []netip.Addr // the host's addresses
+	own     atomic.Pointer[ownAddresses]
+}
+
+// ownAddresses are those of this host as of a moment.
+type ownAddresses struct {
+	addrs []netip.Addr
+	until time.Time // then they are read again; they are not read for each query
+}
+
+// has reports whether addr is near; an invalid address is not.
+func (n *near) has(addr netip.Addr) bool {
+	if !addr.IsValid() {
+		return false
+	}
+	if addr.IsLoopback() || n.members.Contains(addr) {
+		return true
+	}
+	own := n.own.Load()
+	if own == nil || time.Now().After(own.until) {
+		own = &ownAddresses{addrs: n.list(), until: time.Now().Add(time.Second)}
+		n.own.Store(own)
+	}
+	return slices.Contains(own.addrs, addr)
+}
+
+// clientAddr is the address of the other end of a connection; zero if it has none.
+func clientAddr(from net.Addr) netip.Addr {
+	var addr netip.Addr
+	switch from := from.(type) {
+	case *net.UDPAddr:
+		addr = from.AddrPort().Addr()
+	case *net.TCPAddr:
+		addr = from.AddrPort().Addr()
+	}
+	return addr.Unmap().WithZone("")
+}
+
+// hostAddresses are this host's addresses; none when they cannot be read.
+func hostAddresses() []netip.Addr {
+	own, _ := net.InterfaceAddrs()
+	var addrs []netip.Addr
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			addrs = append(addrs, p.Addr())
+		}
+	}
+	return addrs
 }

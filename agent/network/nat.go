@@ -3,10 +3,12 @@ package network
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
 )
@@ -104,4 +106,127 @@ func (n *node) dropTable(t *nftables.Table) error {
 		}
 		return nil
 	})
+}
+
+// portRule is a rule of a host port as the kernel has it.
+type portRule struct {
+	published
+	rule *nftables.Rule
+}
+
+// countOf is how many rules of p there are.
+func countOf(have []portRule, p published) int {
+	count := 0
+	for _, r := range have {
+		if r.published == p {
+			count++
+		}
+	}
+	return count
+}
+
+// portChains are the chains of host ports, which are there since the first one: for what
+// comes in, for what the host itself sends, and for a member that calls itself.
+func (t *natTable) portChains() []*nftables.Chain {
+	chain := func(name string, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
+		return &nftables.Chain{Name: name, Table: t.table(), Type: nftables.ChainTypeNAT, Hooknum: hook, Priority: priority}
+	}
+	return []*nftables.Chain{
+		chain("hostports", nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest),
+		chain("hostports-own", nftables.ChainHookOutput, nftables.ChainPriorityNATDest),
+		chain("hostports-self", nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource),
+	}
+}
+
+// portRules lists the rules of all host ports.
+func (t *natTable) portRules(c *nftables.Conn) ([]portRule, error) {
+	var names []string
+	for _, chain := range t.portChains() {
+		names = append(names, chain.Name)
+	}
+	rules, err := rulesIn(c, t.table(), names...)
+	if err != nil {
+		return nil, err
+	}
+	var out []portRule
+	for _, r := range rules {
+		if p, ours := publishedOf(string(r.UserData)); ours {
+			r.Table = t.table()
+			out = append(out, portRule{p, r})
+		}
+	}
+	return out, nil
+}
+
+// addPort adds the rules of a host port to the transaction: one in each chain.
+func (t *natTable) addPort(c *nftables.Conn, p published) {
+	c.AddTable(t.table())
+	chains := t.portChains()
+	for i, exprs := range [][]expr.Any{t.redirectExprs(p), t.redirectExprs(p), t.hairpinExprs(p)} {
+		c.AddRule(&nftables.Rule{Table: t.table(), Chain: c.AddChain(chains[i]), Exprs: exprs, UserData: []byte(p.mark())})
+	}
+}
+
+// dropRules removes rules, and writes the transaction.
+func (t *natTable) dropRules(c *nftables.Conn, rules []portRule) error {
+	for _, r := range rules {
+		if err := c.DelRule(r.rule); err != nil {
+			return fmt.Errorf("remove nft rule: %w", err)
+		}
+	}
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("write nft table %s: %w", t.table().Name, err)
+	}
+	return nil
+}
+
+// Offsets in the IPv4 header, and in that of TCP or UDP.
+const (
+	sourceAt, destinationAt = 12, 16
+	portAt                  = 2
+)
+
+// addressIs compares an address of a packet under a mask.
+func addressIs(offset uint32, op expr.CmpOp, p netip.Prefix) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: ipNet(p).Mask, Xor: binaryutil.NativeEndian.PutUint32(0)},
+		&expr.Cmp{Op: op, Register: 1, Data: p.Masked().Addr().AsSlice()},
+	}
+}
+
+var loopback = netip.MustParsePrefix("127.0.0.0/8")
+
+// redirectExprs is "tcp dport PORT ip daddr ADDRESS counter dnat to MEMBER:PORT"; of each address:
+// "fib daddr type local ip daddr != 127.0.0.0/8 ip daddr != GATEWAY" in place of the address.
+func (t *natTable) redirectExprs(p published) []expr.Any {
+	exprs := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{p.number()}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(p.port.Port)},
+	}
+	if p.port.Address.IsValid() {
+		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.port.Address, 32))...)
+	} else {
+		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, loopback)...)
+		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, netip.PrefixFrom(t.cfg.Gateway, 32))...)
+		exprs = append(exprs,
+			&expr.Fib{Register: 1, ResultADDRTYPE: true, FlagDADDR: true},
+			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)})
+	}
+	return append(exprs, &expr.Counter{},
+		&expr.Immediate{Register: 1, Data: p.addr.AsSlice()},
+		&expr.Immediate{Register: 2, Data: binaryutil.BigEndian.PutUint16(p.port.To)},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2, Specified: true})
+}
+
+// hairpinExprs is "ip saddr MEMBER ip daddr MEMBER counter snat to GATEWAY": who calls itself by a
+// host port would not take a packet that has its own address.
+func (t *natTable) hairpinExprs(p published) []expr.Any {
+	exprs := addressIs(sourceAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))
+	exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))...)
+	return append(exprs, &expr.Counter{},
+		&expr.Immediate{Register: 1, Data: t.cfg.Gateway.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1})
 }

@@ -10,9 +10,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // recordDir holds records: small files below the agent's root: what this node must know of volumes
@@ -166,4 +168,101 @@ func (d *disks) noteMade(class string, o owner) error {
 		return fmt.Errorf("note that the volume was made: %w", err)
 	}
 	return nil
+}
+
+const ownerFile = "owner.json"
+
+// ownerDraft is what a crash may leave of one that was being written.
+var ownerDraft = durable.Draft(ownerFile)
+
+// owner is the content of an owner file: which volume this is (SAFETY S11).
+type owner struct {
+	Cluster   string           `json:"cluster"`
+	Namespace spec.Namespace   `json:"namespace"`
+	Set       spec.SetName     `json:"set"`
+	Ordinal   int              `json:"ordinal"`
+	Claim     spec.ClaimName   `json:"claim"`
+	Volume    records.VolumeID `json:"volume"`
+	Number    int              `json:"number"`
+}
+
+// String is for messages to people.
+func (o owner) String() string {
+	id := spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal}
+	return fmt.Sprintf("volume %s (claim %s of %s, number %d, cluster %s)", o.Volume, o.Claim, id, o.Number, o.Cluster)
+}
+
+func readOwner(root *os.Root, place string) (owner, error) {
+	var o owner
+	content, err := root.ReadFile(filepath.Join(place, ownerFile))
+	if err != nil {
+		return o, err
+	}
+	err = json.Unmarshal(content, &o)
+	return o, err
+}
+
+// writeOwner writes the owner file whole and durably, or not at all.
+func (d *disks) writeOwner(root *os.Root, place string, o owner) error {
+	content, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	return d.writer.Put(root, filepath.Join(place, ownerFile), append(content, '\n'), 0o600)
+}
+
+const (
+	noteFile = "trash.json"
+	// noteEvery is more than a reboot may take of the time that a volume lay in the trash.
+	noteEvery = 10 * time.Minute
+)
+
+// note says how long a volume is to lie in the trash still. The time is counted on the
+// clock since boot, and only while an agent could write it down: neither a wall clock
+// nor a machine that is off shortens it.
+type note struct {
+	Class string `json:"class"`
+	// Left remained at the moment Since of the boot Boot.
+	Left  time.Duration `json:"left"`
+	Since time.Duration `json:"since"`
+	Boot  spec.BootID   `json:"boot"`
+	// Turn and SizeBytes are as the order said.
+	Turn      int   `json:"turn,omitempty"`
+	SizeBytes int64 `json:"sizeBytes,omitempty"`
+}
+
+// timeLeft reads the note of the volume at bin, with what remains now. It is written again in a
+// new boot, and from time to time.
+func (v *Volumes) timeLeft(root *os.Root, bin string) (note, error) {
+	v.notes.Lock() // sessions and erasures look at once, and each may write
+	defer v.notes.Unlock()
+	var n note
+	content, err := root.ReadFile(filepath.Join(bin, noteFile))
+	if err == nil {
+		err = json.Unmarshal(content, &n)
+	}
+	if err != nil {
+		return n, err
+	}
+	passed := time.Duration(0)
+	if n.Boot == v.boot {
+		passed = max(0, v.clock()-n.Since)
+	}
+	if n.Boot != v.boot || passed >= noteEvery {
+		n.Left -= passed
+		err = v.writeNote(root, bin, n)
+		passed = 0
+	}
+	n.Left = max(0, n.Left-passed)
+	return n, err
+}
+
+// writeNote writes, durably, that n.Left remains as of now.
+func (v *Volumes) writeNote(root *os.Root, dir string, n note) error {
+	n.Since, n.Boot = v.clock(), v.boot
+	content, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	return v.writer.Put(root, filepath.Join(dir, noteFile), append(content, '\n'), 0o600)
 }

@@ -25,7 +25,7 @@ var strangers = []fault{
 		suite{"server", "^TestHandshakesThatHangAreBounded$"}},
 	{"S21", "server/access/listeners.go", "grpc.MaxRecvMsgSize(NodeBytes)", "grpc.MaxRecvMsgSize(proto.MaxMessageBytes)",
 		suite{"server", "^TestANodesMessageIsBounded$"}},
-	{"S21", "dnsd/quota.go", " || q.by[client] >= q.each", "",
+	{"S21", "dnsd/forward.go", " || q.by[client] >= q.each", "",
 		suite{"dnsd", "^TestOneAskerLeavesPlacesToOthers$"}},
 	{"S21", "agent/worker/place.go", "Tuning.Place, func() {\n\t\tleave()\n", "Tuning.Place, func() {\n",
 		suite{"agent/worker", "^TestAnOperationThatHangsGivesItsPlaceBack$"}},
