@@ -1,16 +1,15 @@
 // Package fakert is a machine in memory: a runtime.Runtime, runtime.Network and
-// runtime.Volumes that do at once what they are told and can be scripted to fail.
+// runtime.Volumes that do at once what they are asked, and can be scripted to fail.
 // One Host outlives any number of agents, as a real machine does; give the same
 // value to the next agent to restart it.
 //
-// Nothing here starts a goroutine or a timer, so it runs in a synctest bubble and
-// under a simulator's clock (SetNow) alike.
+// Nothing here starts a goroutine or a timer, so it runs in a synctest bubble.
 package fakert
 
 import (
 	"context"
+	"fmt"
 	"sync"
-	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
@@ -41,14 +40,13 @@ type Host struct {
 // machine is what all of a Host shares.
 type machine struct {
 	mu   sync.Mutex
-	now  func() time.Time
 	call func(context.Context, Call) error // nil: none
 }
 
 // New makes an empty host whose daemon is up, where every image can be pulled and
-// every container runs until it is told to end.
+// every container runs until it is asked to end.
 func New() *Host {
-	m := &machine{now: time.Now}
+	m := &machine{}
 	return &Host{
 		machine: m,
 		network: &network{
@@ -73,35 +71,50 @@ func New() *Host {
 
 // Ping fails while the daemon is down.
 func (h *Host) Ping(ctx context.Context) error {
-	return h.enter(ctx, Call{Op: "Ping"})
+	return h.ask(ctx, Call{Op: "Ping"}, func() error { return nil })
 }
 
 // Close does nothing: the host lives on for the next agent.
 func (h *Host) Close() error { return nil }
 
-// enter lets the script speak, then refuses while the daemon is away.
-func (h *Host) enter(ctx context.Context, c Call) error {
-	if err := h.intercept(ctx, c); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.isDown {
-		return runtime.ErrUnavailable
-	}
-	return nil
+// ask is do for calls that need the daemon.
+func (h *Host) ask(ctx context.Context, c Call, f func() error) error {
+	return h.do(ctx, c, func() error {
+		if h.isDown {
+			return runtime.ErrUnavailable
+		}
+		return f()
+	})
 }
 
-// intercept lets the script speak; for calls that need no daemon.
-func (m *machine) intercept(ctx context.Context, c Call) error {
+// askOf is ask for calls that concern a container: nil, if there is none.
+func (h *Host) askOf(ctx context.Context, op string, id runtime.ContainerID, f func(*container) error) error {
+	return h.ask(ctx, Call{op, id.ID, id.Name}, func() error { return f(h.containers[id]) })
+}
+
+// do lets the script speak, and then does f under the lock.
+func (m *machine) do(ctx context.Context, c Call, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	hook := m.call
 	m.mu.Unlock()
-	if hook == nil {
-		return nil
+	if hook != nil {
+		if err := hook(ctx, c); err != nil {
+			return err
+		}
 	}
-	return hook(ctx, c)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := f(); err != nil {
+		return fmt.Errorf("%s %s %s: %w", c.Op, c.ID, c.Name, err)
+	}
+	return nil
+}
+
+func (m *machine) with(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
 }

@@ -16,19 +16,19 @@ import (
 )
 
 // EnsureImage makes an image present as OnPull says. Never does not pull.
-func (h *Host) EnsureImage(ctx context.Context, ref, policy string) (runtime.Image, error) {
-	if err := h.enter(ctx, Call{Op: "EnsureImage", Name: ref}); err != nil {
-		return runtime.Image{}, err
-	}
-	h.mu.Lock()
-	img, ok := h.images[ref]
-	pull := h.script.image
-	h.mu.Unlock()
-	if ok && policy != spec.PullAlways {
-		return img, nil
+func (h *Host) EnsureImage(ctx context.Context, ref, policy string) (img runtime.Image, err error) {
+	var there bool
+	var pull func(ref, policy string) error
+	err = h.ask(ctx, Call{Op: "EnsureImage", Name: ref}, func() error {
+		img, there = h.images[ref]
+		pull = h.script.image
+		return nil
+	})
+	if err != nil || there && policy != spec.PullAlways {
+		return img, err
 	}
 	if policy == spec.PullNever {
-		return runtime.Image{}, fmt.Errorf("image %q: %w", ref, runtime.ErrImageMissing)
+		return img, fmt.Errorf("image %q: %w", ref, runtime.ErrImageMissing)
 	}
 	if pull != nil {
 		if err := pull(ref, policy); err != nil {
@@ -41,7 +41,7 @@ func (h *Host) EnsureImage(ctx context.Context, ref, policy string) (runtime.Ima
 
 // LoadImage takes the archive's text as the name of the one image in it.
 func (h *Host) LoadImage(ctx context.Context, r io.Reader) ([]runtime.Image, error) {
-	if err := h.enter(ctx, Call{Op: "LoadImage"}); err != nil {
+	if err := h.ask(ctx, Call{Op: "LoadImage"}, func() error { return nil }); err != nil {
 		return nil, err
 	}
 	text, err := io.ReadAll(r)
@@ -54,62 +54,52 @@ func (h *Host) LoadImage(ctx context.Context, r io.Reader) ([]runtime.Image, err
 }
 
 // Images lists the present images by name.
-func (h *Host) Images(ctx context.Context) ([]runtime.Image, error) {
-	if err := h.enter(ctx, Call{Op: "Images"}); err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out := make([]runtime.Image, 0, len(h.images))
-	for _, name := range slices.Sorted(maps.Keys(h.images)) {
-		out = append(out, h.images[name])
-	}
-	return out, nil
+func (h *Host) Images(ctx context.Context) (out []runtime.Image, err error) {
+	err = h.ask(ctx, Call{Op: "Images"}, func() error {
+		out = slices.Collect(maps.Values(h.images))
+		return nil
+	})
+	slices.SortFunc(out, func(a, b runtime.Image) int { return strings.Compare(a.Name, b.Name) })
+	return out, err
 }
 
 // EnsureSandbox makes the sandbox of a life; it needs no daemon.
-func (h *Host) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (runtime.Sandbox, error) {
-	if err := h.intercept(ctx, Call{Op: "EnsureSandbox", ID: id}); err != nil {
-		return runtime.Sandbox{}, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s, ok := h.sandboxes[id]; ok {
-		if s.Token != token {
-			return runtime.Sandbox{}, fmt.Errorf("sandbox of %s exists for token %s: %w", id, s.Token, runtime.ErrExists)
+func (h *Host) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (s runtime.Sandbox, err error) {
+	err = h.do(ctx, Call{Op: "EnsureSandbox", ID: id}, func() error {
+		have, there := h.sandboxes[id]
+		switch {
+		case !there:
+			have = runtime.Sandbox{ID: id, Token: token, NetNS: "/fake/ns/" + id.String() + "/net", Hostname: hostname}
+			h.sandboxes[id] = have
+		case have.Token != token:
+			return fmt.Errorf("it exists for token %s: %w", have.Token, runtime.ErrExists)
 		}
-		return s, nil
-	}
-	s := runtime.Sandbox{ID: id, Token: token, NetNS: "/fake/ns/" + id.String() + "/net", Hostname: hostname}
-	h.sandboxes[id] = s
-	return s, nil
+		s = have
+		return nil
+	})
+	return s, err
 }
 
 // Sandboxes lists all sandboxes, sorted by identity; it needs no daemon.
-func (h *Host) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
-	if err := h.intercept(ctx, Call{Op: "Sandboxes"}); err != nil {
-		return nil, err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out := slices.Collect(maps.Values(h.sandboxes))
+func (h *Host) Sandboxes(ctx context.Context) (out []runtime.Sandbox, err error) {
+	err = h.do(ctx, Call{Op: "Sandboxes"}, func() error {
+		out = slices.Collect(maps.Values(h.sandboxes))
+		return nil
+	})
 	slices.SortFunc(out, func(a, b runtime.Sandbox) int { return a.ID.Compare(b.ID) })
-	return out, nil
+	return out, err
 }
 
 // RemoveSandbox forgets the sandbox, and refuses while a process of the identity
 // runs.
 func (h *Host) RemoveSandbox(ctx context.Context, id spec.Identity) error {
-	if err := h.intercept(ctx, Call{Op: "RemoveSandbox", ID: id}); err != nil {
-		return err
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.empty(id) {
-		return fmt.Errorf("remove sandbox of %s: processes are left: %w", id, runtime.ErrExists)
-	}
-	delete(h.sandboxes, id)
-	return nil
+	return h.do(ctx, Call{Op: "RemoveSandbox", ID: id}, func() error {
+		if !h.empty(id) {
+			return fmt.Errorf("processes are left: %w", runtime.ErrExists)
+		}
+		delete(h.sandboxes, id)
+		return nil
+	})
 }
 
 func image(name string) runtime.Image {
@@ -134,48 +124,43 @@ type network struct {
 // EnsureSandbox is refused with ErrNotFound, an address in use with ErrExists, a port in
 // use with ErrPortTaken.
 func (n *network) Attach(ctx context.Context, id spec.Identity, netns string, addr netip.Addr, ports ...spec.HostPort) error {
-	if err := n.intercept(ctx, Call{Op: "Attach", ID: id}); err != nil {
-		return err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if s, ok := n.sandboxes[id]; !ok || s.NetNS != netns {
-		return fmt.Errorf("attach %s: namespace %q: %w", id, netns, runtime.ErrNotFound)
-	}
-	for other, l := range n.links {
-		if other != id && l.addr == addr {
-			return fmt.Errorf("attach %s: %s is of %s: %w", id, addr, other, runtime.ErrExists)
+	return n.do(ctx, Call{Op: "Attach", ID: id}, func() error {
+		if s, ok := n.sandboxes[id]; !ok || s.NetNS != netns {
+			return fmt.Errorf("namespace %q: %w", netns, runtime.ErrNotFound)
 		}
-	}
-	for other, l := range n.links {
-		for _, theirs := range l.ports {
-			if other != id && slices.ContainsFunc(ports, theirs.Meets) {
-				n.links[id] = link{netns, addr, nil}
-				return fmt.Errorf("attach %s: %s leads to %s: %w", id, theirs, other, runtime.ErrPortTaken)
+		for other, l := range n.links {
+			if other != id && l.addr == addr {
+				return fmt.Errorf("%s is of %s: %w", addr, other, runtime.ErrExists)
 			}
 		}
-	}
-	n.links[id] = link{netns, addr, ports}
-	return nil
+		for other, l := range n.links {
+			for _, theirs := range l.ports {
+				if other != id && slices.ContainsFunc(ports, theirs.Meets) {
+					n.links[id] = link{netns, addr, nil}
+					return fmt.Errorf("%s leads to %s: %w", theirs, other, runtime.ErrPortTaken)
+				}
+			}
+		}
+		n.links[id] = link{netns, addr, ports}
+		return nil
+	})
 }
 
 // Detach removes the link.
 func (n *network) Detach(ctx context.Context, id spec.Identity) error {
-	if err := n.intercept(ctx, Call{Op: "Detach", ID: id}); err != nil {
-		return err
-	}
-	n.with(func() { delete(n.links, id) })
-	return nil
+	return n.do(ctx, Call{Op: "Detach", ID: id}, func() error {
+		delete(n.links, id)
+		return nil
+	})
 }
 
 // Attached lists the identities with a link, sorted.
-func (n *network) Attached(ctx context.Context) ([]spec.Identity, error) {
-	if err := n.intercept(ctx, Call{Op: "Attached"}); err != nil {
-		return nil, err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.SortedFunc(maps.Keys(n.links), spec.Identity.Compare), nil
+func (n *network) Attached(ctx context.Context) (ids []spec.Identity, err error) {
+	err = n.do(ctx, Call{Op: "Attached"}, func() error {
+		ids = slices.SortedFunc(maps.Keys(n.links), spec.Identity.Compare)
+		return nil
+	})
+	return ids, err
 }
 
 // Address returns the address of an attached identity.

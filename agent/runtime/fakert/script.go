@@ -67,9 +67,6 @@ func (h *Host) OnStart(f func(c runtime.Container) Behaviour) {
 	h.with(func() { h.script.behaviour = f })
 }
 
-// SetNow replaces the clock that stamps starts and exits.
-func (m *machine) SetNow(now func() time.Time) { m.with(func() { m.now = now }) }
-
 // AddImage makes an image present without a pull.
 func (h *Host) AddImage(name string) { h.with(func() { h.images[name] = image(name) }) }
 
@@ -90,32 +87,29 @@ func (h *Host) Down(down bool) {
 // Exit ends a running container as if by itself, Unkillable or not, and reports
 // whether it was running. A zero e.At is now.
 func (h *Host) Exit(id runtime.ContainerID, e runtime.Exit) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.containers[id]
-	if c == nil || c.state != runtime.Running {
-		return false
-	}
-	h.end(c, runtime.Exited, e)
-	return true
+	return h.endBy(id, runtime.Exited, e)
+}
+
+// Lose makes a running container's process vanish, without a trace of how, and
+// reports whether it was running.
+func (h *Host) Lose(id runtime.ContainerID) bool {
+	return h.endBy(id, runtime.Lost, runtime.Exit{Unknown: true})
+}
+
+func (h *Host) endBy(id runtime.ContainerID, s runtime.State, e runtime.Exit) (was bool) {
+	h.with(func() {
+		c := h.containers[id]
+		was = c != nil && c.state == runtime.Running
+		if was {
+			h.end(c, s, e)
+		}
+	})
+	return was
 }
 
 // Refuse makes a container be refused so many processes more.
 func (h *Host) Refuse(id runtime.ContainerID, processes int64) {
 	h.with(func() { h.containers[id].refused += processes })
-}
-
-// Lose makes a running container's process vanish with nobody knowing how, and
-// reports whether it was running.
-func (h *Host) Lose(id runtime.ContainerID) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	c := h.containers[id]
-	if c == nil || c.state != runtime.Running {
-		return false
-	}
-	h.end(c, runtime.Lost, runtime.Exit{Unknown: true})
-	return true
 }
 
 // Reboot ends every process and forgets all that lives in memory: sandboxes,
@@ -174,12 +168,6 @@ func (h *Host) Container(id runtime.ContainerID) (runtime.Container, bool) {
 		return c.made, true
 	}
 	return runtime.Container{}, false
-}
-
-func (m *machine) with(f func()) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f()
 }
 
 // Cgroup is where the processes of an identity are said to be.

@@ -27,22 +27,133 @@ type scratchKey struct {
 	name string
 }
 
+// trashed is a volume in the trash.
+type trashed struct {
+	entry runtime.Trashed
+	until time.Time
+}
+
+func placeOf(id spec.Identity, claim spec.ClaimName) string {
+	return fmt.Sprintf("/fake/volumes/%s/%s/%s-%d", id.Namespace, id.Set, claim, id.Ordinal)
+}
+
 // Ensure makes or checks a volume by its owner. The path exists only in name.
 func (d *storage) Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, _ *int64) (string, error) {
-	if err := d.intercept(ctx, Call{"Ensure", id, string(v.Claim)}); err != nil {
-		return "", err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	path := placeOf(id, v.Claim)
-	switch have, ok := d.volumes[path]; {
-	case ok && have != v.ID:
-		return "", fmt.Errorf("volume %s: it is of %s: %w", path, have, runtime.ErrForeign)
-	case !ok && (!fresh || d.made[v.ID]):
-		return "", fmt.Errorf("volume %s: %w", path, runtime.ErrAbsent)
+	return path, d.do(ctx, Call{"Ensure", id, string(v.Claim)}, func() error {
+		there, err := d.isInPlace(path, v.ID)
+		if err == nil && !there && (!fresh || d.made[v.ID]) {
+			err = runtime.ErrAbsent
+		}
+		if err == nil {
+			d.volumes[path], d.made[v.ID] = v.ID, true
+		}
+		return err
+	})
+}
+
+// isInPlace reports whether a volume is in its place. ErrForeign: another one is.
+func (d *storage) isInPlace(place string, id records.VolumeID) (bool, error) {
+	have, there := d.volumes[place]
+	if there && have != id {
+		return false, fmt.Errorf("%s is of %s: %w", place, have, runtime.ErrForeign)
 	}
-	d.volumes[path], d.made[v.ID] = v.ID, true
-	return path, nil
+	return there, nil
+}
+
+// order carries out an order about a volume, with what is known of it.
+func (d *storage) order(ctx context.Context, op string, o records.VolumeOrder, f func(place string, inPlace, inTrash bool) error) error {
+	return d.do(ctx, Call{op, o.ID, string(o.Claim)}, func() error {
+		place := placeOf(o.ID, o.Claim)
+		_, inTrash := d.trash[o.Volume]
+		inPlace, err := d.isInPlace(place, o.Volume)
+		if err != nil && !(inTrash && op == "Reclaim") {
+			return err
+		}
+		return f(place, inPlace, inTrash)
+	})
+}
+
+// Reclaim moves a volume into the trash, where its time runs by the host's clock.
+func (d *storage) Reclaim(ctx context.Context, o records.VolumeOrder) error {
+	return d.order(ctx, "Reclaim", o, func(place string, inPlace, inTrash bool) error {
+		switch {
+		case inTrash:
+			return nil
+		case !inPlace:
+			return runtime.ErrAbsent
+		}
+		delete(d.volumes, place)
+		d.trash[o.Volume] = trashed{
+			runtime.Trashed{
+				ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
+				Turn: o.Turn, SizeBytes: o.SizeBytes,
+			},
+			time.Now().Add(o.Trash.Duration),
+		}
+		return nil
+	})
+}
+
+// Restore moves a volume back into its place.
+func (d *storage) Restore(ctx context.Context, o records.VolumeOrder) error {
+	return d.order(ctx, "Restore", o, func(place string, inPlace, inTrash bool) error {
+		switch {
+		case inPlace:
+			return nil
+		case !inTrash:
+			return runtime.ErrAbsent
+		}
+		delete(d.trash, o.Volume)
+		d.volumes[place] = o.Volume
+		return nil
+	})
+}
+
+// Lost looks for a volume.
+func (d *storage) Lost(ctx context.Context, o records.VolumeOrder) (state records.VolumeState, err error) {
+	err = d.order(ctx, "Lost", o, func(_ string, inPlace, inTrash bool) error {
+		switch {
+		case inPlace:
+			state = records.VolumeFound
+		case inTrash:
+			state = records.VolumeTrashed
+		default:
+			state = records.VolumeAbsent
+		}
+		return nil
+	})
+	return state, err
+}
+
+// Trash lists what is in the trash.
+func (d *storage) Trash(ctx context.Context) (out []runtime.Trashed, err error) {
+	err = d.do(ctx, Call{Op: "Trash"}, func() error {
+		for _, t := range d.trash {
+			t.entry.Left = max(0, t.until.Sub(time.Now()))
+			out = append(out, t.entry)
+		}
+		return nil
+	})
+	slices.SortFunc(out, func(a, b runtime.Trashed) int { return cmp.Compare(a.Volume, b.Volume) })
+	return out, err
+}
+
+// Erase forgets what is in the trash and whose time is over.
+func (d *storage) Erase(ctx context.Context, _ string, id records.VolumeID) error {
+	return d.do(ctx, Call{Op: "Erase", Name: string(id)}, func() error {
+		if t, there := d.trash[id]; there && time.Now().Before(t.until) {
+			return fmt.Errorf("its time is not over: %w", runtime.ErrExists)
+		}
+		delete(d.trash, id)
+		delete(d.made, id)
+		return nil
+	})
+}
+
+// PutVolume puts a volume into a place, whatever is there, as a person may.
+func (d *storage) PutVolume(id spec.Identity, claim spec.ClaimName, v records.VolumeID) {
+	d.with(func() { d.volumes[placeOf(id, claim)] = v })
 }
 
 // DropVolumes deletes the volumes of these claims of an identity, as a lost disk does.
@@ -54,183 +165,49 @@ func (d *storage) DropVolumes(id spec.Identity, claims ...spec.ClaimName) {
 	})
 }
 
-// Scratch makes a directory of one life in name. ErrExists: another token's stands.
-func (d *storage) Scratch(ctx context.Context, s runtime.Scratch) (string, error) {
-	if err := d.intercept(ctx, Call{"Scratch", s.ID, s.Name}); err != nil {
-		return "", err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key := scratchKey{s.ID, s.Name}
-	if have, ok := d.scratch[key]; ok && have != s.Token {
-		return "", fmt.Errorf("scratch %s of %s exists for token %s: %w", s.Name, s.ID, have, runtime.ErrExists)
-	}
-	d.scratch[key] = s.Token
-	return fmt.Sprintf("/fake/scratch/%s/%s/%s", s.ID, s.Token, s.Name), nil
+// Volumes lists the volumes that are in their places.
+func (d *storage) Volumes() (ids []records.VolumeID) {
+	d.with(func() { ids = slices.Sorted(maps.Values(d.volumes)) })
+	return ids
 }
 
-// SubPath mounts in name what stands beside a life's scratch.
+// Scratch makes a directory of one life in name. ErrExists: there is another token's.
+func (d *storage) Scratch(ctx context.Context, s runtime.Scratch) (string, error) {
+	return fmt.Sprintf("/fake/scratch/%s/%s/%s", s.ID, s.Token, s.Name), d.do(ctx, Call{"Scratch", s.ID, s.Name}, func() error {
+		key := scratchKey{s.ID, s.Name}
+		if have, ok := d.scratch[key]; ok && have != s.Token {
+			return fmt.Errorf("it exists for token %s: %w", have, runtime.ErrExists)
+		}
+		d.scratch[key] = s.Token
+		return nil
+	})
+}
+
+// SubPath mounts in name what is beside a life's scratch.
 func (d *storage) SubPath(ctx context.Context, s runtime.SubPath) (string, error) {
-	if err := d.intercept(ctx, Call{"SubPath", s.ID, s.Container}); err != nil {
-		return "", err
-	}
 	path := fmt.Sprintf("subpath/%s/%d", s.Container, s.Index)
-	d.with(func() { d.scratch[scratchKey{s.ID, path}] = spec.Token{} })
-	return fmt.Sprintf("/fake/%s/%s", s.ID, path), nil
+	return fmt.Sprintf("/fake/%s/%s", s.ID, path), d.do(ctx, Call{"SubPath", s.ID, s.Container}, func() error {
+		d.scratch[scratchKey{s.ID, path}] = spec.Token{}
+		return nil
+	})
 }
 
 // RemoveScratch forgets everything Scratch and SubPath made for the identity.
 func (d *storage) RemoveScratch(ctx context.Context, id spec.Identity) error {
-	if err := d.intercept(ctx, Call{Op: "RemoveScratch", ID: id}); err != nil {
-		return err
-	}
-	d.with(func() {
+	return d.do(ctx, Call{Op: "RemoveScratch", ID: id}, func() error {
 		maps.DeleteFunc(d.scratch, func(k scratchKey, _ spec.Token) bool { return k.id == id })
+		return nil
 	})
-	return nil
 }
 
 // Clean reports whether no scratch of the identity is left.
-func (d *storage) Clean(ctx context.Context, id spec.Identity) (bool, error) {
-	if err := d.intercept(ctx, Call{Op: "Clean", ID: id}); err != nil {
-		return false, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for k := range d.scratch {
-		if k.id == id {
-			return false, nil
+func (d *storage) Clean(ctx context.Context, id spec.Identity) (clean bool, err error) {
+	clean = true
+	err = d.do(ctx, Call{Op: "Clean", ID: id}, func() error {
+		for k := range d.scratch {
+			clean = clean && k.id != id
 		}
-	}
-	return true, nil
-}
-
-// trashed is a volume in the trash.
-type trashed struct {
-	entry runtime.Trashed
-	until time.Time
-}
-
-func placeOf(id spec.Identity, claim spec.ClaimName) string {
-	return fmt.Sprintf("/fake/volumes/%s/%s/%s-%d", id.Namespace, id.Set, claim, id.Ordinal)
-}
-
-// Reclaim moves a volume into the trash, where its time runs by the host's clock.
-func (d *storage) Reclaim(ctx context.Context, o records.VolumeOrder) error {
-	if err := d.intercept(ctx, Call{"Reclaim", o.ID, string(o.Claim)}); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	place := placeOf(o.ID, o.Claim)
-	have, there := d.volumes[place]
-	switch _, moved := d.trash[o.Volume]; {
-	case moved:
 		return nil
-	case !there:
-		return fmt.Errorf("volume %s: %w", place, runtime.ErrAbsent)
-	case have != o.Volume:
-		return fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
-	}
-	delete(d.volumes, place)
-	d.trash[o.Volume] = trashed{
-		runtime.Trashed{
-			ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
-			Turn: o.Turn, SizeBytes: o.SizeBytes,
-		},
-		d.now().Add(o.Trash.Duration),
-	}
-	return nil
-}
-
-// Restore moves a volume back into its place.
-func (d *storage) Restore(ctx context.Context, o records.VolumeOrder) error {
-	if err := d.intercept(ctx, Call{"Restore", o.ID, string(o.Claim)}); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	place := placeOf(o.ID, o.Claim)
-	have, there := d.volumes[place]
-	_, moved := d.trash[o.Volume]
-	switch {
-	case there && have == o.Volume:
-		return nil
-	case there:
-		return fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
-	case !moved:
-		return fmt.Errorf("volume %s: %w", place, runtime.ErrAbsent)
-	}
-	delete(d.trash, o.Volume)
-	d.volumes[place] = o.Volume
-	return nil
-}
-
-// Lost looks for a volume.
-func (d *storage) Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
-	if err := d.intercept(ctx, Call{"Lost", o.ID, string(o.Claim)}); err != nil {
-		return "", err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	place := placeOf(o.ID, o.Claim)
-	have, there := d.volumes[place]
-	_, moved := d.trash[o.Volume]
-	switch {
-	case there && have == o.Volume:
-		return records.VolumeFound, nil
-	case there:
-		return "", fmt.Errorf("volume %s: it is of %s: %w", place, have, runtime.ErrForeign)
-	case moved:
-		return records.VolumeTrashed, nil
-	}
-	return records.VolumeAbsent, nil
-}
-
-// Trash lists what lies in the trash.
-func (d *storage) Trash(ctx context.Context) ([]runtime.Trashed, error) {
-	if err := d.intercept(ctx, Call{Op: "Trash"}); err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var out []runtime.Trashed
-	for _, t := range d.trash {
-		t.entry.Left = max(0, t.until.Sub(d.now()))
-		out = append(out, t.entry)
-	}
-	slices.SortFunc(out, func(a, b runtime.Trashed) int { return cmp.Compare(a.Volume, b.Volume) })
-	return out, nil
-}
-
-// Erase forgets what lies in the trash and whose time is over.
-func (d *storage) Erase(ctx context.Context, _ string, id records.VolumeID) error {
-	if err := d.intercept(ctx, Call{Op: "Erase", Name: string(id)}); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t, there := d.trash[id]
-	if there && d.now().Before(t.until) {
-		return fmt.Errorf("erase volume %s: its time is not over: %w", id, runtime.ErrExists)
-	}
-	delete(d.trash, id)
-	delete(d.made, id)
-	return nil
-}
-
-// PutVolume puts a volume into a place, whatever stands there, as a person may.
-func (d *storage) PutVolume(id spec.Identity, claim spec.ClaimName, v records.VolumeID) {
-	d.with(func() { d.volumes[placeOf(id, claim)] = v })
-}
-
-// Volumes lists the volumes that stand in their places.
-func (d *storage) Volumes() (ids []records.VolumeID) {
-	d.with(func() {
-		for _, id := range d.volumes {
-			ids = append(ids, id)
-		}
 	})
-	slices.Sort(ids)
-	return ids
+	return clean && err == nil, err
 }
