@@ -14,6 +14,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -70,7 +71,8 @@ func (d *disks) checkDisk(class string, root *os.Root) error {
 }
 
 // useDisk marks the disk, if it is not marked, and notes it as that of the class.
-func (d *disks) useDisk(class string, root *os.Root) error {
+func (d *disks) useDisk(class string, root *os.Root) (err error) {
+	defer wrap.Error(&err, "note the disk of storage class %s", class)
 	mark, err := readMark(root)
 	if err == nil && mark == "" {
 		mark, err = d.makeMark(root)
@@ -78,32 +80,20 @@ func (d *disks) useDisk(class string, root *os.Root) error {
 	if err == nil { // also a mark that was there: the try that made it may have died before it synced it
 		err = d.writer.SyncDir(root, ".")
 	}
-	if err == nil {
-		err = d.records.write(disksDir, class, disk{Disk: mark, Directory: root.Name()})
-	}
 	if err != nil {
-		return fmt.Errorf("note the disk of storage class %s: %w", class, err)
+		return err
 	}
-	return nil
+	return d.records.write(disksDir, class, disk{Disk: mark, Directory: root.Name()})
 }
 
 // readMark returns what the disk is called; "": it has no mark.
 func readMark(root *os.Root) (string, error) {
-	content, err := root.ReadFile(markFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
 	var d disk
-	if err := json.Unmarshal(content, &d); err != nil {
-		return "", err
-	}
-	if d.Disk == "" {
+	err := getJSON(root, markFile, &d)
+	if err == nil && d.Disk == "" {
 		return "", errors.New("it names no disk")
 	}
-	return d.Disk, nil
+	return d.Disk, except(err, fs.ErrNotExist)
 }
 
 // makeMark marks the disk. Nodes that share it may do so at once: one mark is made, whole.
@@ -128,15 +118,8 @@ func (d *disks) makeMark(root *os.Root) (string, error) {
 // from now on, also for a running agent of that root, and says what it is. dir is the
 // directory; "": the same as before. Volumes that were made on another disk are missing
 // until that is back and accepted.
-func AcceptDisk(agentRoot, class, dir string) (string, error) {
-	says, err := acceptDisk(agentRoot, class, dir)
-	if err != nil {
-		return "", fmt.Errorf("accept the disk of storage class %s: %w", class, err)
-	}
-	return says, nil
-}
-
-func acceptDisk(agentRoot, class, dir string) (string, error) {
+func AcceptDisk(agentRoot, class, dir string) (says string, err error) {
+	defer wrap.Error(&err, "accept the disk of storage class %s", class)
 	if _, err := os.Stat(filepath.Join(agentRoot, disksDir)); err != nil {
 		return "", fmt.Errorf("%w; give the --root of an agent that ran", err)
 	}
@@ -153,7 +136,7 @@ func acceptDisk(agentRoot, class, dir string) (string, error) {
 		}
 		dir = was.Directory
 	}
-	dir, err := filepath.EvalSymlinks(dir)
+	dir, err = filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -22,15 +23,8 @@ const dataDir = "data"
 // is not there, or that is not what its owner file should say, is never made again. With fsGroup the
 // tree is given to that group, unless its root already is as it should be
 // (Kubernetes' OnRootMismatch). Without, the directory is root's, mode 0755.
-func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
-	path, err := v.ensure(ctx, id, vol, fresh, fsGroup)
-	if err != nil {
-		return "", fmt.Errorf("ensure volume %s of %s: %w", vol.Claim, id, err)
-	}
-	return path, nil
-}
-
-func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, fsGroup *int64) (string, error) {
+func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, fsGroup *int64) (path string, err error) {
+	defer wrap.Error(&err, "ensure volume %s of %s", vol.Claim, id)
 	if err := checkIdentity(id, string(vol.Claim)); err != nil {
 		return "", err
 	}
@@ -52,9 +46,8 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol records.Memb
 	if err != nil {
 		return "", err
 	}
-	want := owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
-		Claim: vol.Claim, Volume: vol.ID, Number: vol.Number}
-	path, err := v.ensureIn(ctx, root, want, fresh && !known, fsGroup)
+	want := v.ownerOf(id, vol.Claim, vol.ID, vol.Number)
+	path, err = v.ensureIn(ctx, root, want, fresh && !known, fsGroup)
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("the disk of %s is full: %w", root.Name(), err)
 	}
@@ -70,8 +63,7 @@ func (v *Volumes) ensure(ctx context.Context, id spec.Identity, vol records.Memb
 
 // ensureIn checks the volume, or makes it if it is fresh and not there.
 func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh bool, fsGroup *int64) (string, error) {
-	id := spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}
-	place := placeOf(id, want.Claim)
+	place := placeOf(want.identity(), want.Claim)
 	if err := v.claim(root, place, want, fresh); err != nil {
 		return "", err
 	}
@@ -90,35 +82,40 @@ func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh
 // claim makes sure that the owner file at place is want, writing it only where
 // there is nothing yet and the volume is fresh.
 func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) error {
-	path := filepath.Join(root.Name(), place)
-	have, err := readOwner(root, place)
-	if err == nil {
-		if have != want {
-			return fmt.Errorf("%w: %s holds %s, wanted is %s; nothing was touched; move that directory away if it may go",
-				runtime.ErrForeign, path, have, want)
-		}
-		return nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched; restore it, or move the directory away",
-			runtime.ErrForeign, path, err)
-	}
-	found, err := contents(root, place)
-	if err != nil {
+	there, err := isInPlace(root, place, want)
+	if err != nil || there {
 		return err
-	}
-	if len(found) > 0 {
-		return fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched; move it away if it may go",
-			runtime.ErrExists, path, found[0])
 	}
 	if !fresh {
 		return fmt.Errorf("%w: %s was made before and is not there; is its filesystem mounted? An empty one is not made in its place; if it is lost for good, say so: stead volume reclaim %s -n %s --lost",
-			runtime.ErrAbsent, path, records.VolumeName(spec.Identity{Namespace: want.Namespace, Set: want.Set, Ordinal: want.Ordinal}, want.Claim), want.Namespace)
+			runtime.ErrAbsent, filepath.Join(root.Name(), place), records.VolumeName(want.identity(), want.Claim), want.Namespace)
 	}
 	if err := v.writer.MakeDirs(root, place); err != nil {
 		return err
 	}
 	return v.writeOwner(root, place, want)
+}
+
+// isInPlace reports whether the volume is in its place; an error says what else is.
+func isInPlace(root *os.Root, place string, want owner) (bool, error) {
+	path := filepath.Join(root.Name(), place)
+	have, err := readOwner(root, place)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		found, err := contents(root, place)
+		if len(found) > 0 {
+			err = fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched; move it away if it may go",
+				runtime.ErrExists, path, found[0])
+		}
+		return false, err
+	case err != nil:
+		return false, fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched; restore it, or move the directory away",
+			runtime.ErrForeign, path, err)
+	case have != want:
+		return false, fmt.Errorf("%w: %s holds %s, wanted is %s; nothing was touched; move that directory away if it may go",
+			runtime.ErrForeign, path, have, want)
+	}
+	return true, nil
 }
 
 // contents lists what is at place beside unfinished owner files; an absent
@@ -176,7 +173,7 @@ const (
 
 // giveTo gives the tree at top to the group, unless top itself already is its: then
 // all below is taken to be so. The top is changed last, so that an interrupted
-// change is begun again. Symbolic links are changed themselves, never followed.
+// change is started again. Symbolic links are changed themselves, never followed.
 func giveTo(ctx context.Context, root *os.Root, top string, group int64) error {
 	if group < 0 || group > 1<<31-1 {
 		return fmt.Errorf("invalid group id %d", group)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -29,16 +30,24 @@ type recordDir struct {
 
 // openRecords makes the directories that hold them.
 func openRecords(agentRoot string, w durable.Writer) (recordDir, error) {
-	root, err := os.OpenRoot(agentRoot)
-	if err != nil {
-		return recordDir{}, err
-	}
-	defer root.Close()
-	return newRecords(agentRoot, w), errors.Join(w.MakeDirs(root, disksDir), w.MakeDirs(root, madeDir))
+	r := newRecords(agentRoot, w)
+	return r, r.in(func(root *os.Root) error {
+		return errors.Join(w.MakeDirs(root, disksDir), w.MakeDirs(root, madeDir))
+	})
 }
 
 func newRecords(agentRoot string, w durable.Writer) recordDir {
 	return recordDir{writer: w, root: agentRoot, settled: &sync.Map{}}
+}
+
+// in calls do with the agent's root, open.
+func (r recordDir) in(do func(root *os.Root) error) error {
+	root, err := os.OpenRoot(r.root)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return do(root)
 }
 
 // settle puts the names of a kind on disk, unless they are.
@@ -46,16 +55,11 @@ func (r recordDir) settle(kind string) error {
 	if _, done := r.settled.Load(kind); done {
 		return nil
 	}
-	root, err := os.OpenRoot(r.root)
-	if err != nil {
-		return err
+	err := r.in(func(root *os.Root) error { return r.writer.SyncDir(root, kind) })
+	if err == nil {
+		r.settled.Store(kind, true)
 	}
-	defer root.Close()
-	if err := r.writer.SyncDir(root, kind); err != nil {
-		return err
-	}
-	r.settled.Store(kind, true)
-	return nil
+	return err
 }
 
 // read fills in a record, which is on disk; false: there is none.
@@ -63,49 +67,47 @@ func (r recordDir) read(kind, name string, into any) (bool, error) {
 	if err := r.settle(kind); err != nil {
 		return false, err
 	}
-	path := filepath.Join(r.root, kind, name+".json")
-	content, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := json.Unmarshal(content, into); err != nil {
-		return false, fmt.Errorf("%s: %w", path, err)
-	}
-	return true, nil
+	err := durable.GetJSON(filepath.Join(r.root, kind, name+".json"), into)
+	return err == nil, except(err, fs.ErrNotExist)
 }
 
 // write writes a record whole and durably, or not at all.
 func (r recordDir) write(kind, name string, record any) error {
-	content, err := json.Marshal(record)
+	return r.in(func(root *os.Root) error {
+		err := putJSON(r.writer, root, filepath.Join(kind, name+".json"), record)
+		if err != nil {
+			r.settled.Delete(kind)
+		}
+		return err
+	})
+}
+
+// putJSON writes a file below root whole and durably, or not at all.
+func putJSON(w durable.Writer, root *os.Root, path string, doc any) error {
+	content, err := json.Marshal(doc)
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(r.root)
+	return w.Put(root, path, append(content, '\n'), 0o600)
+}
+
+// getJSON reads a file below root.
+func getJSON(root *os.Root, path string, into any) error {
+	content, err := root.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	if err := r.writer.Put(root, filepath.Join(kind, name+".json"), append(content, '\n'), 0o600); err != nil {
-		r.settled.Delete(kind)
-		return err
-	}
-	return nil
+	return json.Unmarshal(content, into)
 }
 
 // remove removes a record, durably; absent is no error.
 func (r recordDir) remove(kind, name string) error {
-	root, err := os.OpenRoot(r.root)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := except(root.Remove(filepath.Join(kind, name+".json")), fs.ErrNotExist); err != nil {
-		return err
-	}
-	return r.writer.SyncDir(root, kind)
+	return r.in(func(root *os.Root) error {
+		if err := except(root.Remove(filepath.Join(kind, name+".json")), fs.ErrNotExist); err != nil {
+			return err
+		}
+		return r.writer.SyncDir(root, kind)
+	})
 }
 
 // names lists the records of a kind.
@@ -131,13 +133,9 @@ type made struct {
 }
 
 // wasMade reports whether this node made the volume, or had it before.
-func (d *disks) wasMade(id records.VolumeID) (bool, error) {
-	var m made
-	known, err := d.records.read(madeDir, string(id), &m)
-	if err != nil {
-		return false, fmt.Errorf("cannot tell whether the volume was made before: %w", err)
-	}
-	return known, nil
+func (d *disks) wasMade(id records.VolumeID) (known bool, err error) {
+	defer wrap.Error(&err, "cannot tell whether the volume was made before")
+	return d.records.read(madeDir, string(id), &made{})
 }
 
 // inSomeTrash reports whether a volume of a shared class lies in the trash of any node: that
@@ -161,13 +159,11 @@ func (d *disks) inSomeTrash(root *os.Root, class string, id records.VolumeID) (b
 	return false, err
 }
 
-// noteMade notes that the volume exists. Nobody can have written to it before: its
+// noteMade notes that the volume exists. Nothing can have been written to it before: its
 // directory is handed out after this.
-func (d *disks) noteMade(class string, o owner) error {
-	if err := d.records.write(madeDir, string(o.Volume), made{Class: class, owner: o}); err != nil {
-		return fmt.Errorf("note that the volume was made: %w", err)
-	}
-	return nil
+func (d *disks) noteMade(class string, o owner) (err error) {
+	defer wrap.Error(&err, "note that the volume was made")
+	return d.records.write(madeDir, string(o.Volume), made{Class: class, owner: o})
 }
 
 const ownerFile = "owner.json"
@@ -186,29 +182,24 @@ type owner struct {
 	Number    int              `json:"number"`
 }
 
-// String is for messages to people.
-func (o owner) String() string {
-	id := spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal}
-	return fmt.Sprintf("volume %s (claim %s of %s, number %d, cluster %s)", o.Volume, o.Claim, id, o.Number, o.Cluster)
+// identity is whose it is.
+func (o owner) identity() spec.Identity {
+	return spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal}
 }
 
-func readOwner(root *os.Root, place string) (owner, error) {
-	var o owner
-	content, err := root.ReadFile(filepath.Join(place, ownerFile))
-	if err != nil {
-		return o, err
-	}
-	err = json.Unmarshal(content, &o)
+// String is for messages to people.
+func (o owner) String() string {
+	return fmt.Sprintf("volume %s (claim %s of %s, number %d, cluster %s)", o.Volume, o.Claim, o.identity(), o.Number, o.Cluster)
+}
+
+func readOwner(root *os.Root, place string) (o owner, err error) {
+	err = getJSON(root, filepath.Join(place, ownerFile), &o)
 	return o, err
 }
 
 // writeOwner writes the owner file whole and durably, or not at all.
 func (d *disks) writeOwner(root *os.Root, place string, o owner) error {
-	content, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	return d.writer.Put(root, filepath.Join(place, ownerFile), append(content, '\n'), 0o600)
+	return putJSON(d.writer, root, filepath.Join(place, ownerFile), o)
 }
 
 const (
@@ -237,17 +228,14 @@ func (v *Volumes) timeLeft(root *os.Root, bin string) (note, error) {
 	v.notes.Lock() // sessions and erasures look at once, and each may write
 	defer v.notes.Unlock()
 	var n note
-	content, err := root.ReadFile(filepath.Join(bin, noteFile))
-	if err == nil {
-		err = json.Unmarshal(content, &n)
-	}
-	if err != nil {
+	if err := getJSON(root, filepath.Join(bin, noteFile), &n); err != nil {
 		return n, err
 	}
 	passed := time.Duration(0)
 	if n.Boot == v.boot {
 		passed = max(0, v.clock()-n.Since)
 	}
+	var err error
 	if n.Boot != v.boot || passed >= noteEvery {
 		n.Left -= passed
 		err = v.writeNote(root, bin, n)
@@ -260,9 +248,5 @@ func (v *Volumes) timeLeft(root *os.Root, bin string) (note, error) {
 // writeNote writes, durably, that n.Left remains as of now.
 func (v *Volumes) writeNote(root *os.Root, dir string, n note) error {
 	n.Since, n.Boot = v.clock(), v.boot
-	content, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	return v.writer.Put(root, filepath.Join(dir, noteFile), append(content, '\n'), 0o600)
+	return putJSON(v.writer, root, filepath.Join(dir, noteFile), n)
 }

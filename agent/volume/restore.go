@@ -9,110 +9,104 @@ import (
 	"path/filepath"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
-// ownerOf is what the owner file of an order's volume says.
-func (v *Volumes) ownerOf(o records.VolumeOrder) owner {
-	return owner{Cluster: v.cluster, Namespace: o.ID.Namespace, Set: o.ID.Set, Ordinal: o.ID.Ordinal,
-		Claim: o.Claim, Volume: o.Volume, Number: o.Number}
+// ownerOf is what the owner file of a volume says.
+func (v *Volumes) ownerOf(id spec.Identity, claim spec.ClaimName, volume records.VolumeID, number int) owner {
+	return owner{Cluster: v.cluster, Namespace: id.Namespace, Set: id.Set, Ordinal: id.Ordinal,
+		Claim: claim, Volume: volume, Number: number}
+}
+
+// ordered is the volume of an order, in the directory of its class.
+type ordered struct {
+	*os.Root
+	want       owner
+	place, bin string // where it is, or would be, in use and in the trash
+}
+
+// openFor checks an order and opens the directory of its class; the caller closes it.
+func (v *Volumes) openFor(o records.VolumeOrder) (at ordered, err error) {
+	if err := checkIdentity(o.ID, string(o.Claim), string(o.Volume)); err != nil {
+		return at, err
+	}
+	at = ordered{
+		want:  v.ownerOf(o.ID, o.Claim, o.Volume, o.Number),
+		place: placeOf(o.ID, o.Claim), bin: filepath.Join(v.trashAt(o.Class), string(o.Volume)),
+	}
+	at.Root, err = v.open(o.Class)
+	return at, err
 }
 
 // Restore implements runtime.Volumes. It is one rename; the note of how long the volume
-// had to lie in the trash goes after it, so that none lies there without.
-func (v *Volumes) Restore(ctx context.Context, o records.VolumeOrder) error {
-	if err := v.restore(o); err != nil {
-		return fmt.Errorf("restore volume %s of %s: %w", o.Claim, o.ID, err)
-	}
-	return ctx.Err()
-}
-
-func (v *Volumes) restore(o records.VolumeOrder) error {
-	root, err := v.openFor(o)
+// had to stay in the trash is removed after it, so that none is there without.
+func (v *Volumes) Restore(ctx context.Context, o records.VolumeOrder) (err error) {
+	defer wrap.Error(&err, "restore volume %s of %s", o.Claim, o.ID)
+	at, err := v.openFor(o)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashAt(o.Class), string(o.Volume))
-	stands, err := v.isInPlace(root, place, want)
+	defer at.Close()
+	inPlace, err := isInPlace(at.Root, at.place, at.want)
 	if err != nil {
 		return err
 	}
 	v.notes.Lock() // a note written in the trash meanwhile would end up in its place
 	defer v.notes.Unlock()
-	if !stands {
-		if err := v.inTrash(root, place, bin, want); err != nil {
-			return err
-		}
-		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
-			return err
-		}
-		if err := v.makeRoom(root, place); err != nil {
-			return err
-		}
-		if err := v.step("move back"); err != nil {
-			return err
-		}
-		if err := root.Rename(bin, place); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: it is being erased", runtime.ErrAbsent)
-		} else if err != nil {
+	if !inPlace {
+		if err := v.moveBack(at); err != nil {
 			return err
 		}
 	}
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	if err := except(v.writer.SyncDir(root, filepath.Dir(bin)), fs.ErrNotExist); err != nil {
+	if err := except(v.writer.SyncDir(at.Root, filepath.Dir(at.bin)), fs.ErrNotExist); err != nil {
 		return err
 	}
-	if err := v.writer.SyncDir(root, filepath.Dir(place)); err != nil {
+	if err := v.writer.SyncDir(at.Root, filepath.Dir(at.place)); err != nil {
 		return err
 	}
 	if err := v.step("remove note"); err != nil {
 		return err
 	}
-	if err := except(root.Remove(filepath.Join(place, noteFile)), fs.ErrNotExist); err != nil {
+	if err := except(at.Remove(filepath.Join(at.place, noteFile)), fs.ErrNotExist); err != nil {
 		return err
 	}
-	return v.writer.SyncDir(root, place)
+	return errors.Join(v.writer.SyncDir(at.Root, at.place), ctx.Err())
 }
 
-// openFor checks an order and opens the directory of its class.
-func (d *disks) openFor(o records.VolumeOrder) (*os.Root, error) {
-	if err := checkIdentity(o.ID, string(o.Claim), string(o.Volume)); err != nil {
-		return nil, err
+func (v *Volumes) moveBack(at ordered) error {
+	if err := at.inTrash(); err != nil {
+		return err
 	}
-	return d.open(o.Class)
+	if err := unmounted(filepath.Join(at.Name(), at.bin)); err != nil {
+		return err
+	}
+	if err := v.makeRoom(at.Root, at.place); err != nil {
+		return err
+	}
+	if err := v.step("move back"); err != nil {
+		return err
+	}
+	err := at.Rename(at.bin, at.place)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: it is being erased", runtime.ErrAbsent)
+	}
+	return err
 }
 
-// isInPlace reports whether the volume is in its place; an error says what else is.
-func (v *Volumes) isInPlace(root *os.Root, place string, want owner) (bool, error) {
-	path := filepath.Join(root.Name(), place)
-	have, err := readOwner(root, place)
+// inTrash fails unless the volume is in the trash, and not half erased.
+func (at ordered) inTrash() error {
+	have, err := readOwner(at.Root, at.bin)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		found, err := contents(root, place)
-		if len(found) > 0 {
-			err = fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched", runtime.ErrExists, path, found)
-		}
-		return false, err
-	case err != nil:
-		return false, fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched", runtime.ErrForeign, path, err)
-	case have != want:
-		return false, fmt.Errorf("%w: %s holds %s, wanted is %s; nothing was touched", runtime.ErrForeign, path, have, want)
-	}
-	return true, nil
-}
-
-// inTrash fails unless the volume lies in the trash, and not half erased.
-func (v *Volumes) inTrash(root *os.Root, place, bin string, want owner) error {
-	have, err := readOwner(root, bin)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: it is neither at %s nor in the trash", runtime.ErrAbsent, filepath.Join(root.Name(), place))
+		return fmt.Errorf("%w: it is neither at %s nor in the trash", runtime.ErrAbsent, filepath.Join(at.Name(), at.place))
 	case err != nil:
 		return err
-	case have != want:
+	case have != at.want:
 		return fmt.Errorf("%w: the trash contains %s", runtime.ErrForeign, have)
 	}
 	return nil
@@ -132,29 +126,23 @@ func (v *Volumes) makeRoom(root *os.Root, place string) error {
 }
 
 // Lost implements runtime.Volumes.
-func (v *Volumes) Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
-	state, err := v.lost(ctx, o)
-	if err != nil {
-		return "", fmt.Errorf("look for volume %s of %s: %w", o.Claim, o.ID, err)
-	}
-	return state, nil
-}
-
-func (v *Volumes) lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error) {
-	root, err := v.openFor(o)
+func (v *Volumes) Lost(ctx context.Context, o records.VolumeOrder) (_ records.VolumeState, err error) {
+	defer wrap.Error(&err, "look for volume %s of %s", o.Claim, o.ID)
+	at, err := v.openFor(o)
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
-	place := placeOf(o.ID, o.Claim)
-	stands, err := v.isInPlace(root, place, v.ownerOf(o))
+	defer at.Close()
+	inPlace, err := isInPlace(at.Root, at.place, at.want)
 	if err != nil {
 		return "", err
 	}
-	if stands {
-		if _, err := root.Lstat(filepath.Join(place, dataDir)); err == nil {
+	if inPlace {
+		_, err := at.Lstat(filepath.Join(at.place, dataDir))
+		if err == nil {
 			return records.VolumeFound, nil
-		} else if !errors.Is(err, fs.ErrNotExist) {
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -25,15 +26,8 @@ type scratchDirs struct {
 
 // Scratch implements runtime.Volumes: an emptyDir, mode 0777 as in Kubernetes. In
 // memory it is a tmpfs of its own (nosuid, nodev).
-func (d scratchDirs) Scratch(ctx context.Context, s runtime.Scratch) (string, error) {
-	path, err := d.makeScratch(ctx, s)
-	if err != nil {
-		return "", fmt.Errorf("make scratch %s of %s: %w", s.Name, s.ID, err)
-	}
-	return path, nil
-}
-
-func (d scratchDirs) makeScratch(ctx context.Context, s runtime.Scratch) (string, error) {
+func (d scratchDirs) Scratch(ctx context.Context, s runtime.Scratch) (path string, err error) {
+	defer wrap.Error(&err, "make scratch %s of %s", s.Name, s.ID)
 	if err := checkIdentity(s.ID, s.Name); err != nil {
 		return "", err
 	}
@@ -58,7 +52,7 @@ func (d scratchDirs) makeScratch(ctx context.Context, s runtime.Scratch) (string
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
-	path := filepath.Join(top, place)
+	path = filepath.Join(top, place)
 	made := err == nil
 	if s.Memory {
 		made, err = mountMemory(path, s.SizeBytes)
@@ -102,16 +96,17 @@ func mountMemory(path string, sizeBytes int64) (bool, error) {
 
 // RemoveScratch implements runtime.Volumes. It fails while something is in use (a
 // shell whose directory it is, say) and may be repeated.
-func (d scratchDirs) RemoveScratch(ctx context.Context, id spec.Identity) error {
+func (d scratchDirs) RemoveScratch(ctx context.Context, id spec.Identity) (err error) {
+	defer wrap.Error(&err, "remove scratch of %s", id)
 	if err := checkIdentity(id); err != nil {
-		return fmt.Errorf("remove scratch of %s: %w", id, err)
+		return err
 	}
-	if err := d.removeSubPaths(id); err != nil { // first: they show what is in the others
-		return fmt.Errorf("remove subPath mounts of %s: %w", id, err)
+	if err := removeMounts(d.subpaths, scratchOf(id)); err != nil { // first: they show what is in the others
+		return fmt.Errorf("subPath mounts: %w", err)
 	}
 	for _, top := range []string{d.memory, d.scratch} {
 		if err := removeTree(ctx, top, scratchOf(id)); err != nil {
-			return fmt.Errorf("remove scratch of %s: %w", id, err)
+			return err
 		}
 	}
 	return nil
@@ -132,17 +127,15 @@ func removeTree(ctx context.Context, top, place string) error {
 }
 
 // Clean implements runtime.Volumes, by the kernel's own list of mounts.
-func (d scratchDirs) Clean(_ context.Context, id spec.Identity) (bool, error) {
+func (d scratchDirs) Clean(_ context.Context, id spec.Identity) (_ bool, err error) {
+	defer wrap.Error(&err, "look for mounts of %s", id)
 	if err := checkIdentity(id); err != nil {
-		return false, fmt.Errorf("look for mounts of %s: %w", id, err)
+		return false, err
 	}
 	for _, top := range []string{d.subpaths, d.memory, d.scratch} {
 		there, err := mountsAt(filepath.Join(top, scratchOf(id)))
-		if err != nil {
-			return false, fmt.Errorf("look for mounts of %s: %w", id, err)
-		}
-		if len(there) > 0 {
-			return false, nil
+		if err != nil || len(there) > 0 {
+			return false, err
 		}
 	}
 	return true, nil

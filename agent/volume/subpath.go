@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/internal/wrap"
 )
 
 // resolveTries is how often a path is resolved again while its directories are renamed.
@@ -21,15 +21,8 @@ const resolveTries = 100
 // SubPath implements runtime.Volumes. The path is resolved to a descriptor, and the
 // descriptor is what is mounted: whatever the member renames meanwhile, the mount
 // shows something of this volume.
-func (d scratchDirs) SubPath(_ context.Context, s runtime.SubPath) (string, error) {
-	path, err := d.subPath(s)
-	if err != nil {
-		return "", fmt.Errorf("subPath %s of volume %s: %w", s.Path, s.Volume, err)
-	}
-	return path, nil
-}
-
-func (d scratchDirs) subPath(s runtime.SubPath) (string, error) {
+func (d scratchDirs) SubPath(_ context.Context, s runtime.SubPath) (_ string, err error) {
+	defer wrap.Error(&err, "subPath %s of volume %s", s.Path, s.Volume)
 	if err := checkIdentity(s.ID, s.Container); err != nil {
 		return "", err
 	}
@@ -140,11 +133,6 @@ func makeSubPath(s runtime.SubPath) error {
 		return err
 	}
 	return f.Chmod(0o775 | os.ModeSetgid)
-}
-
-// removeSubPaths unmounts all that SubPath mounted for the identity.
-func (d scratchDirs) removeSubPaths(id spec.Identity) error {
-	return removeMounts(d.subpaths, scratchOf(id))
 }
 
 // removeMounts unmounts all at and below place and removes the empty directories and

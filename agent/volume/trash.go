@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -22,7 +22,7 @@ const (
 	// trashDir is in the directory of each storage class: a move into it is one rename.
 	// No namespace has such a name.
 	trashDir = ".trash"
-	// erasing begins the name of what is being deleted.
+	// erasing starts the name of what is being deleted.
 	erasing = "erasing-"
 )
 
@@ -32,7 +32,7 @@ func placeOf(id spec.Identity, claim spec.ClaimName) string {
 }
 
 // trashAt is the directory of this node's trash in that of a storage class: on a shared one
-// each node has its own, for it counts how long what it gave up lies there.
+// each node has its own, for it counts how long what it gave up is there.
 func (v *Volumes) trashAt(class string) string {
 	if slices.Contains(v.shared, class) {
 		return trashDir + "-" + string(v.node)
@@ -40,60 +40,48 @@ func (v *Volumes) trashAt(class string) string {
 	return trashDir
 }
 
-// Reclaim implements runtime.Volumes. The note of how long the volume is to lie in the
-// trash is written before it is moved there, so that none lies there without.
-func (v *Volumes) Reclaim(ctx context.Context, o records.VolumeOrder) error {
-	if err := v.reclaim(o); err != nil {
-		return fmt.Errorf("reclaim volume %s of %s: %w", o.Claim, o.ID, err)
-	}
-	return ctx.Err()
-}
-
-func (v *Volumes) reclaim(o records.VolumeOrder) error {
-	root, err := v.openFor(o)
+// Reclaim implements runtime.Volumes. The note of how long the volume is to stay in the
+// trash is written before it is moved there, so that none is there without.
+func (v *Volumes) Reclaim(ctx context.Context, o records.VolumeOrder) (err error) {
+	defer wrap.Error(&err, "reclaim volume %s of %s", o.Claim, o.ID)
+	at, err := v.openFor(o)
 	if err != nil {
 		return err
 	}
-	defer root.Close()
-	want, place, bin := v.ownerOf(o), placeOf(o.ID, o.Claim), filepath.Join(v.trashAt(o.Class), string(o.Volume))
-	stands, err := v.isInPlace(root, place, want)
-	if err != nil {
-		if v.inTrash(root, place, bin, want) == nil {
-			return v.syncMove(root, place, bin, want) // what is in its place does not matter
+	defer at.Close()
+	inPlace, err := isInPlace(at.Root, at.place, at.want)
+	if err != nil && at.inTrash() != nil {
+		return err
+	}
+	if inPlace { // else what is there does not matter
+		if err := v.giveUp(at, note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}); err != nil {
+			return err
 		}
-		return err
 	}
-	if !stands {
-		return v.syncMove(root, place, bin, want)
-	}
-	if err := unmounted(filepath.Join(root.Name(), place)); err != nil {
-		return err
-	}
-	if err := v.writer.MakeDirs(root, filepath.Dir(bin)); err != nil {
-		return err
-	}
-	n := note{Class: o.Class, Left: o.Trash.Duration, Turn: o.Turn, SizeBytes: o.SizeBytes}
-	if err := v.writeNote(root, place, n); err != nil {
-		return err
-	}
-	if err := v.step("move"); err != nil {
-		return err
-	}
-	if err := root.Rename(place, bin); err != nil {
-		return err
-	}
-	return v.syncMove(root, place, bin, want)
-}
-
-// syncMove makes durable that a volume is in the trash and not in its place.
-func (v *Volumes) syncMove(root *os.Root, place, bin string, want owner) error {
-	if err := v.inTrash(root, place, bin, want); err != nil {
+	if err := at.inTrash(); err != nil {
 		return err
 	}
 	if err := v.step("sync"); err != nil {
 		return err
 	}
-	return errors.Join(v.writer.SyncDir(root, filepath.Dir(bin)), v.writer.SyncDir(root, filepath.Dir(place)))
+	return errors.Join(v.writer.SyncDir(at.Root, filepath.Dir(at.bin)), v.writer.SyncDir(at.Root, filepath.Dir(at.place)), ctx.Err())
+}
+
+// giveUp moves a volume into the trash.
+func (v *Volumes) giveUp(at ordered, n note) error {
+	if err := unmounted(filepath.Join(at.Name(), at.place)); err != nil {
+		return err
+	}
+	if err := v.writer.MakeDirs(at.Root, filepath.Dir(at.bin)); err != nil {
+		return err
+	}
+	if err := v.writeNote(at.Root, at.place, n); err != nil {
+		return err
+	}
+	if err := v.step("move"); err != nil {
+		return err
+	}
+	return at.Rename(at.place, at.bin)
 }
 
 // unmounted refuses a directory at or below which something is mounted.
@@ -107,8 +95,8 @@ func unmounted(path string) error {
 
 // Trash implements runtime.Volumes. Nothing is known either of a class that was used by
 // this node and is not declared any more.
-func (v *Volumes) Trash(ctx context.Context) ([]runtime.Trashed, error) {
-	var out []runtime.Trashed
+func (v *Volumes) Trash(ctx context.Context) (out []runtime.Trashed, err error) {
+	defer wrap.Error(&err, "list trash")
 	used, err := v.records.names(disksDir)
 	errs := []error{err}
 	for _, class := range used {
@@ -124,37 +112,30 @@ func (v *Volumes) Trash(ctx context.Context) ([]runtime.Trashed, error) {
 		out = append(out, found...)
 	}
 	slices.SortFunc(out, func(a, b runtime.Trashed) int { return cmp.Compare(a.Volume, b.Volume) })
-	if err := errors.Join(errs...); err != nil {
-		return out, fmt.Errorf("list trash: %w", err)
-	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
-func (v *Volumes) trashIn(ctx context.Context, class string) ([]runtime.Trashed, error) {
+func (v *Volumes) trashIn(ctx context.Context, class string) (out []runtime.Trashed, err error) {
 	root, err := v.open(class)
 	if err != nil {
 		return nil, err
 	}
 	defer root.Close()
-	return v.trashOf(ctx, root, class)
-}
-
-func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out []runtime.Trashed, err error) {
 	names, err := contents(root, v.trashAt(class))
 	errs := []error{err}
 	for _, name := range names {
 		bin := filepath.Join(v.trashAt(class), name)
 		o, err := readOwner(root, bin)
-		id, begun := strings.CutPrefix(name, erasing)
+		id, started := strings.CutPrefix(name, erasing)
 		switch {
-		case begun && errors.Is(err, fs.ErrNotExist): // all but its directory is deleted
+		case started && errors.Is(err, fs.ErrNotExist): // all but its directory is deleted
 			if err := eraseTree(ctx, root, bin); err != nil {
 				return nil, err
 			}
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s: its owner file cannot be read: %w", bin, err))
 		case o.Cluster != v.cluster || string(o.Volume) != id:
-		case begun:
+		case started:
 			out = append(out, trashed(o, note{Class: class}))
 		default:
 			n, err := v.timeLeft(root, bin)
@@ -174,22 +155,15 @@ func (v *Volumes) trashOf(ctx context.Context, root *os.Root, class string) (out
 
 func trashed(o owner, n note) runtime.Trashed {
 	return runtime.Trashed{
-		ID:    spec.Identity{Namespace: o.Namespace, Set: o.Set, Ordinal: o.Ordinal},
-		Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: n.Class, Left: n.Left,
+		ID: o.identity(), Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: n.Class, Left: n.Left,
 		Turn: n.Turn, SizeBytes: n.SizeBytes,
 	}
 }
 
 // Erase implements runtime.Volumes. What is being erased has another name, so that it
 // is never taken for what could come back.
-func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) error {
-	if err := v.erase(ctx, class, id); err != nil {
-		return fmt.Errorf("erase volume %s: %w", id, err)
-	}
-	return nil
-}
-
-func (v *Volumes) erase(ctx context.Context, class string, id records.VolumeID) error {
+func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) (err error) {
+	defer wrap.Error(&err, "erase volume %s", id)
 	if err := checkLabel(string(id)); err != nil {
 		return err
 	}
@@ -214,7 +188,7 @@ func (v *Volumes) erase(ctx context.Context, class string, id records.VolumeID) 
 		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
 			return err
 		}
-		if err := v.step("begin to erase"); err != nil {
+		if err := v.step("start to erase"); err != nil {
 			return err
 		}
 		if err := root.Rename(bin, end); err != nil {

@@ -30,7 +30,9 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Config says where directories are and to whom they belong.
@@ -71,18 +73,11 @@ type Volumes struct {
 var _ runtime.Volumes = (*Volumes)(nil)
 
 // New checks config and makes the directories that hold all others.
-func New(config Config) (*Volumes, error) {
+func New(config Config) (_ *Volumes, err error) {
+	defer wrap.Error(&err, "make volumes")
 	if config.Root == "" || config.RunDir == "" || config.ClusterID == "" {
-		return nil, errors.New("make volumes: root, run directory and cluster id are needed")
+		return nil, errors.New("root, run directory and cluster id are needed")
 	}
-	v, err := open(config)
-	if err != nil {
-		return nil, fmt.Errorf("make volumes: %w", err)
-	}
-	return v, nil
-}
-
-func open(config Config) (*Volumes, error) {
 	w := durable.Writer{Sync: (*os.File).Sync}
 	v := &Volumes{
 		disks:   &disks{writer: w, shared: config.Shared},
@@ -113,7 +108,6 @@ func open(config Config) (*Volumes, error) {
 			return nil, err
 		}
 	}
-	var err error
 	v.records, err = openRecords(config.Root, w)
 	if err != nil {
 		return nil, err
@@ -122,7 +116,7 @@ func open(config Config) (*Volumes, error) {
 	return v, err
 }
 
-// checkIdentity refuses names that are no single path element. They were validated
+// checkIdentity refuses names that are not a single path element. They were validated
 // long before; here they become paths.
 func checkIdentity(id spec.Identity, more ...string) error {
 	if id.Ordinal < 0 {
@@ -137,12 +131,7 @@ func checkIdentity(id spec.Identity, more ...string) error {
 }
 
 func checkLabel(name string) error {
-	for _, c := range []byte(name) {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return fmt.Errorf("invalid directory name %q", name)
-		}
-	}
-	if name == "" || len(name) > 63 {
+	if !scalar.ValidLabel(name) {
 		return fmt.Errorf("invalid directory name %q", name)
 	}
 	return nil

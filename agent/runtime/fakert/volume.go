@@ -130,7 +130,7 @@ func (d *storage) Lost(ctx context.Context, o records.VolumeOrder) (state record
 func (d *storage) Trash(ctx context.Context) (out []runtime.Trashed, err error) {
 	err = d.do(ctx, Call{Op: "Trash"}, func() error {
 		for _, t := range d.trash {
-			t.entry.Left = max(0, t.until.Sub(time.Now()))
+			t.entry.Left = max(0, time.Until(t.until))
 			out = append(out, t.entry)
 		}
 		return nil
