@@ -18,14 +18,14 @@ const causeFile = "spec/causes/cause.go"
 // causeAllowed are words of other kinds that are spelled like a cause, by file, and what they are.
 var causeAllowed = map[string]map[string]string{
 	"agent/runtime/fakert/volume.go": {"Lost": "the name of a call"},
-	"spec/containerstate.go":        {"Exited": "the state of a container", "Lost": "the state of a container"},
-	"agent/worker/report.go":        {"Exited": "the state of a container"},
-	"scripts/mutants/faults.go":     {"Stray": "names tests"},
-	"server/cache/nodestate.go":     {"Lost": "the state of a node"},
-	"records/history.go":            {"NotReady": "the kind of a change"},
-	"records/record.go":             {"Stopped": "a phase"},
-	"records/volume.go":             {"Lost": "the fate of a volume", "Refused": "the state of a volume"},
-	"records/volumerequest.go":      {"Lost": "what a person says of a volume"},
+	"spec/containerstate.go":         {"Exited": "the state of a container", "Lost": "the state of a container"},
+	"agent/worker/report.go":         {"Exited": "the state of a container"},
+	"scripts/mutants/faults.go":      {"Stray": "names tests"},
+	"server/cache/nodestate.go":      {"Lost": "the state of a node"},
+	"records/history.go":             {"NotReady": "the kind of a change"},
+	"records/record.go":              {"Stopped": "a phase"},
+	"records/volume.go":              {"Lost": "the fate of a volume", "Refused": "the state of a volume"},
+	"records/volumerequest.go":       {"Lost": "what a person says of a volume"},
 }
 
 // Cause is a constant of the list.

@@ -101,7 +101,7 @@ func testExecTerminal(t *testing.T, m *member) {
 	select {
 	case resize <- runtime.Size{Columns: 120, Rows: 40}:
 	case <-ctx.Done():
-		t.Fatal("nobody takes the new size")
+		t.Fatal("the new size is not taken")
 	}
 	// The new size may come after the line that asks for it: ask until it is there.
 	for size := ""; size != "size 120 40"; {
