@@ -3,11 +3,12 @@ package enter
 import (
 	"errors"
 	"fmt"
-	goruntime "runtime"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/thread"
 )
 
 // Requests of ptrace that x/sys/unix does not name (linux/ptrace.h).
@@ -24,24 +25,16 @@ const (
 // filter copies the first seccomp filter of a process, which is the one that the runtime
 // gave it: later ones are its own. The process is stopped for some microseconds. It is
 // the kernel's own copy, so that nothing has to be compiled as the runtime would.
-func filter(pid int) ([]byte, error) {
-	type result struct {
-		text []byte
-		err  error
+func filter(pid int) (text []byte, err error) {
+	// Should the process still be traced at the end, the thread's death lets it go.
+	err = thread.Run(func() error {
+		text, err = traceFilter(pid)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: process %d: %w: %w", ErrFilter, pid, err, ErrRefused)
 	}
-	done := make(chan result)
-	go func() {
-		// Never unlocked: should the process still be traced at the end, the thread's
-		// death lets it go.
-		goruntime.LockOSThread()
-		text, err := traceFilter(pid)
-		done <- result{text, err}
-	}()
-	r := <-done
-	if r.err != nil {
-		return nil, fmt.Errorf("%w: process %d: %w: %w", ErrFilter, pid, r.err, ErrRefused)
-	}
-	return r.text, nil
+	return text, nil
 }
 
 func traceFilter(pid int) ([]byte, error) {

@@ -7,40 +7,18 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/thread"
 )
 
 // spawn forks the child, which waits for a byte from gate and writes to fault why it could
 // not execute. It returns the child's pid.
-func (p *Plan) spawn(gate, fault int) (int, error) {
-	type result struct {
-		pid int
-		err error
-	}
-	done := make(chan result)
-	work := func() {
-		// Never unlocked: the thread ends as what it has become.
-		goruntime.LockOSThread()
-		pid, err := p.enterAndFork(gate, fault)
-		done <- result{pid, err}
-	}
-	go func() {
-		goruntime.LockOSThread()
-		if unix.Gettid() != unix.Getpid() {
-			work()
-			return
-		}
-		// The main thread does not end, and /proc/self would show its namespaces: it is
-		// held here until another has done the work.
-		inner := make(chan struct{})
-		go func() {
-			defer close(inner)
-			work()
-		}()
-		<-inner
-		goruntime.UnlockOSThread()
-	}()
-	r := <-done
-	return r.pid, r.err
+func (p *Plan) spawn(gate, fault int) (pid int, err error) {
+	err = thread.Run(func() error {
+		pid, err = p.enterAndFork(gate, fault)
+		return err
+	})
+	return pid, err
 }
 
 // enterAndFork makes this thread one of the container's, and forks. The order matters: what

@@ -6,50 +6,37 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/thread"
 )
 
 // inNamespace runs f on a thread inside the network namespace at path ("": where the
-// process is). The thread ends with its goroutine: it is never unlocked, so no
-// other goroutine can find itself in a foreign namespace, whatever fails.
+// process is).
 func inNamespace(path string, f func() error) error {
 	if path == "" {
 		return f()
 	}
-	done := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The main thread cannot end, and /proc/self would show its namespace.
-			done <- inNamespace(path, f) // on another one, for this one is held
-			runtime.UnlockOSThread()
-			return
-		}
+	return thread.Run(func() error {
 		ns, err := netns.GetFromPath(path)
 		if err != nil {
-			done <- fmt.Errorf("open network namespace %s: %w", path, err)
-			return
+			return fmt.Errorf("open network namespace %s: %w", path, err)
 		}
 		defer ns.Close()
 		if err := netns.Set(ns); err != nil {
-			done <- fmt.Errorf("enter network namespace %s: %w", path, err)
-			return
+			return fmt.Errorf("enter network namespace %s: %w", path, err)
 		}
-		done <- f()
-	}()
-	return <-done
+		return f()
+	})
 }
 
 // open opens a netlink socket into the namespace at path; the caller closes it.
-func open(path string) (*netlink.Handle, error) {
-	var h *netlink.Handle
-	err := inNamespace(path, func() error {
-		var err error
+func open(path string) (h *netlink.Handle, err error) {
+	err = inNamespace(path, func() error {
 		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		if err != nil {
 			return fmt.Errorf("open netlink: %w", err)

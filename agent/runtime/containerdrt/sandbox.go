@@ -8,15 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	goruntime "runtime"
-	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/internal/thread"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -80,33 +78,11 @@ func makeSandbox(dir string, s runtime.Sandbox) error {
 	if err := durable.PutUnsynced(file, text, 0o600); err != nil {
 		return err
 	}
-	return pin(dir, s.Hostname)
+	return thread.Run(func() error { return pin(dir, s.Hostname) })
 }
 
-// pin makes the namespaces on a thread of its own, which ends with them.
+// pin makes the namespaces, on a thread that ends with them.
 func pin(dir, hostname string) error {
-	done := make(chan error)
-	go func() {
-		// Not unlocked: the thread is in foreign namespaces and must not be reused.
-		goruntime.LockOSThread()
-		if unix.Gettid() == unix.Getpid() {
-			// The main thread cannot end, and /proc/self would show its namespaces.
-			inner := make(chan error)
-			go func() {
-				goruntime.LockOSThread()
-				inner <- pinThread(dir, hostname)
-			}()
-			err := <-inner
-			goruntime.UnlockOSThread()
-			done <- err
-			return
-		}
-		done <- pinThread(dir, hostname)
-	}()
-	return <-done
-}
-
-func pinThread(dir, hostname string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
 		return fmt.Errorf("unshare: %w", err)
 	}
@@ -176,14 +152,13 @@ func (r *sandboxes) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(globQuote(r.cfg.RunDir), "ns", "*", "*", "sandbox.json"))
+	files, err := fs.Glob(os.DirFS(r.cfg.RunDir), "ns/*/*/sandbox.json")
 	if err != nil {
 		return nil, fmt.Errorf("list sandboxes: %w", err)
 	}
-	slices.Sort(files)
 	var out []runtime.Sandbox
 	for _, f := range files {
-		s, err := readSandbox(filepath.Dir(f))
+		s, err := readSandbox(filepath.Join(r.cfg.RunDir, filepath.Dir(f)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -240,8 +215,4 @@ func (r *sandboxes) KillAll(ctx context.Context, id spec.Identity) error {
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	return r.cgroups.Kill(ctx, memberDir(id))
-}
-
-func globQuote(s string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }
