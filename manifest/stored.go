@@ -28,15 +28,13 @@ func OfSet(s *records.Set) spec.StatefulSet {
 
 // OfService is the manifest of a stored service. It shares r's maps and slices.
 func OfService(r *records.ServiceRecord) spec.Service {
-	return spec.Service{APIVersion: "v1", Kind: "Service", Spec: r.Spec,
-		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+	return spec.Service{APIVersion: "v1", Kind: "Service", Metadata: r.Manifest(), Spec: r.Spec}
 }
 
 // OfConfigMap is the manifest of stored files: what is text stands in data,
 // the rest in binaryData. It shares r's bytes.
 func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {
-	m := spec.ConfigMap{APIVersion: "v1", Kind: "ConfigMap",
-		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+	m := spec.ConfigMap{APIVersion: "v1", Kind: "ConfigMap", Metadata: r.Manifest()}
 	for name, content := range r.Files {
 		if utf8.Valid(content) && !strings.ContainsRune(string(content), 0) {
 			if m.Data == nil {
@@ -55,6 +53,5 @@ func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {
 
 // OfBudget is the manifest of a stored budget. It shares r's maps and slices.
 func OfBudget(r *records.BudgetRecord) spec.PodDisruptionBudget {
-	return spec.PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Spec: r.Spec,
-		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+	return spec.PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Metadata: r.Manifest(), Spec: r.Spec}
 }

@@ -92,8 +92,8 @@ func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 	stored := &records.Set{Ref: spec.SetRef{Namespace: "prod", Name: "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
 	var text []byte
 	for _, v := range []any{OfSet(stored),
-		OfConfigMap(&records.ConfigRecord{Namespace: "default", Name: "f", Files: map[string]scalar.Bytes{"t": scalar.Bytes("text\n"), "b": {0xff, 0}}}),
-		OfService(&records.ServiceRecord{Namespace: "default", Name: "db", Spec: o.Services[0].Spec})} {
+		OfConfigMap(&records.ConfigRecord{Meta: records.Meta{Namespace: "default", Name: "f"}, Files: map[string]scalar.Bytes{"t": scalar.Bytes("text\n"), "b": {0xff, 0}}}),
+		OfService(&records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Spec: o.Services[0].Spec})} {
 		doc, err := toYAML(v)
 		if err != nil {
 			t.Fatal(err)

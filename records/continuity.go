@@ -128,3 +128,70 @@ const (
 	FromServer = "server" // a server remembered it
 	FromHello  = "hello"  // it has joined since
 )
+
+// Refusal is the sentence for whoever wants something changed while h stands.
+func (h *Hold) Refusal() string {
+	return fmt.Sprintf("%s says that the store went back: %s; nothing is changed until an operator has run 'stead restore'; running members are not affected", h.By, h.Cause)
+}
+
+// Add is k with what now says of the same store: the highest of each. A higher epoch is a
+// restore that was declared: what was known of the store before counts no more, and a lower
+// one adds nothing. Nodes stay as they are in k.
+func (k Known) Add(now Known) Known {
+	switch {
+	case now.At.Epoch < k.At.Epoch:
+		return k
+	case now.At.Epoch > k.At.Epoch:
+		now.Nodes = k.Nodes
+		return now
+	}
+	if now.Cluster != "" {
+		k.Cluster = now.Cluster
+	}
+	if now.Origin != "" {
+		k.Origin = now.Origin
+	}
+	k.Term, k.At.Rev = max(k.Term, now.Term), max(k.At.Rev, now.At.Rev)
+	if now.Link.Number > k.Link.Number {
+		k.Link = now.Link
+	}
+	return k
+}
+
+// RestoreState is how it stands with a store that went back, and with its restore, for
+// people.
+type RestoreState struct {
+	State string `json:"state"` // one of the constants Restore…
+	Epoch int64  `json:"epoch"`
+	// Cause is what was noticed, of a held store; By and At tell who held it, or declared
+	// the restore.
+	Cause string    `json:"cause,omitempty"`
+	By    string    `json:"by,omitempty"`
+	At    time.Time `json:"at,omitzero"`
+	// Nodes are those of the count. Of a held store: those that a restore would wait for.
+	Nodes []RestoreNode `json:"nodes,omitempty"`
+	Next  string        `json:"next,omitempty"` // what to do, for people
+}
+
+// The states of a restore.
+const (
+	RestoreNever    = "Never"    // nobody holds the store, and it was never restored
+	RestoreHeld     = "Held"     // it went back, and nothing is done before a restore is declared
+	RestoreCounting = "Counting" // it was declared, and nodes are waited for
+	RestoreComplete = "Complete" // every node was heard or excused
+)
+
+// RestoreNode is a node of a count.
+type RestoreNode struct {
+	CountNode
+	State string `json:"state"` // one of the constants Node…
+	// Connected: it has a session.
+	Connected bool `json:"connected,omitempty"`
+}
+
+// The states of a node of a count.
+const (
+	NodeHeard   = "Heard"   // it has said since the restore what it runs
+	NodeWaited  = "Waited"  // it has not
+	NodeExcused = "Excused" // it has not, and a person says that it is off
+)

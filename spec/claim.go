@@ -2,6 +2,7 @@ package spec
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/spec/scalar"
@@ -15,6 +16,15 @@ type ClaimTemplate struct {
 	Spec       ClaimSpec  `json:"spec"`
 	Status     any        `json:"status,omitempty" stead:"ignored"`
 	Reclaim    *Reclaim   `json:"reclaim,omitempty" stead:"only"`
+}
+
+// Claim is the claim template of that name; nil: there is none.
+func (s *SetSpec) Claim(name ClaimName) *ClaimTemplate {
+	i := slices.IndexFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Metadata.Name == string(name) })
+	if i < 0 {
+		return nil
+	}
+	return &s.VolumeClaimTemplates[i]
 }
 
 // ClaimLabels are the labels of the volumes of a claim: the claim template's own, and over

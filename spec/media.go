@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/stead-project/stead/spec/scalar"
@@ -133,46 +134,42 @@ type Secret struct {
 	Immutable *bool  `json:"immutable,omitempty" stead:"later,zero"`
 }
 
-// Files are the contents by name: data and binaryData.
+// Files are the contents by name: data and binaryData, whose bytes it shares.
 func (c *ConfigMap) Files() map[string]scalar.Bytes {
 	files := make(map[string]scalar.Bytes, len(c.Data)+len(c.BinaryData))
 	for key, text := range c.Data {
 		files[key] = scalar.Bytes(text)
 	}
-	for key, content := range c.BinaryData {
-		files[key] = append(scalar.Bytes{}, content...)
-	}
+	maps.Copy(files, c.BinaryData)
 	return files
 }
 
-// Files are the contents by name: data, overlaid by stringData.
-func (s *Secret) Files() map[string]scalar.Bytes {
-	files := make(map[string]scalar.Bytes, len(s.Data)+len(s.StringData))
+// Files are the contents by name: data, whose bytes it shares, overlaid by stringData.
+func (s *Secret) Files() map[string][]byte {
+	files := make(map[string][]byte, len(s.Data)+len(s.StringData))
 	for key, content := range s.Data {
-		files[key] = append(scalar.Bytes{}, content...)
+		files[key] = content
 	}
 	for key, text := range s.StringData {
-		files[key] = scalar.Bytes(text)
+		files[key] = []byte(text)
 	}
 	return files
-}
-
-func (x *Container) mounts(volume string) bool {
-	return slices.ContainsFunc(x.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
 }
 
 // Mounts reports whether a container mounts the volume or claim of that name.
 func (t *Template) Mounts(volume string) bool {
-	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool { return c.mounts(volume) })
+	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool {
+		return slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
+	})
 }
 
 // MountsWithout is the name of a volume that a container mounts, and that is neither the
-// template's own nor a claim of these; "": there is none.
-func (t *Template) MountsWithout(claims []ClaimTemplate) string {
+// template's own nor a claim of s; "": there is none.
+func (t *Template) MountsWithout(s *SetSpec) string {
 	for i := range t.Spec.Containers {
 		for _, m := range t.Spec.Containers[i].VolumeMounts {
-			if !slices.ContainsFunc(claims, func(c ClaimTemplate) bool { return c.Metadata.Name == m.Name }) &&
-				!slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name }) {
+			own := slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name })
+			if !own && s.Claim(ClaimName(m.Name)) == nil {
 				return m.Name
 			}
 		}

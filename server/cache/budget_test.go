@@ -14,7 +14,7 @@ func TestABudgetComesToTheSetsItSelectsAndWakesThem(t *testing.T) {
 	set := records.Set{Ref: db, UID: "u1"}
 	set.Spec.Template.Metadata.Labels = map[string]string{"app": "db"}
 	key := store.BudgetKey("default", "pdb")
-	budget := records.BudgetRecord{Namespace: "default", Name: "pdb"}
+	budget := records.BudgetRecord{Meta: records.Meta{Namespace: "default", Name: "pdb"}}
 	budget.Spec.Selector = &spec.LabelSelector{MatchLabels: map[string]string{"app": "db"}}
 	commit(t, s, put(store.SetKey(db), set), put(key, budget)) // there before the cache
 	c, _ := start(t, s)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ const maxObjectBytes = 1 << 20
 
 // Apply implements proto.ControlServer: one transaction for all objects of the
 // request, guarded by each of them as it was read.
-func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.ApplyResponse, error) {
+func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.ApplyResponse, error) {
 	files := make([]manifest.Source, 0, len(r.GetFiles()))
 	for _, f := range r.GetFiles() {
 		files = append(files, manifest.Source{Name: f.GetName(), Content: f.GetContent()})
@@ -57,29 +56,25 @@ func (s *Server) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 
 // draft is an apply, ready to be written.
 type draft struct {
+	*shared
+	stored   map[string]store.KV // the objects as they were read
 	edits    []edit
 	after    projection
 	warnings []string
 }
 
 // draft reads what is there and decides about each object; it writes nothing.
-func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*draft, error) {
+func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*draft, error) {
 	kvs, err := s.present(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{after: projection{sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}}}
-	if err := d.files(o, kvs, s); err != nil {
-		return nil, err
-	}
-	if err := d.services(o, kvs); err != nil {
-		return nil, err
-	}
-	if err := d.budgets(o, kvs); err != nil {
+	d := &draft{shared: s.shared, stored: kvs, after: projection{sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}}}
+	if err := d.others(o); err != nil {
 		return nil, err
 	}
 	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	conflicts, err := d.sets(ctx, o, kvs, s, rename)
+	conflicts, err := d.sets(ctx, o, rename)
 	if err != nil {
 		return nil, err
 	}
@@ -100,22 +95,23 @@ func (s *Server) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 }
 
 // present reads all objects of an apply, in portions of what a store reads at once.
-func (s *Server) present(ctx context.Context, o *manifest.Objects) (map[string]store.KV, error) {
+func (s objects) present(ctx context.Context, o *manifest.Objects) (map[string]store.KV, error) {
 	var keys []string
-	for _, m := range o.Sets {
-		keys = append(keys, store.SetKey(refOf(m)))
+	add := func(kind string, m *spec.ObjectMeta) { keys = append(keys, keyOf[kind](m.Namespace, m.Name)) }
+	for i := range o.Sets {
+		add(kindSet, &o.Sets[i].Metadata)
 	}
-	for _, m := range o.Services {
-		keys = append(keys, store.ServiceKey(m.Metadata.Namespace, m.Metadata.Name))
+	for i := range o.Services {
+		add(kindService, &o.Services[i].Metadata)
 	}
-	for _, m := range o.Budgets {
-		keys = append(keys, store.BudgetKey(m.Metadata.Namespace, m.Metadata.Name))
+	for i := range o.Budgets {
+		add(kindBudget, &o.Budgets[i].Metadata)
 	}
-	for _, m := range o.ConfigMaps {
-		keys = append(keys, store.ConfigKey(m.Metadata.Namespace, m.Metadata.Name))
+	for i := range o.ConfigMaps {
+		add(kindConfigMap, &o.ConfigMaps[i].Metadata)
 	}
-	for _, m := range o.Secrets {
-		keys = append(keys, store.SecretKey(m.Metadata.Namespace, m.Metadata.Name))
+	for i := range o.Secrets {
+		add(kindSecret, &o.Secrets[i].Metadata)
 	}
 	if len(keys) > store.MaxOps {
 		return nil, invalid(
@@ -132,82 +128,67 @@ func refOf(m spec.StatefulSet) spec.SetRef {
 	return spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)}
 }
 
-func (d *draft) files(o *manifest.Objects, kvs map[string]store.KV, s *Server) error {
+// others decides about all that is not a set, in the order in which it is reported.
+func (d *draft) others(o *manifest.Objects) error {
+	add := func(e edit, err error) error {
+		d.edits = append(d.edits, e)
+		return err
+	}
 	for _, m := range o.ConfigMaps {
-		e, err := configEdit(m, kvs[store.ConfigKey(m.Metadata.Namespace, m.Metadata.Name)])
-		if err != nil {
+		if err := add(configEdit(m, d.stored)); err != nil {
 			return err
 		}
-		d.edits = append(d.edits, e)
 		d.after.files[dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
 	}
 	for _, m := range o.Secrets {
-		e, err := secretEdit(m, kvs[store.SecretKey(m.Metadata.Namespace, m.Metadata.Name)], s.cfg.Key)
-		if err != nil {
+		if err := add(secretEdit(m, d.stored, d.cfg.Key)); err != nil {
 			return err
 		}
-		d.edits = append(d.edits, e)
 		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
 	}
-	return nil
-}
-
-func (d *draft) budgets(o *manifest.Objects, kvs map[string]store.KV) error {
+	for _, m := range o.Services {
+		e, now, err := serviceEdit(m, d.stored)
+		if add(e, err) != nil {
+			return err
+		}
+		d.after.services = append(d.after.services, now)
+	}
 	for _, m := range o.Budgets {
-		e, now, err := budgetEdit(m, kvs[store.BudgetKey(m.Metadata.Namespace, m.Metadata.Name)])
-		if err != nil {
+		e, now, err := budgetEdit(m, d.stored)
+		if add(e, err) != nil {
 			return err
 		}
 		d.after.budgets = append(d.after.budgets, now)
-		d.edits = append(d.edits, e)
-	}
-	return nil
-}
-
-func (d *draft) services(o *manifest.Objects, kvs map[string]store.KV) error {
-	for _, m := range o.Services {
-		e, now, err := serviceEdit(m, kvs[store.ServiceKey(m.Metadata.Namespace, m.Metadata.Name)])
-		if err != nil {
-			return err
-		}
-		d.edits = append(d.edits, e)
-		d.after.services = append(d.after.services, now)
 	}
 	return nil
 }
 
 // sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]store.KV, s *Server, rename bool) ([]string, error) {
+func (d *draft) sets(ctx context.Context, o *manifest.Objects, rename bool) ([]string, error) {
 	var problems []manifest.Problem
 	var conflicts []string
 	for _, m := range o.Sets {
 		ref := refOf(m)
-		uid, err := newUID()
+		meta := editMeta{newUID(), time.Now().UTC(), user(ctx), rename}
+		e, wrong, err := setEdit(m, d.stored[store.SetKey(ref)], meta, o.Seen(ref))
 		if err != nil {
 			return nil, err
 		}
-		e, wrong, err := setEdit(m, kvs[store.SetKey(ref)], editMeta{uid, time.Now().UTC(), user(ctx), rename}, o.Seen(ref))
-		if err != nil {
-			return nil, err
-		}
-		report := func(list []manifest.Problem) {
-			problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), list)...)
-		}
-		report(wrong)
 		switch e.applied.GetOutcome() {
 		case created:
-			ahead := d.ahead(s, e.now)
-			report(unknownClasses(e.now, ahead.Nodes))
+			ahead := d.ahead(e.now)
+			wrong = append(wrong, unknownClasses(e.now, ahead.Nodes)...)
 			conflicts = append(conflicts, keptProblems(e.now, ahead.Slots)...)
 			e.applied.Effects = describeCreation(plan.Preview(ahead))
 		case configured, adopted:
-			wrong, unfit, err := s.change(ctx, d, &e)
+			unfit, others, err := d.change(ctx, &e)
 			if err != nil {
 				return nil, err
 			}
-			report(wrong)
-			conflicts = append(conflicts, unfit...)
+			wrong = append(wrong, unfit...)
+			conflicts = append(conflicts, others...)
 		}
+		problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
 		d.edits = append(d.edits, e)
 		d.after.sets[ref] = *e.now
 	}
@@ -215,10 +196,9 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, kvs map[string]st
 }
 
 // ahead is a set's world as it would be with now, and with the budgets of this apply.
-func (d *draft) ahead(s *Server, now *records.Set) plan.World {
-	w := s.world(now.Ref, now)
-	for i := range d.after.budgets {
-		b := &d.after.budgets[i]
+func (d *draft) ahead(now *records.Set) plan.World {
+	w := d.world(now.Ref, now)
+	for _, b := range d.after.budgets {
 		w.Budgets = slices.DeleteFunc(w.Budgets, func(old *records.BudgetRecord) bool { return old.Namespace == b.Namespace && old.Name == b.Name })
 		if b.Selects(now) {
 			w.Budgets = append(w.Budgets, b)
@@ -228,7 +208,7 @@ func (d *draft) ahead(s *Server, now *records.Set) plan.World {
 }
 
 // write commits what is not unchanged, all or nothing.
-func (s *Server) write(ctx context.Context, edits []edit) error {
+func (s objects) write(ctx context.Context, edits []edit) error {
 	var txn store.Txn
 	for _, e := range edits {
 		if e.value != nil {
@@ -247,12 +227,10 @@ func (s *Server) write(ctx context.Context, edits []edit) error {
 }
 
 // newUID is 128 random bits.
-func newUID() (spec.UID, error) {
+func newUID() spec.UID {
 	b := make([]byte, 16)
-	if _, err := rand.Read(b); err != nil {
-		return "", err
-	}
-	return spec.UID(hex.EncodeToString(b)), nil
+	_, _ = rand.Read(b) // never fails
+	return spec.UID(hex.EncodeToString(b))
 }
 
 func texts(problems []manifest.Problem) []string {
@@ -261,8 +239,4 @@ func texts(problems []manifest.Problem) []string {
 		out = append(out, p.String())
 	}
 	return out
-}
-
-func sortedRefs(sets map[spec.SetRef]records.Set) []spec.SetRef {
-	return slices.SortedFunc(maps.Keys(sets), spec.SetRef.Compare)
 }

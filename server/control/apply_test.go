@@ -167,6 +167,7 @@ func TestAnEditOfTheRetentionPolicySaysWhatItWillCost(t *testing.T) {
 	const cost = " will cost data: the volumes are given up then, and erased (data after 24h); until now they were kept"
 	kept, none := with(spec.Retain, spec.Retain), with(spec.Retain, spec.Retain)
 	none.Spec.Retention = nil
+	spec.Default(&none.Spec)
 	for name, c := range map[string]struct {
 		old, now *records.Set
 		want     []string

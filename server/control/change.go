@@ -15,28 +15,27 @@ import (
 
 // change compares a set that changes with what is there, and says in e what comes of
 // it. For an adoption or a rename it looks at a world that shows the set as it was read:
-// no life began since it was orphaned, no name was complete since it was given.
-func (s *Server) change(ctx context.Context, d *draft, e *edit) (problems []manifest.Problem, conflicts []string, err error) {
+// no life started since it was orphaned, no name was complete since it was given.
+func (d *draft) change(ctx context.Context, e *edit) (problems []manifest.Problem, conflicts []string, err error) {
 	adopts := e.applied.GetOutcome() == adopted
 	if adopts || e.renames {
-		if err := s.cfg.Cache.Wait(ctx, e.seen); err != nil {
+		if err := d.cfg.Cache.Wait(ctx, e.seen); err != nil {
 			return nil, nil, err
 		}
 	}
-	ahead := d.ahead(s, e.now)
+	ahead := d.ahead(e.now)
 	forecast := plan.Preview(ahead)
-	var effects []string
-	at := 0 // where a rename is told
+	first, effects := changeEffects(e.was, e.now), describe(e.was, forecast)
+	problems = addedProblems(e.was, ahead)
 	if adopts {
-		problems, effects, at = adoptProblems(e.was, ahead), describeAdoption(e.was, forecast), 1
-	} else {
-		problems, effects = addedProblems(e.was, ahead), describe(e.was, forecast)
+		first, effects = describeAdoption(e.was, forecast)
+		problems = adoptProblems(e.was, ahead)
 	}
 	if e.renames {
 		problems = append(problems, renameProblems(e.was, ahead)...)
-		effects = slices.Insert(effects, at, fmt.Sprintf("renames the service %s → %s; both names resolve until every member has restarted", e.was.Service(), e.now.Service()))
+		first = append(first, fmt.Sprintf("renames the service %s → %s; both names resolve until every member has restarted", e.was.Service(), e.now.Service()))
 	}
-	e.applied.Effects = append(e.applied.Effects, effects...)
+	e.applied.Effects = append(first, effects...)
 	return problems, collision(ahead), nil
 }
 
@@ -87,9 +86,9 @@ func (d *draft) withoutService(v cache.View) (out []string) {
 			continue
 		}
 		ns, from, to := e.was.Ref.Namespace, e.was.Service(), d.after.sets[e.was.Ref]
+		services := slices.Concat(d.after.services, v.Services(ns))
 		served := func(name string) bool {
-			return slices.ContainsFunc(d.after.services, func(s records.ServiceRecord) bool { return s.Namespace == ns && s.Name == name }) ||
-				slices.ContainsFunc(v.Services(ns), func(s *records.ServiceRecord) bool { return s.Name == name })
+			return slices.ContainsFunc(services, func(s *records.ServiceRecord) bool { return s.Namespace == ns && s.Name == name })
 		}
 		if served(from) && !served(to.Service()) {
 			out = append(out, fmt.Sprintf("set %s: there is no Service %s; there, not-ready members and ports follow the defaults instead of Service %s",

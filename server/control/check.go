@@ -2,7 +2,10 @@ package control
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
@@ -14,16 +17,21 @@ import (
 // before those of the world.
 type projection struct {
 	sets     map[spec.SetRef]records.Set
-	services []records.ServiceRecord
-	budgets  []records.BudgetRecord
+	services []*records.ServiceRecord
+	budgets  []*records.BudgetRecord
 	files    map[dispatch.FileRef]bool // given in this apply
+}
+
+// refs are the sets of the apply, in order.
+func (a *projection) refs() []spec.SetRef {
+	return slices.SortedFunc(maps.Keys(a.sets), spec.SetRef.Compare)
 }
 
 // missing warns of ConfigMaps and Secrets that a set of this apply names and that
 // are nowhere: its members wait for them.
 func (a *projection) missing(v cache.View) []string {
 	var out []string
-	for _, ref := range sortedRefs(a.sets) {
+	for _, ref := range a.refs() {
 		set := a.sets[ref]
 		for _, f := range dispatch.FilesOf(ref.Namespace, &set.Spec.Template) {
 			if !a.files[f] && !exists(v, f) {
@@ -72,14 +80,14 @@ func (a *projection) ports(v cache.View) (problems, warnings []string) {
 }
 
 // selected are the sets whose members s selects.
-func (a *projection) selected(v cache.View, s records.ServiceRecord) []records.Set {
+func (a *projection) selected(v cache.View, s *records.ServiceRecord) []records.Set {
 	var out []records.Set
 	pick := func(set records.Set) {
 		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
 			out = append(out, set)
 		}
 	}
-	for _, ref := range sortedRefs(a.sets) {
+	for _, ref := range a.refs() {
 		pick(a.sets[ref])
 	}
 	for _, ref := range v.Sets() {
@@ -119,6 +127,53 @@ func keptProblems(now *records.Set, slots []plan.Slot) []string {
 					"set %s: the kept volume %s of %s (class %s, %d bytes) does not fit the claim (class %s, %d bytes); use another set name, or give it up with 'stead volume reclaim %s'",
 					now.Ref, v.Claim, v.ID.MemberName(), v.Class, v.SizeBytes, class, size, records.VolumeName(v.ID, v.Claim)))
 			}
+		}
+	}
+	return out
+}
+
+// mapClasses gives claims the storage class that the server's --map-class says, and
+// tells of each. Records hold the class as the nodes call it.
+func mapClasses(sets []spec.StatefulSet, classes map[string]string) (warnings []string) {
+	for i := range sets {
+		m := &sets[i]
+		for j := range m.Spec.VolumeClaimTemplates {
+			c := &m.Spec.VolumeClaimTemplates[j]
+			was := c.Spec.Class()
+			is, mapped := classes[was]
+			if !mapped {
+				continue
+			}
+			c.Spec.StorageClassName = &is
+			warnings = append(warnings, fmt.Sprintf("set %s/%s: claim %s: storage class %s is %s here (--map-class)",
+				m.Metadata.Namespace, m.Metadata.Name, c.Metadata.Name, was, is))
+		}
+	}
+	return warnings
+}
+
+// unknownClasses tells which storage classes of a new set no node has. Before any
+// node has connected nobody knows; the planner tells then what it waits for.
+func unknownClasses(set *records.Set, nodes []plan.Node) []manifest.Problem {
+	var facts []*records.NodeFacts
+	for _, n := range nodes {
+		if n.Facts != nil {
+			facts = append(facts, n.Facts)
+		}
+	}
+	if len(facts) == 0 {
+		return nil
+	}
+	var out []manifest.Problem
+	for i := range set.Spec.VolumeClaimTemplates {
+		class := set.Spec.VolumeClaimTemplates[i].Spec.Class()
+		if !slices.ContainsFunc(facts, func(f *records.NodeFacts) bool { return f.HasClass(class) }) {
+			out = append(out, manifest.Problem{
+				Path: fmt.Sprintf("spec.volumeClaimTemplates[%d].spec.storageClassName", i),
+				What: fmt.Sprintf("no node has a storage class %q", class),
+				Fix: "write one of " + records.KnownClasses(facts) + ", leave it out, declare it with --storage-class on a node," +
+					" or map it with --map-class on the server",
+			})
 		}
 	}
 	return out

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"time"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -49,11 +48,32 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Server implements proto.ControlServer. It keeps nothing of its own.
+// Server implements proto.ControlServer: each of its parts has the calls of one subject. It
+// keeps nothing of its own.
 type Server struct {
-	proto.UnimplementedControlServer
-	cfg Config
+	proto.UnsafeControlServer // a call that no part implements does not compile
+	queries
+	objects
+	sets
+	volumes
+	nodes
+	cluster
 }
+
+// The parts of a Server.
+type (
+	queries struct{ *shared } // what users read
+	objects struct{ *shared } // apply and delete
+	sets    struct{ *shared } // scale, rollouts, explain
+	volumes struct{ *shared } // reclaim and restore
+	nodes   struct{ *shared } // nodes, and what is asked of one: logs, exec, images
+	cluster struct{ *shared } // info, backup, restore
+)
+
+// shared is what all parts have: what they act on, and how they write.
+type shared struct{ cfg Config }
+
+var _ proto.ControlServer = (*Server)(nil)
 
 // New checks cfg.
 func New(cfg Config) (*Server, error) {
@@ -61,48 +81,12 @@ func New(cfg Config) (*Server, error) {
 		cfg.About == nil || cfg.Logger == nil {
 		return nil, errors.New("make control: store, world, planner, nodes, key, about and logger are needed")
 	}
-	return &Server{cfg: cfg}, nil
+	return newServer(cfg), nil
 }
 
-// waitTime bounds how long a call waits for its own write to be seen.
-const waitTime = 5 * time.Second
-
-// seen waits until the world shows rev, so that whoever wrote reads it back. A
-// slow world is no error: the write stands.
-func (s *Server) seen(ctx context.Context, rev store.Rev) {
-	ctx, cancel := context.WithTimeout(ctx, waitTime)
-	defer cancel()
-	if err := s.cfg.Cache.Wait(ctx, rev); err != nil {
-		s.cfg.Logger.Warn("write not seen yet", "err", err)
-	}
-}
-
-// commit writes t unless the store is held; what names what is written, for people.
-func (s *Server) commit(ctx context.Context, what string, t store.Txn) error {
-	t.If = append(t.If, store.NotHeld())
-	rev, err := s.cfg.Store.Commit(ctx, t)
-	if errors.Is(err, store.ErrConflict) {
-		if held := s.held(ctx); held != nil {
-			return held
-		}
-	}
-	if err != nil {
-		return writeError(what, err)
-	}
-	s.seen(ctx, rev)
-	return nil
-}
-
-// held refuses what would change something while the store is held; nil: it is not.
-func (s *Server) held(ctx context.Context) error {
-	_, kvs, err := s.cfg.Store.Get(ctx, store.HoldKey)
-	if err != nil {
-		return nil // the conflict is told instead
-	}
-	if hold := store.HoldIn(kvs); hold != nil {
-		return precondition("%s", hold.Refusal())
-	}
-	return nil
+func newServer(cfg Config) *Server {
+	s := &shared{cfg}
+	return &Server{queries: queries{s}, objects: objects{s}, sets: sets{s}, volumes: volumes{s}, nodes: nodes{s}, cluster: cluster{s}}
 }
 
 // namespace is ns, or the default one.
@@ -111,4 +95,16 @@ func namespace(ns string) spec.Namespace {
 		return spec.DefaultNamespace
 	}
 	return spec.Namespace(ns)
+}
+
+// world is a set's world as the leader plans with it, with now in the place of its record
+// (nil: as it is).
+func (s *shared) world(ref spec.SetRef, now *records.Set) (w plan.World) {
+	s.cfg.Cache.Look(func(v cache.View) { w = s.cfg.Planner.World(v, ref, now) })
+	return w
+}
+
+// forecast is what happens to a set with now in the place of its record.
+func (s *shared) forecast(now *records.Set) plan.Forecast {
+	return plan.Preview(s.world(now.Ref, now))
 }

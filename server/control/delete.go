@@ -16,11 +16,12 @@ import (
 
 // Delete implements proto.ControlServer. A set is marked; the engine stops its
 // members and removes the record last. Other objects are removed at once.
-func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.DeleteResponse, error) {
+func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.DeleteResponse, error) {
 	ns, name := namespace(r.GetNamespace()), r.GetName()
 	if err := proto.CheckCascade(r.GetCascade(), r.GetKind()); err != nil {
 		return nil, invalid("cascade: %v", err)
 	}
+	var effects []string
 	switch r.GetKind() {
 	case kindSet:
 		ref := spec.SetRef{Namespace: ns, Name: spec.SetName(name)}
@@ -29,21 +30,21 @@ func (s *Server) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		}
 		return s.deleteSet(ctx, ref)
 	case kindService:
-		return s.remove(ctx, r.GetKind(), ns, name, store.ServiceKey(ns, name), s.servedBy(ns, name))
+		effects = s.servedBy(ns, name)
 	case kindBudget:
-		return s.remove(ctx, r.GetKind(), ns, name, store.BudgetKey(ns, name), s.boundBy(ns, name))
+		effects = s.boundBy(ns, name)
 	case kindConfigMap:
-		ref := dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name}
-		return s.remove(ctx, r.GetKind(), ns, name, store.ConfigKey(ns, name), s.namedBy(ref))
+		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name})
 	case kindSecret:
-		ref := dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}
-		return s.remove(ctx, r.GetKind(), ns, name, store.SecretKey(ns, name), s.namedBy(ref))
+		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name})
+	default:
+		return nil, invalid(
+			"a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", r.GetKind())
 	}
-	return nil, invalid(
-		"a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", r.GetKind())
+	return s.remove(ctx, r.GetKind(), ns, name, effects)
 }
 
-func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
+func (s objects) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
 	out := &proto.DeleteResponse{}
 	err := s.editSet(ctx, ref, func(now *records.Set) (bool, error) {
 		was := now.Deleting
@@ -54,14 +55,12 @@ func (s *Server) deleteSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 		out.Effects = describeDeletion(s.forecast(now))
 		return !was, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
-// remove deletes one key, guarded by what was read.
-func (s *Server) remove(ctx context.Context, kind string, ns spec.Namespace, name, key string, effects []string) (*proto.DeleteResponse, error) {
+// remove deletes one object, guarded by what was read.
+func (s objects) remove(ctx context.Context, kind string, ns spec.Namespace, name string, effects []string) (*proto.DeleteResponse, error) {
+	key := keyOf[kind](ns, name)
 	_, kvs, err := s.cfg.Store.Get(ctx, key)
 	if err != nil {
 		return nil, err
@@ -70,15 +69,12 @@ func (s *Server) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 	if !ok {
 		return nil, notFound(kind, ns, name)
 	}
-	err = s.commit(ctx, kind+" "+name, store.Txn{If: []store.Compare{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}})
-	if err != nil {
-		return nil, err
-	}
-	return &proto.DeleteResponse{Effects: effects}, nil
+	return &proto.DeleteResponse{Effects: effects},
+		s.commit(ctx, kind+" "+name, store.Txn{If: []store.Compare{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}})
 }
 
 // servedBy warns of the sets that are found under the service's name.
-func (s *Server) servedBy(ns spec.Namespace, name string) []string {
+func (s objects) servedBy(ns spec.Namespace, name string) []string {
 	return s.warn(ns, func(set *records.Set, st *records.SetStatus) string {
 		if set.Service() == name || plan.Former(set, st, nil) == name {
 			return fmt.Sprintf("set %s is still found under this name; not-ready members and ports follow the defaults now", set.Ref)
@@ -88,7 +84,7 @@ func (s *Server) servedBy(ns spec.Namespace, name string) []string {
 }
 
 // namedBy warns of the sets whose template names ref.
-func (s *Server) namedBy(ref dispatch.FileRef) []string {
+func (s objects) namedBy(ref dispatch.FileRef) []string {
 	return s.warn(ref.Namespace, func(set *records.Set, _ *records.SetStatus) string {
 		if slices.Contains(dispatch.FilesOf(ref.Namespace, &set.Spec.Template), ref) {
 			return fmt.Sprintf("set %s names it: unless it is optional, new members wait for it, and those that read it as variables do so when a container of theirs restarts; mounted files stay as they are", set.Ref)
@@ -97,16 +93,30 @@ func (s *Server) namedBy(ref dispatch.FileRef) []string {
 	})
 }
 
-func (s *Server) warn(ns spec.Namespace, about func(*records.Set, *records.SetStatus) string) []string {
-	var out []string
+// boundBy warns of the sets that a budget bounded.
+func (s objects) boundBy(ns spec.Namespace, name string) (out []string) {
+	s.cfg.Cache.Look(func(v cache.View) {
+		for _, ref := range v.Sets() {
+			for _, b := range v.World(ref).Budgets {
+				if b.Namespace == ns && b.Name == name {
+					out = append(out, fmt.Sprintf("set %s is not bounded by it any more", ref))
+				}
+			}
+		}
+	})
+	return out
+}
+
+func (s objects) warn(ns spec.Namespace, about func(*records.Set, *records.SetStatus) string) (out []string) {
 	s.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.Sets() {
 			set, _ := v.Set(ref)
 			st, _ := v.Status(ref)
-			if ref.Namespace == ns {
-				if text := about(set, st); text != "" {
-					out = append(out, text)
-				}
+			if ref.Namespace != ns {
+				continue
+			}
+			if text := about(set, st); text != "" {
+				out = append(out, text)
 			}
 		}
 	})

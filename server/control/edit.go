@@ -12,7 +12,6 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -36,12 +35,17 @@ type edit struct {
 	renames bool         // its governing service, which is meant
 }
 
+// name is as in "set default/db".
+func (e *edit) name() string {
+	return fmt.Sprintf("%s %s/%s", e.applied.GetKind(), e.applied.GetNamespace(), e.applied.GetName())
+}
+
 // documents are the object before (nil: absent) and after, as manifests; for people.
 type documents struct{ before, after any }
 
 // finish fills in what follows from before and after.
-func finish(kind string, ns spec.Namespace, name, key string, kv store.KV, same bool, record any) edit {
-	e := edit{key: key, seen: kv.Mod, applied: &proto.Applied{Kind: kind, Namespace: string(ns), Name: name, Outcome: unchanged}}
+func finish(kind string, ns spec.Namespace, name string, kv store.KV, same bool, record any) edit {
+	e := edit{key: keyOf[kind](ns, name), seen: kv.Mod, applied: &proto.Applied{Kind: kind, Namespace: string(ns), Name: name, Outcome: unchanged}}
 	if same {
 		return e
 	}
@@ -80,51 +84,51 @@ func setEdit(m spec.StatefulSet, kv store.KV, b editMeta, read manifest.SeenSet)
 	if err != nil {
 		return edit{}, nil, err
 	}
-	now := records.Set{
-		Ref:    spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)},
-		UID:    b.uid,
-		Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
+	now := &records.Set{
+		Ref: refOf(m), UID: b.uid, Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
 		Spec: spec.Clone(m.Spec), Generation: 1, CreatedAt: b.now,
 	}
-	if old == nil {
-		if now.Spec.Replicas == nil {
-			one := int32(1)
-			now.Spec.Replicas = &one
-		}
-		settleInitial(&now)
-		now.Edits = []records.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
-		e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, false, now)
-		e.docs.after, e.now = manifest.OfSet(&now), &now
-		return e, nil, nil
+	if old != nil {
+		return changeSet(old, now, kv, b, read)
 	}
-	then := spec.Clone(*old)
-	spec.Default(&then.Spec) // written by an older version, it may lack defaults
 	if now.Spec.Replicas == nil {
-		now.Spec.Replicas = then.Spec.Replicas
+		now.Spec.Replicas = new(int32(1))
 	}
-	now.UID, now.CreatedAt = old.UID, old.CreatedAt
+	settleInitial(now)
+	now.Edits = []records.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
+	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), kv, false, now)
+	e.docs.after, e.now = manifest.OfSet(now), now
+	return e, nil, nil
+}
+
+// changeSet makes old equal to now, which has the spec and labels of the manifest.
+func changeSet(old, now *records.Set, kv store.KV, b editMeta, read manifest.SeenSet) (edit, []manifest.Problem, error) {
+	was := spec.Clone(*old)
+	spec.Default(&was.Spec) // written by an older version, it may lack defaults
+	if now.Spec.Replicas == nil {
+		now.Spec.Replicas = was.Spec.Replicas
+	}
+	now.UID, now.CreatedAt, now.Edits = old.UID, old.CreatedAt, old.Edits
 	now.InitialReplicas, now.InitialOrdinals = old.InitialReplicas, old.InitialOrdinals
-	settleInitial(&now)
+	settleInitial(now)
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
-	fixed := b.fixed(&then, &now)
-	sameSpec := sameJSON(then.Spec, now.Spec)
-	now.Edits = old.Edits
-	if verb := "apply"; !sameSpec || old.Orphaned {
+	fixed := b.fixed(&was, now)
+	same := sameJSON(was.Spec, now.Spec) && !old.Orphaned
+	if !same {
+		verb := "apply"
 		if old.Orphaned {
 			verb = "adopt"
 		}
 		now.Generation++
-		note(&now, &then, records.Edit{Verb: verb, By: b.by, At: b.now})
+		note(now, &was, records.Edit{Verb: verb, By: b.by, At: b.now})
 	}
-	same := sameSpec && !old.Orphaned && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
-	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), store.SetKey(now.Ref), kv, same, now)
-	e.docs = documents{manifest.OfSet(&then), manifest.OfSet(&now)}
-	e.was, e.now, e.renames = &then, &now, b.rename && then.Service() != now.Service()
-	e.applied.Effects = changeEffects(&then, &now)
+	same = same && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
+	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), kv, same, now)
+	e.docs = documents{manifest.OfSet(&was), manifest.OfSet(now)}
+	e.was, e.now, e.renames = &was, now, b.rename && was.Service() != now.Service()
 	problems := manifest.ValidateUpdate(fixed, &now.Spec)
 	if old.Orphaned {
 		e.applied.Outcome = adopted
-		e.applied.Effects = nil // draft.sets says whom it adopts
 		problems = append(manifest.ValidateAdoption(fixed, &now.Spec), otherSet(old, read)...)
 	}
 	if p, stale := staleProblem(old, read); stale && !same {
@@ -150,89 +154,86 @@ func settleInitial(s *records.Set) {
 // sameJSON compares by stored form: 1Gi equals 1024Mi.
 func sameJSON(a, b any) bool { return bytes.Equal(store.Encode(a), store.Encode(b)) }
 
-func serviceEdit(m spec.Service, kv store.KV) (edit, records.ServiceRecord, error) {
-	old, err := before[records.ServiceRecord](kv)
-	if err != nil {
-		return edit{}, records.ServiceRecord{}, err
-	}
-	now := records.ServiceRecord{
-		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels, Spec: m.Spec,
-	}
-	same, docs := false, documents{after: manifest.OfService(&now)}
-	if old != nil {
-		sameSpec := sameJSON(old.Spec, now.Spec)
-		now.Generation = next(old.Generation, sameSpec)
-		same = sameSpec && maps.Equal(old.Labels, now.Labels)
-		docs.before = manifest.OfService(old)
-	}
-	e := finish(kindService, now.Namespace, now.Name, store.ServiceKey(now.Namespace, now.Name), kv, same, now)
-	e.docs = docs
-	return e, now, nil
-}
-
-func configEdit(m spec.ConfigMap, kv store.KV) (edit, error) {
-	old, err := before[records.ConfigRecord](kv)
+// objectEdit makes an object that is not a set, or makes it equal to now. same tells whether
+// the old one has the same content, and is called before shown, which is its manifest.
+func objectEdit[R any, P interface {
+	*R
+	Common() *records.Meta
+}](kind string, kvs map[string]store.KV, now P, same func(old P) bool, shown func(P) any) (edit, error) {
+	meta := now.Common()
+	kv := kvs[keyOf[kind](meta.Namespace, meta.Name)]
+	old, err := before[R](kv)
 	if err != nil {
 		return edit{}, err
 	}
-	now := records.ConfigRecord{
-		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
-		Files: map[string]scalar.Bytes{},
-	}
-	for name, text := range m.Data {
-		now.Files[name] = scalar.Bytes(text)
-	}
-	maps.Copy(now.Files, m.BinaryData)
-	same, docs := false, documents{after: manifest.OfConfigMap(&now)}
+	var docs documents
+	unchanged := false
 	if old != nil {
-		sameFiles := equalFiles(old.Files, now.Files)
-		now.Generation = next(old.Generation, sameFiles)
-		same = sameFiles && maps.Equal(old.Labels, now.Labels)
-		docs.before = manifest.OfConfigMap(old)
+		was := P(old).Common()
+		unchanged = same(old)
+		docs.before = shown(old)
+		meta.Generation = was.Generation
+		if !unchanged {
+			meta.Generation++
+		}
+		unchanged = unchanged && maps.Equal(was.Labels, meta.Labels)
 	}
-	e := finish(kindConfigMap, now.Namespace, now.Name, store.ConfigKey(now.Namespace, now.Name), kv, same, now)
+	docs.after = shown(now)
+	e := finish(kind, meta.Namespace, meta.Name, kv, unchanged, now)
 	e.docs = docs
 	return e, nil
+}
+
+func serviceEdit(m spec.Service, kvs map[string]store.KV) (edit, *records.ServiceRecord, error) {
+	type record = records.ServiceRecord
+	now := &record{Meta: records.MetaOf(m.Metadata), Spec: m.Spec}
+	e, err := objectEdit(kindService, kvs, now,
+		func(old *record) bool { return sameJSON(old.Spec, now.Spec) }, func(r *record) any { return manifest.OfService(r) })
+	return e, now, err
+}
+
+func budgetEdit(m spec.PodDisruptionBudget, kvs map[string]store.KV) (edit, *records.BudgetRecord, error) {
+	type record = records.BudgetRecord
+	now := &record{Meta: records.MetaOf(m.Metadata), Spec: m.Spec}
+	e, err := objectEdit(kindBudget, kvs, now,
+		func(old *record) bool { return sameJSON(old.Spec, now.Spec) }, func(r *record) any { return manifest.OfBudget(r) })
+	return e, now, err
+}
+
+func configEdit(m spec.ConfigMap, kvs map[string]store.KV) (edit, error) {
+	type record = records.ConfigRecord
+	now := &record{Meta: records.MetaOf(m.Metadata), Files: m.Files()}
+	return objectEdit(kindConfigMap, kvs, now,
+		func(old *record) bool { return equalFiles(old.Files, now.Files) }, func(r *record) any { return manifest.OfConfigMap(r) })
 }
 
 // secretEdit seals the files of m. An old Secret that does not open is replaced.
-func secretEdit(m spec.Secret, kv store.KV, key *seal.Key) (edit, error) {
-	old, err := before[records.SecretRecord](kv)
-	if err != nil {
-		return edit{}, err
-	}
-	files := make(map[string][]byte, len(m.Data)+len(m.StringData))
-	for name, b := range m.Data {
-		files[name] = b
-	}
-	for name, text := range m.StringData {
-		files[name] = []byte(text)
-	}
-	now := records.SecretRecord{
-		Namespace: m.Metadata.Namespace, Name: m.Metadata.Name, Generation: 1, Labels: m.Metadata.Labels,
-		Type: m.Type, Keys: slices.Sorted(maps.Keys(files)),
-	}
-	same, docs := false, documents{after: covered(&now, nil, files, "after")}
-	if old != nil {
-		present, err := key.Open(old)
-		docs = documents{covered(old, files, present, "before"), covered(&now, present, files, "after")}
-		sameFiles := err == nil && old.Type == now.Type && equalFiles(present, files)
-		now.Generation = next(old.Generation, sameFiles)
-		same = sameFiles && maps.Equal(old.Labels, now.Labels)
-	}
+func secretEdit(m spec.Secret, kvs map[string]store.KV, key *seal.Key) (edit, error) {
+	type record = records.SecretRecord
+	files := m.Files()
+	now := &record{Meta: records.MetaOf(m.Metadata), Type: m.Type, Keys: slices.Sorted(maps.Keys(files))}
+	var err error
 	if now.Sealed, err = key.Seal(now.Namespace, now.Name, files); err != nil {
 		return edit{}, err
 	}
-	e := finish(kindSecret, now.Namespace, now.Name, store.SecretKey(now.Namespace, now.Name), kv, same, now)
-	e.docs = docs
-	return e, nil
+	var present map[string][]byte
+	same := func(old *record) bool {
+		opened, err := key.Open(old)
+		present = opened
+		return err == nil && old.Type == now.Type && equalFiles(present, files)
+	}
+	return objectEdit(kindSecret, kvs, now, same, func(r *record) any {
+		if r == now {
+			return covered(now, present, files, "after")
+		}
+		return covered(r, files, present, "before")
+	})
 }
 
 // covered is a Secret as a difference may show it: of each value only whether it is
 // that of the other side.
 func covered(r *records.SecretRecord, other, own map[string][]byte, side string) spec.Secret {
-	out := spec.Secret{APIVersion: "v1", Kind: "Secret", Type: r.Type, StringData: map[string]string{},
-		Metadata: spec.ObjectMeta{Name: r.Name, Namespace: r.Namespace, Labels: r.Labels}}
+	out := spec.Secret{APIVersion: "v1", Kind: "Secret", Type: r.Type, StringData: map[string]string{}, Metadata: r.Manifest()}
 	for _, name := range r.Keys {
 		out.StringData[name] = "***"
 		if value, known := other[name]; !known || !bytes.Equal(value, own[name]) {
@@ -240,13 +241,6 @@ func covered(r *records.SecretRecord, other, own map[string][]byte, side string)
 		}
 	}
 	return out
-}
-
-func next(generation int64, same bool) int64 {
-	if same {
-		return generation
-	}
-	return generation + 1
 }
 
 func equalFiles[B ~[]byte](a, b map[string]B) bool {
@@ -258,8 +252,8 @@ func tooLarge(edits []edit) []string {
 	var out []string
 	for _, e := range edits {
 		if len(e.value) > maxObjectBytes {
-			out = append(out, fmt.Sprintf("%s %s/%s: %d bytes as stored; at most %d may be, which is %d bytes of values in base64",
-				e.applied.GetKind(), e.applied.GetNamespace(), e.applied.GetName(), len(e.value), maxObjectBytes, maxObjectBytes/4*3))
+			out = append(out, fmt.Sprintf("%s: %d bytes as stored; at most %d may be, which is %d bytes of values in base64",
+				e.name(), len(e.value), maxObjectBytes, maxObjectBytes/4*3))
 		}
 	}
 	return out

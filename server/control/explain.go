@@ -13,7 +13,7 @@ import (
 )
 
 // Explain implements proto.ControlServer: no rows when all is as it should be.
-func (s *Server) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.ExplainResponse, error) {
+func (s sets) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.ExplainResponse, error) {
 	ns := namespace(r.GetNamespace())
 	ref, member, err := s.target(ns, r.GetName())
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Server) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.Exp
 
 // target finds the set that a name means: a set of that name, else the set of the
 // member of that name.
-func (s *Server) target(ns spec.Namespace, name string) (ref spec.SetRef, member string, err error) {
+func (s sets) target(ns spec.Namespace, name string) (ref spec.SetRef, member string, err error) {
 	exists := func(ref spec.SetRef) (ok bool) {
 		s.cfg.Cache.Look(func(v cache.View) { set, _ := v.Set(ref); ok = set != nil })
 		return ok

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -14,18 +13,6 @@ import (
 
 // shownMembers bounds the names in one sentence.
 const shownMembers = 10
-
-// world is a set's world as the leader plans with it, with now in the place of its record
-// (nil: as it is).
-func (s *Server) world(ref spec.SetRef, now *records.Set) (w plan.World) {
-	s.cfg.Cache.Look(func(v cache.View) { w = s.cfg.Planner.World(v, ref, now) })
-	return w
-}
-
-// forecast is what happens to a set with now in the place of its record.
-func (s *Server) forecast(now *records.Set) plan.Forecast {
-	return plan.Preview(s.world(now.Ref, now))
-}
 
 // sentence is one thing that happens to some members, in the order in which it does.
 type sentence struct {

@@ -1,26 +1,27 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/spec/scalar"
 )
 
 // fates are the volumes that there are at first, by what a forecast says of them: those that
 // stay, those that go, and for how long each claim of these lies in the trash.
 type fates struct {
 	stay, going []*records.Volume
-	trash       map[spec.ClaimName]scalar.Duration
+	trash       map[spec.ClaimName]time.Duration
 }
 
 // fatesOf are the fates of the volumes of these members; nil: of all.
 func (t *teller) fatesOf(ids []spec.Identity) fates {
-	f := fates{trash: map[spec.ClaimName]scalar.Duration{}}
+	f := fates{trash: map[spec.ClaimName]time.Duration{}}
 	changed := t.changed()
 	for i := range t.Before.Slots {
 		slot := &t.Before.Slots[i]
@@ -29,16 +30,13 @@ func (t *teller) fatesOf(ids []spec.Identity) fates {
 		}
 		for _, claim := range slices.Sorted(maps.Keys(slot.Volumes)) {
 			v := slot.Volumes[claim]
-			now := v
-			if c := changed[v.UID]; c != nil {
-				now = c
-			}
+			now := cmp.Or(changed[v.UID], v)
 			if !now.Fate.Going() {
 				f.stay = append(f.stay, v)
 				continue
 			}
 			f.going = append(f.going, v)
-			f.trash[claim] = scalar.Duration{Duration: now.Trash()}
+			f.trash[claim] = now.Trash()
 		}
 	}
 	return f
@@ -65,15 +63,7 @@ func (t *teller) changed() map[records.VolumeID]*records.Volume {
 
 // erased says when what goes is erased: "(data after 24h, log at once)".
 func (f fates) erased() string {
-	var parts []string
-	for _, claim := range slices.Sorted(maps.Keys(f.trash)) {
-		when := "after " + f.trash[claim].String()
-		if f.trash[claim].Duration == 0 {
-			when = "at once"
-		}
-		parts = append(parts, fmt.Sprintf("%s %s", claim, when))
-	}
-	return "(" + bounded(parts) + ")"
+	return "(" + listed(slices.Sorted(maps.Keys(f.trash)), func(c spec.ClaimName) string { return erased(string(c), f.trash[c]) }) + ")"
 }
 
 // volumesOf says what becomes of the volumes of members that stop.
@@ -88,26 +78,18 @@ func (t *teller) volumesOf(ids []spec.Identity) string {
 }
 
 func volumeNames(list []*records.Volume) string {
-	names := make([]string, 0, len(list))
-	for _, v := range list {
-		names = append(names, records.VolumeName(v.ID, v.Claim))
-	}
-	return bounded(names)
+	return listed(list, func(v *records.Volume) string { return records.VolumeName(v.ID, v.Claim) })
 }
 
 // ofMembers names volumes as "data of db-0".
 func ofMembers(list []*records.Volume) string {
-	names := make([]string, 0, len(list))
-	for _, v := range list {
-		names = append(names, string(v.Claim)+" of "+v.ID.MemberName())
-	}
-	return bounded(names)
+	return listed(list, func(v *records.Volume) string { return string(v.Claim) + " of " + v.ID.MemberName() })
 }
 
 // describeCreation tells what a new set does, and what it does with volumes that an earlier
 // set of its name left behind.
 func describeCreation(f plan.Forecast) []string {
-	out := append(describe(nil, f), lossEffects(&records.Set{}, f.Before.Set)...)
+	out := append(describe(nil, f), lossEffects(0, f.Before.Set)...)
 	t := newTeller(f)
 	used := map[records.VolumeID]bool{}
 	inherits := false
@@ -125,7 +107,7 @@ func describeCreation(f plan.Forecast) []string {
 	kept := t.fatesOf(nil)
 	for _, v := range slices.Concat(kept.stay, kept.going) {
 		switch {
-		case !slices.ContainsFunc(t.set.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool { return c.Metadata.Name == string(v.Claim) }):
+		case t.set.Spec.Claim(v.Claim) == nil:
 		case used[v.UID]:
 			back = append(back, v)
 		case v.Fate.Ordered():
@@ -195,22 +177,21 @@ func running(f plan.Forecast, of func(ordinal int) bool) (ids []spec.Identity) {
 	return ids
 }
 
-// describeAdoption says whom a set adopts, and what it does with them.
-func describeAdoption(was *records.Set, f plan.Forecast) []string {
+// describeAdoption says whom a set adopts, and then what it does with them.
+func describeAdoption(was *records.Set, f plan.Forecast) (first, rest []string) {
 	now := f.Before.Set
-	out := []string{"adopts no member: none runs"}
+	first = []string{"adopts no member: none runs"}
 	if own := running(f, now.Range().Has); len(own) > 0 {
-		out[0] = "adopts " + memberNames(own)
+		first[0] = "adopts " + memberNames(own)
 	}
-	out = append(out, describe(was, f)...)
+	rest = describe(was, f)
 	if len(f.Ending) > 0 {
-		out = append(out, "waits for "+memberNames(f.Ending)+number(f.Ending, ", which was", ", which were")+" told to stop before")
+		rest = append(rest, "waits for "+memberNames(f.Ending)+number(f.Ending, ", which was", ", which were")+" requested to stop before")
 	}
 	for i := range was.Spec.VolumeClaimTemplates {
-		name := was.Spec.VolumeClaimTemplates[i].Metadata.Name
-		if !slices.ContainsFunc(now.Spec.VolumeClaimTemplates, func(c spec.ClaimTemplate) bool { return c.Metadata.Name == name }) {
-			out = append(out, fmt.Sprintf("the claim %s is removed; its volumes stay, unused", name))
+		if name := was.Spec.VolumeClaimTemplates[i].Metadata.Name; now.Spec.Claim(spec.ClaimName(name)) == nil {
+			rest = append(rest, fmt.Sprintf("the claim %s is removed; its volumes stay, unused", name))
 		}
 	}
-	return append(out, claimEffects(was, now)...)
+	return first, append(rest, claimEffects(was, now)...)
 }

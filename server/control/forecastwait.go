@@ -146,17 +146,17 @@ func number(ids []spec.Identity, one, several string) string {
 	return several
 }
 
-func memberNames(ids []spec.Identity) string {
-	names := make([]string, 0, len(ids))
-	for _, id := range ids {
-		names = append(names, id.MemberName())
-	}
-	return bounded(names)
-}
+func memberNames(ids []spec.Identity) string { return listed(ids, spec.Identity.MemberName) }
 
-func bounded(names []string) string {
-	if len(names) > shownMembers {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:shownMembers], ", "), len(names)-shownMembers)
+// listed is "a, b": the texts of so many items as a sentence can have.
+func listed[T any](items []T, text func(T) string) string {
+	var texts []string
+	for _, item := range items[:min(len(items), shownMembers)] {
+		texts = append(texts, text(item))
 	}
-	return strings.Join(names, ", ")
+	out := strings.Join(texts, ", ")
+	if more := len(items) - shownMembers; more > 0 {
+		out += fmt.Sprintf(" and %d more", more)
+	}
+	return out
 }

@@ -76,7 +76,7 @@ func editText(e records.Edit) string {
 
 // clash says which of the objects somebody else wrote between our read and our write,
 // and of sets who did what.
-func (s *Server) clash(ctx context.Context, edits []edit, lost error) error {
+func (s objects) clash(ctx context.Context, edits []edit, lost error) error {
 	var keys, names []string
 	for _, e := range edits {
 		keys = append(keys, e.key)

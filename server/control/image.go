@@ -21,7 +21,7 @@ type image struct {
 }
 
 // LoadImage implements proto.ControlServer.
-func (s *Server) LoadImage(stream proto.Control_LoadImageServer) error {
+func (s nodes) LoadImage(stream proto.Control_LoadImageServer) error {
 	first, err := stream.Recv()
 	if err != nil {
 		return invalid("the first message must name the node")
@@ -102,7 +102,7 @@ const maxAnswerBytes = 16 << 20
 
 // Images implements proto.ControlServer. Without a node it asks all that have a
 // session, and leaves out those that do not answer unless none does.
-func (s *Server) Images(ctx context.Context, r *proto.ImagesRequest) (*proto.LoadImageResponse, error) {
+func (s nodes) Images(ctx context.Context, r *proto.ImagesRequest) (*proto.LoadImageResponse, error) {
 	nodes := s.liveNodes()
 	if r.GetNode() != "" {
 		nodes = []spec.NodeName{spec.NodeName(r.GetNode())}
@@ -125,7 +125,7 @@ func (s *Server) Images(ctx context.Context, r *proto.ImagesRequest) (*proto.Loa
 	return out, nil
 }
 
-func (s *Server) imagesOf(ctx context.Context, node spec.NodeName) ([]*proto.ImageInfo, error) {
+func (s nodes) imagesOf(ctx context.Context, node spec.NodeName) ([]*proto.ImageInfo, error) {
 	t, err := s.cfg.Nodes.Open(ctx, node, &proto.Ask{Kind: &proto.Ask_Images{Images: &proto.ImagesAsk{}}})
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *Server) imagesOf(ctx context.Context, node spec.NodeName) ([]*proto.Ima
 
 // oneNode is the node asked for, or the only one; while there is none, the first
 // is waited for.
-func (s *Server) oneNode(ctx context.Context, name string) (spec.NodeName, error) {
+func (s nodes) oneNode(ctx context.Context, name string) (spec.NodeName, error) {
 	if name != "" {
 		return spec.NodeName(name), nil
 	}
@@ -167,7 +167,7 @@ func (s *Server) oneNode(ctx context.Context, name string) (spec.NodeName, error
 }
 
 // liveNodes are the nodes with a session, in order.
-func (s *Server) liveNodes() []spec.NodeName {
+func (s nodes) liveNodes() []spec.NodeName {
 	var out []spec.NodeName
 	s.cfg.Cache.Look(func(v cache.View) {
 		for _, n := range v.Nodes() {

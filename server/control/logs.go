@@ -17,7 +17,7 @@ import (
 )
 
 // Logs implements proto.ControlServer.
-func (s *Server) Logs(r *proto.LogsRequest, stream proto.Control_LogsServer) error {
+func (s nodes) Logs(r *proto.LogsRequest, stream proto.Control_LogsServer) error {
 	id, node, container, err := s.container(r.GetNamespace(), r.GetMember(), r.GetContainer())
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func receive(t *dispatch.Tunnel) (*proto.Frame, error) {
 
 // container finds the node of a member, and the container of a request; "" is the
 // only or first one.
-func (s *Server) container(inNamespace, member, name string) (id spec.Identity, node spec.NodeName, container string, err error) {
+func (s nodes) container(inNamespace, member, name string) (id spec.Identity, node spec.NodeName, container string, err error) {
 	ns := namespace(inNamespace)
 	set, ordinal, err := spec.ParseMemberName(member)
 	if err != nil {
@@ -98,4 +98,53 @@ func (s *Server) container(inNamespace, member, name string) (id spec.Identity, 
 	}
 	return id, "", "", absent("%s has no container %q; it has %s",
 		member, name, strings.Join(names, ", "))
+}
+
+// Exec implements proto.ControlServer. It passes frames on both ways; that the person
+// goes away ends the tunnel, and so the command.
+func (s nodes) Exec(stream proto.Control_ExecServer) error {
+	first, err := stream.Recv()
+	if err != nil || first.GetStart() == nil {
+		return invalid("the first message must name the command to run")
+	}
+	r := first.GetStart()
+	if len(r.GetCommand()) == 0 {
+		return invalid("name a command to run")
+	}
+	id, node, container, err := s.container(r.GetNamespace(), r.GetMember(), r.GetContainer())
+	if err != nil {
+		return err
+	}
+	t, err := s.cfg.Nodes.Open(stream.Context(), node, &proto.Ask{Kind: &proto.Ask_Exec{Exec: &proto.ExecAsk{
+		Member: wire.Identity(id), Container: container, Command: r.GetCommand(),
+		Stdin: r.GetStdin(), Terminal: r.GetTerminal(),
+	}}})
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	go passInput(stream, t) // ends with the stream, which ends when we return
+	for {
+		f, err := receive(t)
+		if errors.Is(err, io.EOF) {
+			return unavailable("the connection to node %s was lost; the exit code of the command is unknown", node)
+		}
+		if err != nil {
+			return err
+		}
+		f.Ask = "" // a name between server and node
+		if err := stream.Send(f); err != nil || f.GetDone() {
+			return err
+		}
+	}
+}
+
+// passInput gives the person's frames to the node until either side ends.
+func passInput(stream proto.Control_ExecServer, t *dispatch.Tunnel) {
+	for {
+		m, err := stream.Recv()
+		if err != nil || m.GetFrame() == nil || t.Send(m.GetFrame()) != nil {
+			return
+		}
+	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // EditNode implements proto.ControlServer. Members that run stay where they are.
-func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto.EditResponse, error) {
+func (s nodes) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto.EditResponse, error) {
 	var taints []spec.Taint
 	for _, text := range r.GetTaints() {
 		t, err := spec.ParseTaint(text)
@@ -38,7 +38,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 	}
 	name := spec.NodeName(r.GetName())
 	var lives int
-	err := editRecord(ctx, s, store.NodeKey(name), "node "+r.GetName(), notFound(kindNode, "", r.GetName()), func(n *records.Node) (bool, error) {
+	err := editRecord(ctx, s.shared, store.NodeKey(name), "node "+r.GetName(), notFound(kindNode, "", r.GetName()), func(n *records.Node) (bool, error) {
 		was := store.Encode(n)
 		if r.Cordon != nil {
 			n.Cordon = r.GetCordon()
@@ -67,7 +67,7 @@ func (s *Server) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto
 }
 
 // FenceNode implements proto.ControlServer.
-func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*proto.EditResponse, error) {
+func (s nodes) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*proto.EditResponse, error) {
 	if !r.GetPoweredOff() {
 		return nil, invalid("fence %s: confirm with --i-have-powered-off", r.GetName())
 	}
@@ -87,7 +87,7 @@ func (s *Server) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*pro
 }
 
 // RemoveNode implements proto.ControlServer.
-func (s *Server) RemoveNode(ctx context.Context, r *proto.RemoveNodeRequest) (*proto.EditResponse, error) {
+func (s nodes) RemoveNode(ctx context.Context, r *proto.RemoveNodeRequest) (*proto.EditResponse, error) {
 	if err := fence.RemoveNode(ctx, s.cfg.Store, s.cfg.Cache, spec.NodeName(r.GetName())); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // The kinds of objects, as requests name them.
@@ -23,6 +24,14 @@ const (
 	kindEvent     = proto.KindEvent
 	kindRevision  = proto.KindRevision
 )
+
+// keyOf is the key of an object in the store, of the kinds that users apply.
+var keyOf = map[string]func(spec.Namespace, string) string{
+	kindSet: func(ns spec.Namespace, name string) string {
+		return store.SetKey(spec.SetRef{Namespace: ns, Name: spec.SetName(name)})
+	},
+	kindService: store.ServiceKey, kindBudget: store.BudgetKey, kindConfigMap: store.ConfigKey, kindSecret: store.SecretKey,
+}
 
 // object is what is shown of one thing.
 type object = records.Shown[any]

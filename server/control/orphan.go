@@ -27,7 +27,7 @@ func editable(set *records.Set) error {
 // orphanSet lets go of a set: its record stays, with its uid, and nothing is done for
 // its members until apply adopts them. The spec stays, and so does the generation: a
 // file that was read before may be applied.
-func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
+func (s objects) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteResponse, error) {
 	out := &proto.DeleteResponse{}
 	err := s.editSet(ctx, ref, func(now *records.Set) (bool, error) {
 		if now.Deleting {
@@ -41,10 +41,7 @@ func (s *Server) orphanSet(ctx context.Context, ref spec.SetRef) (*proto.DeleteR
 		out.Effects = describeOrphaned(s.forecast(now))
 		return !was, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // otherSet refuses to adopt the members of a set with the manifest of another.
@@ -61,14 +58,10 @@ func otherSet(old *records.Set, read manifest.SeenSet) []manifest.Problem {
 // adoptProblems tells where a set does not suit the members and volumes that are there.
 // was is the set as it was orphaned, w its world as it will be.
 func adoptProblems(was *records.Set, w plan.World) (out []manifest.Problem) {
-	templates := inUse(w)
-	claims := map[string]bool{}
 	for i := range w.Set.Spec.VolumeClaimTemplates {
-		c := &w.Set.Spec.VolumeClaimTemplates[i]
-		claims[c.Metadata.Name] = true
-		out = append(out, classProblem(i, c, w.Slots)...)
+		out = append(out, classProblem(i, &w.Set.Spec.VolumeClaimTemplates[i], w.Slots)...)
 	}
-	for _, u := range templates {
+	for _, u := range inUse(w) {
 		if !w.Set.Spec.Selector.Matches(u.template.Metadata.Labels) {
 			out = append(out, manifest.Problem{
 				Path: "spec.selector", What: fmt.Sprintf("does not select %s, whose revision %s has the labels %s", u.whose, u.hash, labelText(u.template.Metadata.Labels)),
@@ -76,7 +69,7 @@ func adoptProblems(was *records.Set, w plan.World) (out []manifest.Problem) {
 			})
 		}
 		for i := range was.Spec.VolumeClaimTemplates {
-			if name := was.Spec.VolumeClaimTemplates[i].Metadata.Name; !claims[name] && u.template.Mounts(name) {
+			if name := was.Spec.VolumeClaimTemplates[i].Metadata.Name; w.Set.Spec.Claim(spec.ClaimName(name)) == nil && u.template.Mounts(name) {
 				out = append(out, manifest.Problem{
 					Path: "spec.volumeClaimTemplates", What: fmt.Sprintf("the claim %q must not go: %s mounts it on revision %s", name, u.whose, u.hash),
 					Fix: "keep it until every member runs a template without it; its volumes stay in any case",
@@ -124,7 +117,7 @@ func inUse(w plan.World) (out []usedRevision) {
 func addedProblems(was *records.Set, w plan.World) (out []manifest.Problem) {
 	for i := range w.Set.Spec.VolumeClaimTemplates {
 		c := &w.Set.Spec.VolumeClaimTemplates[i]
-		if !slices.ContainsFunc(was.Spec.VolumeClaimTemplates, func(old spec.ClaimTemplate) bool { return old.Metadata.Name == c.Metadata.Name }) {
+		if was.Spec.Claim(spec.ClaimName(c.Metadata.Name)) == nil {
 			out = append(out, classProblem(i, c, w.Slots)...)
 		}
 	}

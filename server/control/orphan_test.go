@@ -73,7 +73,7 @@ func TestASetIsOrphanedAndAdoptedUnderItsUID(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want = []string{"adopts db-0", "starts db-1, db-2 again", "waits for db-2, which was told to stop before"}
+	want = []string{"adopts db-0", "starts db-1, db-2 again", "waits for db-2, which was requested to stop before"}
 	for _, a := range []*proto.Applied{dry.GetApplied()[0], out.GetApplied()[0]} {
 		if a.GetOutcome() != adopted || !slices.Equal(a.GetEffects(), want) {
 			t.Fatalf("got %s %q; want it adopted, %q", a.GetOutcome(), a.GetEffects(), want)

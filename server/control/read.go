@@ -7,12 +7,13 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // Get implements proto.ControlServer.
-func (s *Server) Get(ctx context.Context, r *proto.GetRequest) (*proto.Object, error) {
+func (s queries) Get(ctx context.Context, r *proto.GetRequest) (*proto.Object, error) {
 	if r.GetName() == "" {
 		return nil, invalid("name the object to get")
 	}
@@ -29,7 +30,7 @@ func (s *Server) Get(ctx context.Context, r *proto.GetRequest) (*proto.Object, e
 }
 
 // List implements proto.ControlServer.
-func (s *Server) List(ctx context.Context, r *proto.ListRequest) (*proto.ListResponse, error) {
+func (s queries) List(ctx context.Context, r *proto.ListRequest) (*proto.ListResponse, error) {
 	q, err := listQuery(r)
 	if err != nil {
 		return nil, err
@@ -67,30 +68,25 @@ func listQuery(r *proto.ListRequest) (query, error) {
 
 // read returns what q chooses. Sets, members and nodes are read from the world;
 // the rest, which is read seldom and outlives its set, from the store.
-func (s *Server) read(ctx context.Context, q query) ([]item, error) {
+func (s queries) read(ctx context.Context, q query) ([]item, error) {
 	var items []item
+	var err error
 	switch q.kind {
 	case kindSet, kindMember, kindNode:
 		rows := s.rows(q)
 		s.cfg.Cache.Look(func(v cache.View) { items = s.fromWorld(v, q, rows) })
 	case kindVolume:
-		var err error
-		if items, err = s.volumes(ctx, q); err != nil {
-			return nil, err
-		}
+		items, err = s.fromVolumes(ctx, q)
 	default:
-		var err error
-		if items, err = s.fromStore(ctx, q); err != nil {
-			return nil, err
-		}
+		items, err = s.fromStore(ctx, q)
 	}
-	return q.choose(items), nil
+	return q.choose(items), err
 }
 
 // rows are the members' lines of sets too large to store them with their status, as
 // the planner makes them. They are made for members, and for a set that is asked for
 // by its name.
-func (s *Server) rows(q query) map[spec.SetRef][]records.MemberStatus {
+func (s queries) rows(q query) map[spec.SetRef][]records.MemberStatus {
 	if q.kind != kindMember && (q.kind != kindSet || q.name == "" && q.set == "") {
 		return nil
 	}
@@ -111,7 +107,7 @@ func (s *Server) rows(q query) map[spec.SetRef][]records.MemberStatus {
 	return rows
 }
 
-func (s *Server) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records.MemberStatus) (items []item) {
+func (s queries) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records.MemberStatus) (items []item) {
 	if q.kind == kindNode {
 		for _, n := range cache.NodeStates(v, s.cfg.Planner.Nodes(v)) {
 			items = append(items, showNode(n))
@@ -147,54 +143,58 @@ func withRows(st *records.SetStatus, rows []records.MemberStatus) *records.SetSt
 	return &with
 }
 
-// fromStore reads a kind that is shown as it is stored. A record that cannot be
-// read is left out; the server's log has named it.
-func (s *Server) fromStore(ctx context.Context, q query) ([]item, error) {
-	stored := map[string]string{
-		kindService: store.KindService, kindConfigMap: store.KindConfig,
-		kindSecret: store.KindSecret, kindBudget: store.KindBudget, kindEvent: store.KindEvent, kindRevision: store.KindRevision,
-	}[q.kind]
-	if stored == "" {
+// storedKinds are those that are shown as they are stored: the kind of their keys, and how one
+// is shown.
+var storedKinds = map[string]struct {
+	keys string
+	show func(store.KV, *seal.Key) (item, error)
+}{
+	kindService:   {store.KindService, showing(showService)},
+	kindBudget:    {store.KindBudget, showing(showBudget)},
+	kindConfigMap: {store.KindConfig, showing(showConfig)},
+	kindRevision:  {store.KindRevision, showing(showRevision)},
+	kindSecret: {store.KindSecret, func(kv store.KV, key *seal.Key) (item, error) {
+		return showing(func(r records.SecretRecord) item { return showSecret(r, key) })(kv, key)
+	}},
+	kindEvent: {store.KindEvent, func(kv store.KV, key *seal.Key) (item, error) {
+		name := kv.Key[strings.LastIndexByte(kv.Key, '/')+1:]
+		return showing(func(e records.Event) item { return showEvent(e, name) })(kv, key)
+	}},
+}
+
+// showing decodes a record and shows it.
+func showing[T any](show func(T) item) func(store.KV, *seal.Key) (item, error) {
+	return func(kv store.KV, _ *seal.Key) (item, error) {
+		record, err := store.Decode[T](kv)
+		if err != nil {
+			return item{}, err
+		}
+		return show(record), nil
+	}
+}
+
+// fromStore reads one of storedKinds. A record that cannot be read is left out; the server's
+// log has named it.
+func (s queries) fromStore(ctx context.Context, q query) (items []item, err error) {
+	kind, known := storedKinds[q.kind]
+	if !known {
 		return nil, invalid("there is no kind %q", q.kind)
 	}
-	prefix := stored + "/"
-	if q.ns != "" {
-		prefix += string(q.ns) + "/"
-	}
-	_, kvs, err := s.cfg.Store.Snapshot(ctx, prefix)
-	if err != nil {
-		return nil, err
-	}
-	var items []item
+	kvs, err := s.snapshot(ctx, kind.keys, q.ns)
 	for _, kv := range kvs {
-		if i, err := s.show(q.kind, kv); err == nil {
+		if i, err := kind.show(kv, s.cfg.Key); err == nil {
 			items = append(items, i)
 		}
 	}
-	return items, nil
+	return items, err
 }
 
-func (s *Server) show(kind string, kv store.KV) (item, error) {
-	switch kind {
-	case kindService:
-		return shown(kv, showService)
-	case kindBudget:
-		return shown(kv, showBudget)
-	case kindConfigMap:
-		return shown(kv, showConfig)
-	case kindSecret:
-		return shown(kv, func(r records.SecretRecord) item { return showSecret(r, s.cfg.Key) })
-	case kindEvent:
-		name := kv.Key[strings.LastIndexByte(kv.Key, '/')+1:]
-		return shown(kv, func(e records.Event) item { return showEvent(e, name) })
+// snapshot reads all records of a kind in a namespace; "": in all.
+func (s *shared) snapshot(ctx context.Context, kind string, ns spec.Namespace) ([]store.KV, error) {
+	prefix := kind + "/"
+	if ns != "" {
+		prefix += string(ns) + "/"
 	}
-	return shown(kv, showRevision)
-}
-
-func shown[T any](kv store.KV, show func(T) item) (item, error) {
-	record, err := store.Decode[T](kv)
-	if err != nil {
-		return item{}, err
-	}
-	return show(record), nil
+	_, kvs, err := s.cfg.Store.Snapshot(ctx, prefix)
+	return kvs, err
 }

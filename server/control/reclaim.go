@@ -20,7 +20,7 @@ import (
 
 // ReclaimVolume implements proto.ControlServer. It writes a request; the engine gives
 // the volume up, if what was judged here holds then.
-func (s *Server) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeRequest) (*proto.VolumeResponse, error) {
+func (s volumes) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeRequest) (*proto.VolumeResponse, error) {
 	vol, err := s.findVolume(ctx, r.GetNamespace(), r.GetName(), r.GetVolume())
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func waitsForNode(f plan.Forecast, id spec.Identity) bool {
 }
 
 // RestoreVolume implements proto.ControlServer.
-func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeRequest) (*proto.VolumeResponse, error) {
+func (s volumes) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeRequest) (*proto.VolumeResponse, error) {
 	said, err := s.findTrashed(ctx, r.GetNamespace(), r.GetName(), spec.NodeName(r.GetNode()))
 	if err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (s *Server) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeReques
 // findTrashed is the volume in the trash that a person names by its id, as it is shown,
 // or, if there is no other in the trash, by the name that it had. node has it; "": any, and
 // what nodes say without proof comes last.
-func (s *Server) findTrashed(ctx context.Context, ns, name string, node spec.NodeName) (records.VolumeReport, error) {
-	all, err := stored[records.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, query{ns: namespace(ns)})
+func (s volumes) findTrashed(ctx context.Context, ns, name string, node spec.NodeName) (records.VolumeReport, error) {
+	all, err := stored[records.VolumeReport](ctx, s.shared, store.KindVolumeReport, namespace(ns))
 	if err != nil {
 		return records.VolumeReport{}, err
 	}
@@ -170,7 +170,8 @@ func leftEffects(w plan.World, vol records.Volume) []string {
 	}
 	slices.Sort(others)
 	return []string{fmt.Sprintf("warning: %s of the deleted set %s stay; applied again, it continues with these, and %s copies the data from the other members. "+
-		"Give up fewer than half of the members' volumes, or all of them to start with new ones", bounded(others), vol.ID.Set, vol.ID.MemberName())}
+		"Give up fewer than half of the members' volumes, or all of them to start with new ones",
+		listed(others, func(name string) string { return name }), vol.ID.Set, vol.ID.MemberName())}
 }
 
 func sizeText(bytes int64) string { return (scalar.Quantity{Milli: bytes * 1000}).String() }
@@ -178,7 +179,7 @@ func sizeText(bytes int64) string { return (scalar.Quantity{Milli: bytes * 1000}
 // ask writes what a person asks of a volume, unless the planner would refuse it: guarded
 // by all that the judgement rests on. said is of a volume in the trash. judged is told the
 // world in which it holds.
-func (s *Server) ask(ctx context.Context, q records.VolumeRequest, said *records.VolumeReport, dryRun bool, judged func(plan.Forecast)) error {
+func (s volumes) ask(ctx context.Context, q records.VolumeRequest, said *records.VolumeReport, dryRun bool, judged func(plan.Forecast)) error {
 	var w plan.World
 	var guards []store.Compare
 	key := store.VolumeRequestKey(q.ID, q.Claim)
@@ -230,8 +231,8 @@ func asked(w plan.World, q records.VolumeRequest, said *records.VolumeReport) pl
 // findVolume is the volume that a person names as it is shown, or by its id. A name is
 // compared whole, never taken apart: it may be that of several. known is the id that the
 // caller has seen under the name; "": none.
-func (s *Server) findVolume(ctx context.Context, ns, name, known string) (records.Volume, error) {
-	all, err := stored[records.Volume](ctx, s.cfg.Store, store.KindVolume, query{ns: namespace(ns)})
+func (s volumes) findVolume(ctx context.Context, ns, name, known string) (records.Volume, error) {
+	all, err := stored[records.Volume](ctx, s.shared, store.KindVolume, namespace(ns))
 	if err != nil {
 		return records.Volume{}, err
 	}

@@ -288,13 +288,13 @@ func TestAVolumeIsShownAskedForOrAsItWasAsked(t *testing.T) {
 		} {
 			r := newRig(t)
 			c.begin(r)
-			s := &Server{cfg: Config{Cache: r.Cache, Planner: r, Store: &between{Store: r.Store, n: n, do: func() {
+			s := newServer(Config{Cache: r.Cache, Planner: r, Store: &between{Store: r.Store, n: n, do: func() {
 				c.end(r)
 				if _, err := r.Store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Del(store.VolumeRequestKey(id, "data"))}}); err != nil {
 					t.Fatal(err)
 				}
-			}}}}
-			items, err := s.volumes(r.ctx, query{ns: "default"})
+			}}})
+			items, err := s.fromVolumes(r.ctx, query{ns: "default"})
 			if err != nil || len(items) != 1 {
 				t.Fatalf("%s before snapshot %d: shown %v, error %v", c.name, n, items, err)
 			}
@@ -324,14 +324,14 @@ func TestWhatIsAskedOfAVolumeComparesAllItWasJudgedBy(t *testing.T) {
 		store.VolumeKey(id, "data"), store.VolumeRequestKey(id, "data")} {
 		r := newRig(t)
 		r.left(id, "data", "v1")
-		s := &Server{cfg: Config{Cache: r.Cache, Planner: r, Store: &overtaken{r.Store, func() {
+		s := newServer(Config{Cache: r.Cache, Planner: r, Store: &overtaken{r.Store, func() {
 			if key == "" {
 				return
 			}
 			if _, err := r.Store.Commit(r.ctx, store.Txn{Then: []store.Op{store.Put(key, []byte("{}"))}}); err != nil {
 				t.Fatal(err)
 			}
-		}}}}
+		}}})
 		_, err := s.ReclaimVolume(r.ctx, &proto.ReclaimVolumeRequest{Name: "data-db-2"})
 		if key == "" && err != nil {
 			t.Fatalf("nothing changed meanwhile: %v", err)

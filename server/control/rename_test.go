@@ -196,8 +196,8 @@ func TestAnAdoptionAndARenameAreJudgedByAPictureNotOlderThanTheSet(t *testing.T)
 		{applied: &proto.Applied{Outcome: adopted}}, {applied: &proto.Applied{Outcome: configured}, renames: true},
 	} {
 		e.was, e.now, e.seen = &s, &s, r.rev()
-		server := &Server{cfg: Config{Cache: &late{Reader: r.Cache, t: t, rev: e.seen}, Planner: r}}
-		if _, _, err := server.change(r.ctx, &draft{}, &e); err != nil {
+		d := &draft{shared: &shared{Config{Cache: &late{Reader: r.Cache, t: t, rev: e.seen}, Planner: r}}}
+		if _, _, err := d.change(r.ctx, &e); err != nil {
 			t.Fatal(err)
 		}
 	}

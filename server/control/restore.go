@@ -19,7 +19,7 @@ import (
 )
 
 // Restore implements proto.ControlServer.
-func (s *Server) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.EditResponse, error) {
+func (s cluster) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.EditResponse, error) {
 	by := user(ctx)
 	if by == "" {
 		by = "somebody"
@@ -47,7 +47,7 @@ func (s *Server) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.E
 }
 
 // decideRestore decides by the store as it is now.
-func (s *Server) decideRestore(ctx context.Context, off []string, by string) (d decision, err error) {
+func (s cluster) decideRestore(ctx context.Context, off []string, by string) (d decision, err error) {
 	if err := s.current(ctx); err != nil {
 		return d, err
 	}
@@ -66,7 +66,7 @@ func (s *Server) decideRestore(ctx context.Context, off []string, by string) (d 
 const restoreAttempts = 10
 
 // current waits until the world shows the store as it is now.
-func (s *Server) current(ctx context.Context) error {
+func (s cluster) current(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTime)
 	defer cancel()
 	_, kvs, err := s.cfg.Store.Get(ctx, store.EpochKey, store.HoldKey, store.CountKey, store.HellosKey)
@@ -260,11 +260,24 @@ func excused(c records.Count, m records.CountNode, by string) records.Count {
 
 // endSessions ends what is left of sessions of the epoch before. One that is there still
 // ends by itself.
-func (s *Server) endSessions(ctx context.Context, sessions []store.Txn) {
+func (s cluster) endSessions(ctx context.Context, sessions []store.Txn) {
 	for _, o := range store.CommitAll(ctx, s.cfg.Store, nil, sessions) {
 		if o.Err != nil {
 			s.cfg.Logger.Info("session of the epoch before left to run out", "err", o.Err)
 			return
 		}
 	}
+}
+
+// Declare is what "stead restore" writes, in order, decided by v: for a simulation, which owns
+// time and chance. step is how far the epoch is raised above the highest known one.
+func Declare(v cache.View, by string, at time.Time, step int64) ([]store.Txn, error) {
+	d, err := declare(v, by, at, step)
+	return append([]store.Txn{d.Txn}, d.sessions...), err
+}
+
+// Excuse is what "stead restore --off" writes, decided by v: for a simulation.
+func Excuse(v cache.View, off []string, by string) (store.Txn, error) {
+	d, err := excuse(v, off, by)
+	return d.Txn, err
 }

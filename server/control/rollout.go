@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/stead-project/stead/proto"
@@ -12,8 +13,43 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
+// Scale implements proto.ControlServer.
+func (s sets) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.ScaleResponse, error) {
+	if n := r.GetReplicas(); n < 0 || n > spec.MaxReplicas {
+		return nil, invalid("replicas must be 0 to %d (got %d)", spec.MaxReplicas, n)
+	}
+	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
+	out := &proto.ScaleResponse{After: r.GetReplicas()}
+	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
+		if err := editable(set); err != nil {
+			return false, err
+		}
+		if set.Spec.Ordinals.Range(int(r.GetReplicas())).End > math.MaxInt32 {
+			return false, invalid("%d replicas from ordinal %d on exceed the largest ordinal", r.GetReplicas(), set.Start())
+		}
+		now := set.Replicas()
+		if r.CurrentReplicas != nil && int(r.GetCurrentReplicas()) != now {
+			return false, precondition(
+				"set %s has %d members, not %d; nothing was changed", ref, now, r.GetCurrentReplicas())
+		}
+		out.Before, out.Effects = int32(now), nil
+		if now == int(r.GetReplicas()) {
+			return false, nil
+		}
+		old := spec.Clone(*set)
+		replicas := r.GetReplicas()
+		set.Spec.Replicas = &replicas
+		settleInitial(set)
+		set.Generation++
+		edited(ctx, set, &old, "scale")
+		out.Effects = describe(&old, s.forecast(set))
+		return true, nil
+	})
+	return out, err
+}
+
 // Undo implements proto.ControlServer.
-func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditResponse, error) {
+func (s sets) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditResponse, error) {
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	if r.GetToRevision() < 0 {
 		return nil, invalid("invalid revision %d", r.GetToRevision())
@@ -23,7 +59,7 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 		now, restarted := set.RevisionHash(stored), set.RestartedAt
 		for n := len(stored) - 1; n >= 0; n-- { // ascending by number
 			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
-				if name := to.Template.MountsWithout(set.Spec.VolumeClaimTemplates); name != "" {
+				if name := to.Template.MountsWithout(&set.Spec); name != "" {
 					return precondition("revision %d mounts %q, which is neither a volume of its own nor a claim of set %s any more", to.Number, name, ref)
 				}
 				set.SetTemplate(to.Template)
@@ -41,7 +77,7 @@ func (s *Server) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRes
 }
 
 // Pause implements proto.ControlServer.
-func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditResponse, error) {
+func (s sets) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditResponse, error) {
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
@@ -59,14 +95,11 @@ func (s *Server) Pause(ctx context.Context, r *proto.PauseRequest) (*proto.EditR
 		}
 		return changed, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // Restart implements proto.ControlServer.
-func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.EditResponse, error) {
+func (s sets) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.EditResponse, error) {
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetSet())}
 	if (r.GetSet() == "") == (r.GetMember() == "") {
 		return nil, invalid("name the set or the member to restart")
@@ -81,7 +114,7 @@ func (s *Server) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.E
 }
 
 // retemplate changes what the members of a set run, and tells whom it restarts.
-func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*records.Set, plan.World) error) (*proto.EditResponse, error) {
+func (s sets) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*records.Set, plan.World) error) (*proto.EditResponse, error) {
 	out := &proto.EditResponse{}
 	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
 		if err := editable(set); err != nil {
@@ -97,15 +130,12 @@ func (s *Server) retemplate(ctx context.Context, ref spec.SetRef, verb string, c
 		out.Unchanged = before == spec.HashTemplate(set.Template())
 		return !out.Unchanged, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // restartMember asks for the restart of one life. The engine answers it; a request
 // for a life that is over by then is void.
-func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member string) (*proto.EditResponse, error) {
+func (s sets) restartMember(ctx context.Context, ns spec.Namespace, member string) (*proto.EditResponse, error) {
 	set, ordinal, err := spec.ParseMemberName(member)
 	if err != nil {
 		return nil, invalid("%v", err)
@@ -115,13 +145,9 @@ func (s *Server) restartMember(ctx context.Context, ns spec.Namespace, member st
 	var life *records.Member
 	var guards []store.Compare
 	s.cfg.Cache.Look(func(v cache.View) {
-		var its, seen store.Rev
-		of, its = v.Set(id.Ref())
-		life, seen = v.Member(id)
-		guards = []store.Compare{
-			store.Seen(store.SetKey(id.Ref()), its), store.Seen(store.MemberKey(id), seen),
-			v.Seen(store.RequestKey(id)),
-		}
+		of, _ = v.Set(id.Ref())
+		life, _ = v.Member(id)
+		guards = []store.Compare{v.Seen(store.SetKey(id.Ref())), v.Seen(store.MemberKey(id)), v.Seen(store.RequestKey(id))}
 	})
 	if of != nil {
 		if err := editable(of); err != nil {

@@ -134,12 +134,19 @@ func showEvent(e records.Event, name string) item {
 	}}
 }
 
-func showService(s records.ServiceRecord) item {
-	m := manifest.OfService(&s)
-	return item{kind: kindService, body: object{
-		APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
-		Metadata: records.ShownMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
-	}}
+// showMeta is the metadata of an object that users apply, but for sets.
+func showMeta(m records.Meta) records.ShownMeta {
+	return records.ShownMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Generation: m.Generation}
+}
+
+func showService(r records.ServiceRecord) item {
+	m := manifest.OfService(&r)
+	return item{kind: kindService, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
+}
+
+func showBudget(r records.BudgetRecord) item {
+	m := manifest.OfBudget(&r)
+	return item{kind: kindBudget, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
 }
 
 func showConfig(c records.ConfigRecord) item {
@@ -147,10 +154,7 @@ func showConfig(c records.ConfigRecord) item {
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
 		keys = append(keys, records.ShownFile{Name: name, SizeBytes: len(c.Files[name])})
 	}
-	o := object{
-		APIVersion: m.APIVersion, Kind: m.Kind, Status: records.ShownFiles{Keys: keys},
-		Metadata: records.ShownMeta{Name: c.Name, Namespace: c.Namespace, Labels: c.Labels, Generation: c.Generation},
-	}
+	o := object{APIVersion: m.APIVersion, Kind: m.Kind, Status: records.ShownFiles{Keys: keys}, Metadata: showMeta(c.Meta)}
 	if m.Data != nil {
 		o.Data = m.Data
 	}
@@ -172,7 +176,6 @@ func showSecret(s records.SecretRecord, key *seal.Key) item {
 		keys = append(keys, records.ShownFile{Name: name, SizeBytes: size})
 	}
 	return item{kind: kindSecret, body: object{
-		APIVersion: "v1", Kind: "Secret", Type: s.Type, Status: records.ShownFiles{Keys: keys},
-		Metadata: records.ShownMeta{Name: s.Name, Namespace: s.Namespace, Labels: s.Labels, Generation: s.Generation},
+		APIVersion: "v1", Kind: "Secret", Type: s.Type, Status: records.ShownFiles{Keys: keys}, Metadata: showMeta(s.Meta),
 	}}
 }

@@ -11,17 +11,17 @@ import (
 
 // volumes are the volumes that q may choose, and behind each what lies in the trash of
 // the same claim and member.
-func (s *Server) volumes(ctx context.Context, q query) ([]item, error) {
+func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 	// First what is asked: who finds no request any more finds what came of it.
-	requests, err := stored[records.VolumeRequest](ctx, s.cfg.Store, store.KindVolumeRequest, q)
+	requests, err := stored[records.VolumeRequest](ctx, s.shared, store.KindVolumeRequest, q.ns)
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := stored[records.Volume](ctx, s.cfg.Store, store.KindVolume, q)
+	volumes, err := stored[records.Volume](ctx, s.shared, store.KindVolume, q.ns)
 	if err != nil {
 		return nil, err
 	}
-	said, err := stored[records.VolumeReport](ctx, s.cfg.Store, store.KindVolumeReport, q)
+	said, err := stored[records.VolumeReport](ctx, s.shared, store.KindVolumeReport, q.ns)
 	if err != nil {
 		return nil, err
 	}
@@ -66,22 +66,16 @@ func claimLabels(v cache.View, ref spec.SetRef, claim spec.ClaimName) map[string
 	if set == nil {
 		return nil
 	}
-	for i := range set.Spec.VolumeClaimTemplates {
-		if c := &set.Spec.VolumeClaimTemplates[i]; c.Metadata.Name == string(claim) {
-			return set.Spec.ClaimLabels(c)
-		}
+	if c := set.Spec.Claim(claim); c != nil {
+		return set.Spec.ClaimLabels(c)
 	}
 	return nil
 }
 
-// stored reads all records of a kind in the namespace of q. One that cannot be read is
-// left out; the server's log has named it.
-func stored[T any](ctx context.Context, from store.Store, kind string, q query) (out []T, err error) {
-	prefix := kind + "/"
-	if q.ns != "" {
-		prefix += string(q.ns) + "/"
-	}
-	_, kvs, err := from.Snapshot(ctx, prefix)
+// stored reads all records of a kind in a namespace. One that cannot be read is left out; the
+// server's log has named it.
+func stored[T any](ctx context.Context, s *shared, kind string, ns spec.Namespace) (out []T, err error) {
+	kvs, err := s.snapshot(ctx, kind, ns)
 	for _, kv := range kvs {
 		if record, err := store.Decode[T](kv); err == nil {
 			out = append(out, record)

@@ -3,10 +3,13 @@ package control
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // watchGap is the least time between two looks of one watch: what changes
@@ -14,7 +17,7 @@ import (
 const watchGap = 50 * time.Millisecond
 
 // Watch implements proto.ControlServer.
-func (s *Server) Watch(r *proto.ListRequest, stream proto.Control_WatchServer) error {
+func (s queries) Watch(r *proto.ListRequest, stream proto.Control_WatchServer) error {
 	q, err := listQuery(r)
 	if err != nil {
 		return err
@@ -51,7 +54,7 @@ func (s *Server) Watch(r *proto.ListRequest, stream proto.Control_WatchServer) e
 }
 
 // sendChanges sends what differs from sent, and keeps it in step.
-func (s *Server) sendChanges(ctx context.Context, q query, sent map[string][]byte, stream proto.Control_WatchServer) error {
+func (s queries) sendChanges(ctx context.Context, q query, sent map[string][]byte, stream proto.Control_WatchServer) error {
 	items, err := s.read(ctx, q)
 	if err != nil {
 		return err
@@ -90,4 +93,58 @@ func (s *Server) sendChanges(ctx context.Context, q query, sent map[string][]byt
 func cutKey(key string) (ns, name string) {
 	ns, name, _ = strings.Cut(key, "/")
 	return ns, name
+}
+
+// freshTime bounds how long a read waits for the store, beyond which people are shown what
+// is known: they look at members also while the store is away.
+const freshTime = 2 * time.Second
+
+// freshen is fresh where an answer from before is better than none.
+func (s queries) freshen(ctx context.Context, q query) {
+	if err := s.fresh(ctx, q, freshTime); err != nil {
+		s.cfg.Logger.Warn("read without the store: what is shown may be out of date", "err", err)
+	}
+}
+
+// fresh waits until the world shows the set that q names, or whose members it names, as it
+// is stored now: this server may have been cut off from its store, and another one may
+// have written meanwhile. So whoever changed a set by one server waits for the change at
+// any other. It fails with Unavailable when that takes longer than limit. Of queries about
+// many sets nothing is promised, nor while the store is held, as nobody changes anything then.
+func (s queries) fresh(ctx context.Context, q query, limit time.Duration) error {
+	switch q.kind {
+	case kindSet, kindMember, kindVolume:
+	default: // not read from the world
+		return nil
+	}
+	ref, ok := q.ref()
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, kvs, err := s.cfg.Store.Get(ctx, store.SetKey(ref), store.StatusKey(ref))
+	if errors.Is(err, store.ErrWentBack) {
+		return nil
+	}
+	var newest store.Rev
+	for _, kv := range kvs {
+		newest = max(newest, kv.Mod)
+	}
+	if err == nil {
+		err = s.cfg.Cache.Wait(ctx, newest)
+	}
+	if err != nil {
+		return unavailable("read set %s as it is stored now: %v", ref, err)
+	}
+	return nil
+}
+
+// ref is the one set that q is about; false: it is about many, or none.
+func (q query) ref() (spec.SetRef, bool) {
+	ref := spec.SetRef{Namespace: q.ns, Name: q.set}
+	if ref.Name == "" && (q.kind == kindSet || q.kind == kindMember) {
+		ref.Name = q.named()
+	}
+	return ref, ref.Namespace != "" && ref.Name != ""
 }

@@ -24,7 +24,7 @@ func TestAConfigMapThatALifeNamesIsToldAsItIs(t *testing.T) {
 		}
 		return files
 	}
-	conf := records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]scalar.Bytes{"a.conf": []byte("x=1")}}
+	conf := records.ConfigRecord{Meta: records.Meta{Namespace: "default", Name: "conf"}, Files: map[string]scalar.Bytes{"a.conf": []byte("x=1")}}
 	if got := told(); len(got) != 1 || got[0].Kind != KindConfigMap || got[0].Name != "conf" || !got[0].Absent {
 		t.Errorf("before it exists: %+v", got)
 	}

@@ -92,7 +92,7 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 		return ch
 	}
 	p := newSnapshotPublisher(r.Cache, "d")
-	service := records.ServiceRecord{Name: "zoo", Namespace: "default", Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}}}
+	service := records.ServiceRecord{Meta: records.Meta{Name: "zoo", Namespace: "default"}, Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}}}
 	last := uint64(0)
 	for _, step := range []struct {
 		name   string

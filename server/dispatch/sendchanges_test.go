@@ -141,7 +141,7 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 			r.server.snapshots.round(cache.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
 		}, "pictures"},
 		{"a file", func() {
-			r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: r.sealed("pass")})
+			r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "pass"}, Sealed: r.sealed("pass")})
 		}, "files"},
 	} {
 		step.change()

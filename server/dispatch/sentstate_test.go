@@ -213,7 +213,7 @@ func TestFilesAreToldWhenTheyChange(t *testing.T) {
 	r.live(0, 10, "n1", "uid1")
 	r.live(1, 11, "n1", "uid1") // which names the same
 	config := func(content string) {
-		r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]scalar.Bytes{"f": scalar.Bytes(content)}})
+		r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Meta: records.Meta{Namespace: "default", Name: "conf"}, Files: map[string]scalar.Bytes{"f": scalar.Bytes(content)}})
 	}
 	config("1")
 	h := r.hand(n1)

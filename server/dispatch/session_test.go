@@ -140,7 +140,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Record(store.SecretKey("default", "unnamed"), records.SecretRecord{Namespace: "default", Name: "unnamed", Sealed: other})
+	r.Record(store.SecretKey("default", "unnamed"), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "unnamed"}, Sealed: other})
 	files := func(n *node) []records.Files {
 		m := n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
 		f, err := wire.ToDocuments[records.Files](m.GetFiles().GetFilesJson())
@@ -153,7 +153,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if got := files(a); len(got) != 1 || got[0].Name != "pass" || !got[0].Absent {
 		t.Fatalf("got %+v, want pass absent", got)
 	}
-	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Keys: []string{"password"}, Sealed: sealed})
+	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "pass"}, Keys: []string{"password"}, Sealed: sealed})
 	if got := files(a); len(got) != 1 || string(got[0].Content["password"]) != "hunter2" || got[0].Absent {
 		t.Fatalf("got %+v, want pass opened", got)
 	}
@@ -173,7 +173,7 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 func TestASecretThatDoesNotOpenIsLeftOutAndNamed(t *testing.T) {
 	r := newRig(t)
 	r.begin()
-	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass", Sealed: []byte("damaged, and long enough to try")})
+	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "pass"}, Sealed: []byte("damaged, and long enough to try")})
 	n := r.connect(n1)
 	m := n.next("files", func(m *proto.ToNode) bool { return m.GetFiles() != nil })
 	if len(m.GetFiles().GetFilesJson()) != 0 {

@@ -112,7 +112,7 @@ func TestAPictureTellsWhereMembersAre(t *testing.T) {
 func TestPictureNames(t *testing.T) {
 	ports := []spec.ServicePort{{Name: "client", Port: 2379, Protocol: "TCP"}}
 	service := func(name string, selector map[string]string, all bool) *records.ServiceRecord {
-		return &records.ServiceRecord{Name: name, Namespace: "default", Spec: spec.ServiceSpec{Selector: selector, Ports: ports, PublishNotReadyAddresses: all}}
+		return &records.ServiceRecord{Meta: records.Meta{Name: name, Namespace: "default"}, Spec: spec.ServiceSpec{Selector: selector, Ports: ports, PublishNotReadyAddresses: all}}
 	}
 	app := map[string]string{"app": "db"}
 	for _, c := range []struct {
@@ -145,7 +145,7 @@ func TestPictureOfARename(t *testing.T) {
 	w := scene()
 	w.Status = &records.SetStatus{ServiceName: "db"}
 	w.Slots[0].Member.Service, w.Slots[1].Member.Service = "db", "dbs" // the third is of an earlier version
-	old := &records.ServiceRecord{Name: "db", Namespace: "default", Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
+	old := &records.ServiceRecord{Meta: records.Meta{Name: "db", Namespace: "default"}, Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
 	p := BuildSnapshot(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d")
 	if want := []records.DNSName{{Name: "db", PublishNotReady: true}, {Name: "dbs"}}; p.Service != "dbs" || p.Former != "db" || !reflect.DeepEqual(p.Names, want) {
 		t.Errorf("got %q and %q, %+v; want both, each by what its Service says", p.Service, p.Former, p.Names)

@@ -74,8 +74,8 @@ func TestASessionWhoseStreamBreaksIsOver(t *testing.T) {
 					if nth > 1 { // all was told; more is to be
 						said(h)
 						synctest.Wait()
-						r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Namespace: "default", Name: "pass"})
-						r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Namespace: "default", Name: "conf", Files: map[string]scalar.Bytes{"f": nil}})
+						r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "pass"}})
+						r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Meta: records.Meta{Namespace: "default", Name: "conf"}, Files: map[string]scalar.Bytes{"f": nil}})
 						tpl := testTemplate()
 						tpl.Spec.Volumes = []spec.VolumeMedia{{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}}
 						r.Record(store.RevisionKey(refDB, "r2"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r2", Number: 2, Template: tpl})

@@ -18,7 +18,7 @@ func budgeted(limits ...string) func(*World) {
 			if err != nil {
 				panic(err)
 			}
-			w.Budgets = append(w.Budgets, &records.BudgetRecord{Name: fmt.Sprint("pdb-", i), Spec: spec.BudgetSpec{MinAvailable: &limit}})
+			w.Budgets = append(w.Budgets, &records.BudgetRecord{Meta: records.Meta{Name: fmt.Sprint("pdb-", i)}, Spec: spec.BudgetSpec{MinAvailable: &limit}})
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestSealedFilesOpenAgain(t *testing.T) {
 	if bytes.Contains(sealed, []byte("hunter2")) || bytes.Contains(sealed, []byte("password")) {
 		t.Fatal("the sealed bytes show the content")
 	}
-	got, err := k.Open(&records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed})
+	got, err := k.Open(&records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Sealed: sealed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,12 +52,12 @@ func TestWhatWasNotSealedForThisIsRefused(t *testing.T) {
 		key    *Key
 		record records.SecretRecord
 	}{
-		"another key":       {testKey(t, 2), records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed}},
-		"another name":      {k, records.SecretRecord{Namespace: "default", Name: "db2", Sealed: sealed}},
-		"another namespace": {k, records.SecretRecord{Namespace: "prod", Name: "db", Sealed: sealed}},
-		"damaged":           {k, records.SecretRecord{Namespace: "default", Name: "db", Sealed: damaged}},
-		"cut off":           {k, records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed[:5]}},
-		"nothing":           {k, records.SecretRecord{Namespace: "default", Name: "db"}},
+		"another key":       {testKey(t, 2), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Sealed: sealed}},
+		"another name":      {k, records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "db2"}, Sealed: sealed}},
+		"another namespace": {k, records.SecretRecord{Meta: records.Meta{Namespace: "prod", Name: "db"}, Sealed: sealed}},
+		"damaged":           {k, records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Sealed: damaged}},
+		"cut off":           {k, records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Sealed: sealed[:5]}},
+		"nothing":           {k, records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "db"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := c.key.Open(&c.record)
@@ -101,7 +101,7 @@ func TestTheKeyFileIsMadeOnceAndKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := again.Open(&records.SecretRecord{Namespace: "default", Name: "db", Sealed: sealed}); err != nil {
+	if _, err := again.Open(&records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Sealed: sealed}); err != nil {
 		t.Fatal(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".key-*")); len(left) > 0 {

@@ -134,7 +134,7 @@ func TestALawfulTreeIsLeftAlone(t *testing.T) {
 	write(t, root, "bin/a.go", "package util\n")
 	write(t, root, ".cache/a.go", "package util\n")
 	write(t, root, "spec/testdata/a.go", "package util\n")
-	write(t, root, "records/record.go", "// Package x is.\npackage x\nconst PhaseStopped = \"Stopped\" // it ended\n")
+	write(t, root, "records/member.go", "// Package x is.\npackage x\nconst PhaseStopped = \"Stopped\" // it ended\n")
 	write(t, root, "server/control/tag.go", "package x\ntype r struct{ A int `CrashLoop` }\n")
 	write(t, root, "server/ok_test.go", "package x\nconst cause = \"CrashLoop\"\n")
 	write(t, root, "scripts/gotest/a.go", "// Package gotest is the runner.\npackage gotest\nimport _ \""+module+"/test/judge\"\n")

@@ -23,9 +23,8 @@ var causeAllowed = map[string]map[string]string{
 	"scripts/mutants/faults.go":      {"Stray": "names tests"},
 	"server/cache/nodestate.go":      {"Lost": "the state of a node"},
 	"records/history.go":             {"NotReady": "the kind of a change"},
-	"records/record.go":              {"Stopped": "a phase"},
-	"records/volume.go":              {"Lost": "the fate of a volume", "Refused": "the state of a volume"},
-	"records/volumerequest.go":       {"Lost": "what a person says of a volume"},
+	"records/member.go":              {"Stopped": "a phase"},
+	"records/volume.go":              {"Lost": "the fate of a volume, and what a user says of one", "Refused": "the state of a volume"},
 }
 
 // Cause is a constant of the list.

@@ -1,0 +1,131 @@
+package records
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Node is nodes/<name>. Written by auth when the node is let in, or by dispatch when it
+// joins without that; from then on only by control, until dispatch removes it.
+type Node struct {
+	Name   spec.NodeName     `json:"name"`
+	UID    spec.UID          `json:"uid"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Cordon bool              `json:"cordon,omitempty"`
+	Taints []spec.Taint      `json:"taints,omitempty"`
+	// EnrolledBy is the id of the client by whose join token it came; "": root's, or none.
+	EnrolledBy spec.UID `json:"enrolledBy,omitempty"`
+}
+
+// AllLabels are the node's labels and those that every node has.
+func (n *Node) AllLabels() map[string]string {
+	all := make(map[string]string, len(n.Labels)+2)
+	maps.Copy(all, n.Labels)
+	all[spec.HostnameLabel], all["kubernetes.io/os"] = string(n.Name), "linux"
+	return all
+}
+
+// NodeFacts is nodefacts/<name>: what a node says of itself. Only writer: dispatch.
+type NodeFacts struct {
+	Name        spec.NodeName `json:"name"`
+	UID         spec.UID      `json:"uid"`
+	Boot        spec.BootID   `json:"boot"`
+	CPUMillis   int64         `json:"cpuMillis"`
+	MemoryBytes int64         `json:"memoryBytes"`
+	Version     string        `json:"version"`
+	HostIP      string        `json:"hostIP,omitempty"`
+	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
+	Classes []string `json:"classes,omitempty"`
+	// SharedClasses are those of them whose directory is one and the same on every node that
+	// has them shared; FencedClasses those of these whose storage takes no late write of a
+	// node whose lives count as over (SAFETY S14). Ascending.
+	SharedClasses []string `json:"sharedClasses,omitempty"`
+	FencedClasses []string `json:"fencedClasses,omitempty"`
+	// Guards: the node's agent guards lives that have a bound.
+	Guards bool `json:"guards,omitempty"`
+	// Epoch is that of the store when the node last said hello: in an older one it did
+	// not say what it runs now (SAFETY S8).
+	Epoch int64 `json:"epoch,omitempty"`
+	// Strays are lives the node runs and the store does not know.
+	Strays []spec.LifeID `json:"strays,omitempty"`
+	// Known is what the node knew of the store when it last said hello, if that was more
+	// than the store itself: the evidence for a hold.
+	Known *Known `json:"known,omitempty"`
+}
+
+// Address is the host's own address; invalid: it says none. f may be nil.
+func (f *NodeFacts) Address() (a netip.Addr) {
+	if f != nil {
+		a, _ = netip.ParseAddr(f.HostIP)
+	}
+	return a
+}
+
+// Session is sessions/<name> (leased): the live connection of a node. Only writer: dispatch.
+type Session struct {
+	Node   spec.NodeName  `json:"node"`
+	UID    spec.UID       `json:"uid"`
+	Boot   spec.BootID    `json:"boot"`
+	ID     spec.SessionID `json:"id"`
+	Server string         `json:"server"`
+	// At is where other hosts reach that server: host:port, with commas between them.
+	At string `json:"at,omitempty"`
+	// Resumed: the session before it lived until this one began, or those of most nodes were
+	// gone at once. Until the node reports anew DNS keeps its last answer (SAFETY S15).
+	Resumed bool `json:"resumed,omitempty"`
+}
+
+// HasClass reports whether the node has a storage class. A node that never
+// connected, or is too old to say, has LocalClass.
+func (f *NodeFacts) HasClass(class string) bool {
+	return slices.Contains(f.ClassNames(), class)
+}
+
+// SharesClass reports whether the node has a storage class that is shared with others,
+// FencesClass whether that also fences by itself.
+func (f *NodeFacts) SharesClass(class string) bool {
+	return f != nil && slices.Contains(f.SharedClasses, class) && f.HasClass(class)
+}
+
+// FencesClass: see SharesClass.
+func (f *NodeFacts) FencesClass(class string) bool {
+	return f.SharesClass(class) && slices.Contains(f.FencedClasses, class)
+}
+
+// ClassNames are the storage classes of the node, LocalClass among them. The slice
+// must not be changed.
+func (f *NodeFacts) ClassNames() []string {
+	if f == nil || len(f.Classes) == 0 {
+		return []string{spec.LocalClass}
+	}
+	return f.Classes
+}
+
+// KnownClasses tells people which storage classes the nodes have: "a, b".
+func KnownClasses(nodes []*NodeFacts) string {
+	var all []string
+	for _, f := range nodes {
+		all = append(all, f.ClassNames()...)
+	}
+	slices.Sort(all)
+	return strings.Join(slices.Compact(all), ", ")
+}
+
+// Fence is fences/<node>: a person's word that a machine is off, and what it ended (SAFETY
+// S10). It holds for the lives it names and for no later ones, and is gone when the machine
+// says hello again. Only writer: dispatch.
+type Fence struct {
+	Node spec.NodeName `json:"node"`
+	UID  spec.UID      `json:"uid"`
+	// Boot is the one that is over, as the node told it last.
+	Boot  spec.BootID   `json:"boot"`
+	Lives []spec.LifeID `json:"lives,omitempty"`
+	// By is who said so, as the client says; At is for people only.
+	By string    `json:"by,omitempty"`
+	At time.Time `json:"at"`
+}

@@ -1,0 +1,68 @@
+package records
+
+import (
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
+)
+
+// Meta is the common part of the records of services, budgets, ConfigMaps and Secrets.
+type Meta struct {
+	Namespace spec.Namespace `json:"namespace"`
+	Name      string         `json:"name"`
+	// Generation grows with each change of the content; labels are not part of it.
+	Generation int64             `json:"generation"`
+	Labels     map[string]string `json:"labels,omitempty"`
+}
+
+// MetaOf is the metadata of a new record of m.
+func MetaOf(m spec.ObjectMeta) Meta {
+	return Meta{Namespace: m.Namespace, Name: m.Name, Generation: 1, Labels: m.Labels}
+}
+
+// Common is the common part of the record that m is part of.
+func (m *Meta) Common() *Meta { return m }
+
+// Manifest is the metadata of the object's manifest. It shares m's labels.
+func (m Meta) Manifest() spec.ObjectMeta {
+	return spec.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels}
+}
+
+// ServiceRecord is services/<ns>/<name>. Only writer, as of the others here: control.
+type ServiceRecord struct {
+	Meta
+	Spec spec.ServiceSpec `json:"spec"`
+}
+
+// ConfigRecord is configs/<ns>/<name>: the files of a ConfigMap.
+type ConfigRecord struct {
+	Meta
+	Files map[string]scalar.Bytes `json:"files"`
+}
+
+// SecretRecord is secrets/<ns>/<name>: the files of a Secret, sealed with the cluster's key.
+type SecretRecord struct {
+	Meta
+	Type string `json:"type,omitempty"`
+	// Keys are the names of the files, for get and describe; never their content.
+	Keys []string `json:"keys"`
+	// Sealed is nonce and AES-256-GCM ciphertext of the JSON of map[string][]byte,
+	// with "secrets/<ns>/<name>" as additional data.
+	Sealed scalar.Bytes `json:"sealed"`
+}
+
+// BudgetRecord is budgets/<ns>/<name>.
+type BudgetRecord struct {
+	Meta
+	Spec spec.BudgetSpec `json:"spec"`
+}
+
+// Selects reports whether the budget holds for set.
+func (r *BudgetRecord) Selects(set *Set) bool {
+	return r.Namespace == set.Ref.Namespace && r.Spec.Selector.Matches(set.Spec.Template.Metadata.Labels)
+}
+
+// Floor is how many of so many members must stay available.
+func (r *BudgetRecord) Floor(members int) int {
+	d := spec.Disruption{MinAvailable: r.Spec.MinAvailable, MaxUnavailable: r.Spec.MaxUnavailable}
+	return d.Floor(members)
+}
