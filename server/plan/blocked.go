@@ -111,8 +111,8 @@ func FenceNeeded(w World) (nodes []spec.NodeName) {
 	}
 	s := newStep(w)
 	seen := map[spec.NodeName]bool{}
-	for i := range s.members {
-		if t := &s.members[i]; s.needsFence(t) && !seen[t.member.Node] {
+	for _, t := range s.members {
+		if s.needsFence(t) && !seen[t.member.Node] {
 			seen[t.member.Node] = true
 			nodes = append(nodes, t.member.Node)
 		}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -21,8 +22,7 @@ func (s step) replaceBrokenMembers() (acted bool) {
 	if !s.replacesBroken() {
 		return false
 	}
-	for n := len(s.inside) - 1; n >= 0; n-- {
-		t := &s.members[s.inside[n]]
+	for _, t := range slices.Backward(s.inside) {
 		switch why := s.broken(t); {
 		case why != "" && !s.held(t):
 			s.stopOutOfTurn(t, why)
@@ -105,8 +105,7 @@ const lapse = 30 * time.Second
 // progress deadline, the next when the one before is available or out of its own time. One
 // that never was available on an abandoned revision waits for the budget alone.
 func (s step) replaceLapsedMember() bool {
-	for n := len(s.inside) - 1; n >= 0; n-- {
-		t := &s.members[s.inside[n]]
+	for _, t := range slices.Backward(s.inside) {
 		switch {
 		case s.held(t) || !s.serving(t):
 			continue
@@ -145,8 +144,8 @@ func (r rollout) lapsed(t *memberState) bool {
 
 // coming: a member whose turn came has time still to become available.
 func (r rollout) coming() bool {
-	for _, i := range r.inside {
-		if t := &r.members[i]; r.arriving(t) && !r.overdue(t) {
+	for _, t := range r.inside {
+		if r.arriving(t) && !r.overdue(t) {
 			return true
 		}
 	}
@@ -192,8 +191,8 @@ func (r rollout) outageOf(t *memberState) Outage {
 
 // outages are the lives whose outage is to be measured.
 func (r rollout) outages() (list []Outage) {
-	for _, i := range r.inside {
-		if t := &r.members[i]; t.member != nil && !t.Available {
+	for _, t := range r.inside {
+		if t.member != nil && !t.Available {
 			list = append(list, r.outageOf(t))
 		}
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -19,16 +20,15 @@ import (
 // was taken down in this step already, so that nobody starts and all only say what they wait for.
 func (s step) create(disturbed bool) bool {
 	if !s.ordered() {
-		for _, i := range s.inside {
-			if t := &s.members[i]; !t.Available {
+		for _, t := range s.inside {
+			if !t.Available {
 				s.ensureStarted(t, disturbed)
 			}
 		}
 		return true
 	}
 	var held string // by a broken member that yields to a higher one
-	for at, i := range s.inside {
-		t := &s.members[i]
+	for at, t := range s.inside {
 		switch {
 		case t.Available:
 			continue
@@ -41,8 +41,8 @@ func (s step) create(disturbed bool) bool {
 			continue
 		}
 		text := fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.ensureStarted(t, disturbed).Text)
-		for _, j := range s.inside[at+1:] {
-			if later := &s.members[j]; later.vacant() {
+		for _, later := range s.inside[at+1:] {
+			if later.vacant() {
 				s.block(later, causes.BlockedPredecessor, text)
 			} else if !later.Available {
 				s.blockWaiting(later)
@@ -60,12 +60,7 @@ func (r rollout) defersTo(t *memberState, at int) bool {
 	if !r.replacesBroken() || r.broken(t) == "" && !r.lapsed(t) {
 		return false
 	}
-	for _, j := range r.inside[at+1:] {
-		if r.arriving(&r.members[j]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.inside[at+1:], r.arriving)
 }
 
 // ensureStarted starts the life of a vacant member if it can. It always says what a member that

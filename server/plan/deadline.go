@@ -51,8 +51,7 @@ func (s step) deadline() {
 // reached is how far the rollout came; a life that was the newest once stays it.
 func (r rollout) reached() Progress {
 	p := Progress{Aim: r.targetRevision, Newest: r.world.Reached.Newest}
-	for _, i := range r.inside {
-		t := &r.members[i]
+	for _, t := range r.inside {
 		if t.Available && t.member.Token.Compare(p.Newest) > 0 {
 			p.Newest = t.member.Token
 		}

@@ -16,7 +16,8 @@ type draft struct {
 	plan Plan // act, block, wake; deadline and Next complete it
 	// members are as they are after the actions, so that the status of a step is that of the
 	// next, and may share its transaction.
-	members      []memberState
+	members      []*memberState
+	inside       []*memberState // those that are wanted
 	placer       *place.Placer // start
 	freeUsed     int           // how many of World.Free were given in this step: start
 	bootstrapped bool          // markBootstrapped
@@ -41,13 +42,19 @@ type memberState struct {
 func (t *memberState) become(m *memberFacts) { t.memberFacts = m }
 
 func newDraft(f *facts) *draft {
-	d := &draft{facts: f, bootstrapped: f.world.Bootstrapped, members: make([]memberState, len(f.asSeen))}
-	byNode := map[spec.NodeName]int{}
-	for i := range f.asSeen {
-		m := &f.asSeen[i]
-		d.members[i].memberFacts = m
-		if m.member != nil {
-			byNode[m.member.Node]++
+	d := &draft{
+		facts: f, bootstrapped: f.world.Bootstrapped,
+		members: make([]*memberState, len(f.asSeen)), inside: make([]*memberState, 0, f.size),
+	}
+	states, byNode := make([]memberState, len(f.asSeen)), map[spec.NodeName]int{}
+	for i := range states {
+		t := &states[i]
+		t.memberFacts, d.members[i] = &f.asSeen[i], t
+		if t.wanted {
+			d.inside = append(d.inside, t)
+		}
+		if t.member != nil {
+			byNode[t.member.Node]++
 		}
 	}
 	d.placer = place.New(f.world.Nodes, byNode)
@@ -81,8 +88,8 @@ func (d *draft) past(time, limit time.Duration) bool {
 
 // memberOf finds a member by its ordinal.
 func (d *draft) memberOf(ordinal int) *memberState {
-	i, _ := slices.BinarySearchFunc(d.members, ordinal, func(t memberState, o int) int { return t.id.Ordinal - o })
-	return &d.members[i]
+	i, _ := slices.BinarySearchFunc(d.members, ordinal, func(t *memberState, o int) int { return t.id.Ordinal - o })
+	return d.members[i]
 }
 
 // markBootstrapped records that the set is bootstrapped.
@@ -93,8 +100,8 @@ func (d *draft) markBootstrapped(inherited bool) {
 
 // unavailable counts the wanted members that are not available.
 func (d *draft) unavailable() (n int) {
-	for _, i := range d.inside {
-		n += one(!d.members[i].Available)
+	for _, t := range d.inside {
+		n += one(!t.Available)
 	}
 	return n
 }
@@ -103,7 +110,7 @@ func (d *draft) unavailable() (n int) {
 // set's disruption floor. Negative when there are fewer than the floor already. What is
 // down anyway is not held back by it.
 func (d *draft) spare() int {
-	return len(d.inside) - d.unavailable() - d.floor()
+	return d.size - d.unavailable() - d.floor()
 }
 
 // floored: nothing but the disruption floor holds the update back.
@@ -122,7 +129,7 @@ func (d *draft) currentRevision() spec.RevisionHash {
 // currentProven: every member ran that revision and was available, once. A set without members
 // goes to its update revision at once, which proves nothing of it.
 func (d *draft) currentProven() bool {
-	return d.proven && (!d.finished || d.current == d.update) || d.finished && len(d.inside) > 0
+	return d.proven && (!d.finished || d.current == d.update) || d.finished && d.size > 0
 }
 
 // rolling: the update is not complete.
@@ -137,8 +144,8 @@ func one(b bool) int {
 
 // others are the lives of other revisions than the one where members go.
 func (d *draft) others() (old []*memberState) {
-	for i := range d.members {
-		if t := &d.members[i]; !t.vacant() && t.member.Revision != d.targetRevision {
+	for _, t := range d.members {
+		if !t.vacant() && t.member.Revision != d.targetRevision {
 			old = append(old, t)
 		}
 	}
@@ -147,8 +154,8 @@ func (d *draft) others() (old []*memberState) {
 
 // renamed: every life was begun with the set's present service; a surplus one, too.
 func (d *draft) renamed() bool {
-	for i := range d.members {
-		if t := &d.members[i]; t.member != nil && Service(d.world.Set, d.former, t.member) != d.world.Set.Service() {
+	for _, t := range d.members {
+		if t.member != nil && Service(d.world.Set, d.former, t.member) != d.world.Set.Service() {
 			return false
 		}
 	}

@@ -17,7 +17,7 @@ type facts struct {
 	judge *proof.Judge
 	// asSeen holds every ordinal in range and every other one that has a record, ascending.
 	asSeen []memberFacts
-	inside []int             // indexes of those in range
+	size   int               // how many are wanted
 	reach  spec.OrdinalRange // the ordinals wanted
 	update spec.RevisionHash // the template's revision
 	// current is the revision completed last; while none was, the first that is known.
@@ -77,9 +77,7 @@ func (f *facts) see() {
 	for i := range f.asSeen {
 		m := &f.asSeen[i]
 		m.wanted = f.reach.Has(m.id.Ordinal)
-		if m.wanted {
-			f.inside = append(f.inside, i)
-		}
+		f.size += one(m.wanted)
 	}
 	for i := range f.world.Nodes {
 		if n := &f.world.Nodes[i]; n.Unread {

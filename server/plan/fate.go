@@ -100,8 +100,8 @@ func (s volumes) fatesToRecord(t *memberState) (out []records.Volume) {
 
 // fates are those of all members that go, highest first.
 func (s volumes) fates() (out []records.Volume) {
-	for i := len(s.members) - 1; i >= 0; i-- {
-		out = append(out, s.fatesToRecord(&s.members[i])...)
+	for _, t := range slices.Backward(s.members) {
+		out = append(out, s.fatesToRecord(t)...)
 	}
 	return out
 }
@@ -115,8 +115,7 @@ func (s volumes) setVolumes(volumes []records.Volume, why string) {
 
 // keepVolumes keeps the volumes of members that are wanted (again), and lets them grow.
 func (s volumes) keepVolumes() {
-	for _, i := range s.inside {
-		t := &s.members[i]
+	for _, t := range s.inside {
 		var changed []records.Volume
 		for _, claim := range inOrder(t.volumes) {
 			v := t.volumes[claim]
@@ -142,8 +141,7 @@ func (s volumes) keepVolumes() {
 // place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
 // recorded.
 func (s volumes) reclaimVolumes() (given bool) {
-	for i := range s.members {
-		t := &s.members[i]
+	for _, t := range s.members {
 		given = s.reclaim(t) || given
 		s.keepFound(t)
 		s.voidRequests(t)

@@ -16,8 +16,7 @@ func (s step) mark() {
 	if s.world.Set.UID == "" { // of a set that is gone: there is none under which it is ready
 		return
 	}
-	for i := range s.members {
-		t := &s.members[i]
+	for _, t := range s.members {
 		if !s.firstReady(t) {
 			continue
 		}
@@ -65,8 +64,7 @@ func (s step) marked(t *memberState) records.IdentityRecord {
 // believes so would look for peers that never were.
 func (s step) initialReady() bool {
 	initial, ready := s.initial(), 0
-	for i := range s.members {
-		t := &s.members[i]
+	for _, t := range s.members {
 		if initial.Has(t.id.Ordinal) && t.identity != nil && t.identity.ReadyOnce == s.world.Set.UID {
 			ready++
 		}

@@ -93,8 +93,8 @@ func (s step) blockUnreadable() bool {
 	if text == "" {
 		return false
 	}
-	for _, i := range s.inside {
-		s.block(&s.members[i], causes.BlockedUnreadable, text)
+	for _, t := range s.inside {
+		s.block(t, causes.BlockedUnreadable, text)
 	}
 	return true
 }
@@ -105,8 +105,8 @@ func (s step) blockUnreadable() bool {
 // which volumes go, the set's own record goes, last.
 func (s step) remove() {
 	lives := false
-	for i := range s.members {
-		lives = lives || s.members[i].member != nil
+	for _, t := range s.members {
+		lives = lives || t.member != nil
 	}
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.applyRequests()
@@ -130,8 +130,8 @@ const orphanedText = "it is not managed; apply the set again to adopt it, or del
 // goes. What is seen of the lives is marked as ever, for it is no order: a volume that
 // was ready is not taken for a fresh one after the adoption.
 func (s step) reconcileOrphaned() {
-	for i := range s.members {
-		switch t := &s.members[i]; {
+	for _, t := range s.members {
+		switch {
 		case t.Over:
 			s.block(t, causes.BlockedOrphaned, "its life is over, and "+orphanedText)
 		case t.member != nil:
@@ -188,8 +188,8 @@ func (s step) blockHalted() bool {
 	if reason == "" {
 		return false
 	}
-	for i := range s.members {
-		switch t := &s.members[i]; {
+	for _, t := range s.members {
+		switch {
 		case t.Available && t.wanted:
 		case t.member != nil && t.wanted && !t.Over:
 			s.blockWaiting(t)

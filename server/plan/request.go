@@ -18,8 +18,8 @@ func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) strin
 		w.Set = &records.Set{Ref: q.ID.Ref(), Deleting: true}
 	}
 	s := newStep(w)
-	for i := range s.members {
-		if t := &s.members[i]; t.id == q.ID {
+	for _, t := range s.members {
+		if t.id == q.ID {
 			if t.volumes[q.Claim] == nil {
 				t.become(t.withWord(q.Claim, said))
 			}
@@ -76,8 +76,7 @@ func (s volumes) askedFor(t *memberState, claim spec.ClaimName, verb records.Vol
 // applyRequests does what a person asks, but for giving a volume up (see reclaim): one that is
 // lost is looked for once more, and one in the trash gets its record again.
 func (s volumes) applyRequests() {
-	for i := range s.members {
-		t := &s.members[i]
+	for _, t := range s.members {
 		if t.gone || t.volumesKept {
 			continue
 		}

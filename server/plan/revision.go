@@ -54,8 +54,8 @@ func (s step) prune() {
 		return
 	}
 	needed := map[spec.RevisionHash]bool{s.currentRevision(): true, s.update: true}
-	for i := range s.members {
-		if m := s.members[i].member; m != nil { // it is due the same, or its target
+	for _, t := range s.members {
+		if m := t.member; m != nil { // it is due the same, or its target
 			needed[m.Revision] = true
 		}
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec/causes"
@@ -16,8 +17,8 @@ func (s step) roll(cured bool) {
 		return
 	}
 	room := min(s.budget()-s.down(), s.spare())
-	for n := len(s.inside) - 1; n >= 0 && room > 0; n-- {
-		if t := &s.members[s.inside[n]]; s.queued(t) {
+	for _, t := range slices.Backward(s.inside) {
+		if room > 0 && s.queued(t) {
 			room--
 			s.stop(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.member.Revision, s.target(t)))
 			s.blockWaiting(t)
@@ -35,8 +36,8 @@ func (r rollout) queued(t *memberState) bool {
 func (s step) queue() {
 	reason, text := s.updateWait()
 	restart, restartText := s.restartWait()
-	for n := len(s.inside) - 1; n >= 0; n-- {
-		switch t := &s.members[s.inside[n]]; {
+	for _, t := range slices.Backward(s.inside) {
+		switch {
 		case t.restartDelayed:
 			s.block(t, restart, restartText)
 		case s.queued(t) && !s.onDelete():
@@ -71,8 +72,8 @@ func (e explainer) nextTurnText() string {
 // but those that are broken and off their target. One that lapsed is paid for.
 func (r rollout) down() int {
 	n := 0
-	for _, i := range r.inside {
-		if t := &r.members[i]; !t.Available && r.broken(t) == "" {
+	for _, t := range r.inside {
+		if !t.Available && r.broken(t) == "" {
 			n++
 		}
 	}
@@ -81,8 +82,7 @@ func (r rollout) down() int {
 
 // underWay: a member of the present batch is not available yet.
 func (r rollout) underWay() bool {
-	for _, i := range r.inside {
-		t := &r.members[i]
+	for _, t := range r.inside {
 		if !r.belowPartition(t) && r.arriving(t) {
 			return true
 		}
@@ -98,8 +98,8 @@ func (s step) complete() {
 	if s.paused() || s.rolledBack() {
 		return
 	}
-	for _, i := range s.inside {
-		if t := &s.members[i]; !t.Available || t.member.Revision != s.update {
+	for _, t := range s.inside {
+		if !t.Available || t.member.Revision != s.update {
 			return
 		}
 	}
@@ -138,8 +138,8 @@ func (s step) recreate() bool {
 
 // blockWhileRecreating says of everybody who is down what it waits for while the others go.
 func (s step) blockWhileRecreating() bool {
-	for i := range s.members {
-		switch t := &s.members[i]; {
+	for _, t := range s.members {
+		switch {
 		case t.vacant() && t.wanted:
 			s.block(t, causes.BlockedTurn, "it starts when every member of another revision is gone")
 		case t.Available && !t.wanted:
@@ -179,8 +179,7 @@ func (s step) whyNotAllDown(old []*memberState) string {
 // moves on to its target, for its present revision may be what is wrong. It reports
 // whether it ended any.
 func (s step) restart() (acted bool) {
-	for n := len(s.inside) - 1; n >= 0; n-- {
-		t := &s.members[s.inside[n]]
+	for _, t := range slices.Backward(s.inside) {
 		switch {
 		case !t.restartAsked() || t.Over || t.stopping():
 		case !t.Available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):

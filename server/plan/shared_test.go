@@ -103,7 +103,7 @@ func TestWhatIsWrittenWhereNothingMoves(t *testing.T) {
 func TestAVolumeThatIsNotSharedIsNotMoved(t *testing.T) {
 	s := newStep(world(t, "ordered 1 n1 n2 volumes 0:over"))
 	var a Start
-	if no := s.storage(&s.members[0], &records.IdentityRecord{}, s.node("n2"), &a); no != nil || len(a.Moved) != 0 {
+	if no := s.storage(s.members[0], &records.IdentityRecord{}, s.node("n2"), &a); no != nil || len(a.Moved) != 0 {
 		t.Errorf("moved are %+v; %v", a.Moved, no)
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec/causes"
@@ -11,8 +12,7 @@ import (
 // disturbs nobody, so it waits for nobody. Of one that ended before it was told to go,
 // what becomes of its volumes is recorded first, and the record goes with the next step.
 func (s step) forgetSurplus() {
-	for i := range s.members {
-		t := &s.members[i]
+	for _, t := range s.members {
 		if t.wanted || !t.Over {
 			continue
 		}
@@ -39,8 +39,7 @@ func (s step) shrink(reason records.Reason) bool {
 		fates = s.fates()
 	}
 	held := len(fates) > maxFates
-	for i := len(s.members) - 1; i >= 0; i-- {
-		t := &s.members[i]
+	for _, t := range slices.Backward(s.members) {
 		if t.wanted || t.member == nil {
 			continue
 		}
@@ -77,8 +76,7 @@ func (s volumes) stop(t *memberState, reason records.Reason, why string, fates .
 
 // holdSurplus says that surplus members stay until the survivors are well.
 func (s step) holdSurplus(text string) {
-	for i := range s.members {
-		t := &s.members[i]
+	for _, t := range s.members {
 		if t.wanted || t.member == nil {
 			continue
 		}

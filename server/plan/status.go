@@ -41,13 +41,13 @@ func (r reporter) status() records.SetStatus {
 		st.RolledBackFrom = r.update
 	}
 	current := r.currentRevision()
-	for i := range r.members {
-		count(&st, &r.members[i], current)
+	for _, t := range r.members {
+		count(&st, t, current)
 	}
 	st.Conditions = r.conditions()
 	if r.world.Table {
-		for i := range r.members {
-			if t := &r.members[i]; t.member != nil || t.wanted {
+		for _, t := range r.members {
+			if t.member != nil || t.wanted {
 				st.Members = append(st.Members, r.row(t))
 			}
 		}
@@ -122,10 +122,7 @@ func (r reporter) conditions() []records.Condition {
 
 // availability: every member that is wanted is available.
 func (r reporter) availability() records.Condition {
-	want, have := len(r.inside), 0
-	for _, i := range r.inside {
-		have += one(r.members[i].Available)
-	}
+	want, have := r.size, r.size-r.unavailable()
 	c := records.Condition{Type: ConditionAvailable, Status: "True", Reason: reasonAll, Message: fmt.Sprintf("%d of %d members are available", have, want)}
 	if have < want {
 		c.Status, c.Reason = "False", reasonNotAll

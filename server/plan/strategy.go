@@ -32,7 +32,7 @@ func (f *facts) budget() int {
 	if r == nil || r.MaxUnavailable == nil {
 		return 1
 	}
-	return max(1, r.MaxUnavailable.ScaledDown(len(f.inside)))
+	return max(1, r.MaxUnavailable.ScaledDown(f.size))
 }
 
 // replacesBroken: rule 2 is in force.
@@ -49,10 +49,10 @@ func (f *facts) floor() int {
 
 func (f *facts) highestFloor() (n int, whose string) {
 	if d := f.world.Set.Spec.Disruption; d != nil {
-		n = d.Floor(len(f.inside))
+		n = d.Floor(f.size)
 	}
 	for _, b := range f.world.Budgets {
-		if most := b.Floor(len(f.inside)); most > n {
+		if most := b.Floor(f.size); most > n {
 			n, whose = most, " (PodDisruptionBudget "+b.Name+")"
 		}
 	}
@@ -61,7 +61,7 @@ func (f *facts) highestFloor() (n int, whose string) {
 
 func (f *facts) floorText() string {
 	n, whose := f.highestFloor()
-	return fmt.Sprintf("the disruption floor%s keeps %d of %d members available", whose, n, len(f.inside))
+	return fmt.Sprintf("the disruption floor%s keeps %d of %d members available", whose, n, f.size)
 }
 
 // Rule 6: while a rollout is paused nothing of the update happens. Nobody goes on to
