@@ -27,12 +27,12 @@ func (e explainer) replacementText(t *memberState) string {
 	case !e.obsolete(t) || t.Ready || t.unseen() || e.held(t) || e.onDelete():
 		return ""
 	case !e.replacesBroken():
-		return fmt.Sprintf("; it still runs revision %s, and replaceBroken is Never; to replace it: stead restart %s", t.member.Revision, t.id.MemberName())
+		return fmt.Sprintf("; it still runs revision %s, and replaceBroken is Never; to replace it: stead restart %s", t.Member.Revision, t.ID.MemberName())
 	case e.broken(t) != "":
 		return ""
 	}
 	return fmt.Sprintf("; it still runs revision %s, and is replaced when that has lasted %d s; to replace it now: stead restart %s",
-		t.member.Revision, int(e.patience(t).Seconds()), t.id.MemberName())
+		t.Member.Revision, int(e.patience(t).Seconds()), t.ID.MemberName())
 }
 
 // waitReason is the one word for what a member with a life waits for.
@@ -46,11 +46,11 @@ func (r rollout) waitReason(t *memberState) causes.BlockedReason {
 		return causes.BlockedStopping
 	case t.Stale:
 		return causes.BlockedReconnected
-	case t.report != nil && t.report.Cause != "":
-		return causes.BlockedReason(t.report.Cause)
+	case t.Report != nil && t.Report.Cause != "":
+		return causes.BlockedReason(t.Report.Cause)
 	case t.Ready:
 		return causes.BlockedNotYet
-	case t.report != nil && t.report.Phase == records.PhaseRunning:
+	case t.Report != nil && t.Report.Phase == records.PhaseRunning:
 		return causes.BlockedNotReady
 	}
 	return causes.BlockedStarting
@@ -60,34 +60,34 @@ func (r rollout) waitReason(t *memberState) causes.BlockedReason {
 func (r rollout) stateText(t *memberState) string {
 	switch reason := r.waitReason(t); reason {
 	case causes.BlockedNodeReboot:
-		return fmt.Sprintf("node %s rebooted and has not yet confirmed that token %s ended", t.member.Node, t.member.Token)
+		return fmt.Sprintf("node %s rebooted and has not yet confirmed that token %s ended", t.Member.Node, t.Member.Token)
 	case causes.BlockedNodeSilent:
 		return t.Silence.Text
 	case causes.BlockedStopping:
-		return fmt.Sprintf("it is stopping on node %s", t.member.Node)
+		return fmt.Sprintf("it is stopping on node %s", t.Member.Node)
 	case causes.BlockedReconnected:
-		return fmt.Sprintf("node %s reconnected and has not reported on it yet", t.member.Node)
+		return fmt.Sprintf("node %s reconnected and has not reported on it yet", t.Member.Node)
 	case causes.BlockedNotYet:
 		return fmt.Sprintf("it is ready, but not yet for %d s", r.world.Set.Spec.MinReadySeconds)
 	case causes.BlockedNotReady:
 		return "it is running, but not ready"
 	case causes.BlockedStarting:
-		return fmt.Sprintf("it is starting on node %s", t.member.Node)
+		return fmt.Sprintf("it is starting on node %s", t.Member.Node)
 	default:
-		return fmt.Sprintf("it reports %s: %s", reason, t.report.Message)
+		return fmt.Sprintf("it reports %s: %s", reason, t.Report.Message)
 	}
 }
 
 // rebooted: the node lives, but in another boot than the one the life belongs to.
 func (r rollout) rebooted(t *memberState) bool {
-	n := r.node(t.member.Node)
-	return n != nil && n.Session != nil && n.Session.UID == t.member.NodeUID && n.Session.Boot != t.member.Boot
+	n := r.node(t.Member.Node)
+	return n != nil && n.Session != nil && n.Session.UID == t.Member.NodeUID && n.Session.Boot != t.Member.Boot
 }
 
 // blockSilent says what a member on a silent node waits for, and how long still.
 func (e explainer) blockSilent(t *memberState) *Blocked {
 	reason, text := causes.BlockedNodeSilent, e.stateText(t)
-	if n := e.node(t.member.Node); n != nil && n.Fencing != "" && e.needsFence(t) {
+	if n := e.node(t.Member.Node); n != nil && n.Fencing != "" && e.needsFence(t) {
 		reason, text = causes.BlockedFence, text+"; "+n.Fencing
 	}
 	b := e.block(t, reason, text)
@@ -112,9 +112,9 @@ func FenceNeeded(w World) (nodes []spec.NodeName) {
 	s := newStep(w)
 	seen := map[spec.NodeName]bool{}
 	for _, t := range s.members {
-		if s.needsFence(t) && !seen[t.member.Node] {
-			seen[t.member.Node] = true
-			nodes = append(nodes, t.member.Node)
+		if s.needsFence(t) && !seen[t.Member.Node] {
+			seen[t.Member.Node] = true
+			nodes = append(nodes, t.Member.Node)
 		}
 	}
 	return nodes
@@ -122,15 +122,15 @@ func FenceNeeded(w World) (nodes []spec.NodeName) {
 
 // needsFence: only a fence ends the life, and something is gained by it.
 func (r rollout) needsFence(t *memberState) bool {
-	if t.member == nil || t.Over || r.bound() == 0 || r.world.Set.Orphaned || t.Silence.Left > 0 {
+	if t.Member == nil || t.Over || r.bound() == 0 || r.world.Set.Orphaned || t.Silence.Left > 0 {
 		return false
 	}
-	n := r.node(t.member.Node)
-	if n == nil || n.Session != nil || n.Node.UID != t.member.NodeUID {
+	n := r.node(t.Member.Node)
+	if n == nil || n.Session != nil || n.Node.UID != t.Member.NodeUID {
 		return false
 	}
-	for _, v := range t.volumes {
-		if v.Node == t.member.Node && !v.Shared {
+	for _, v := range t.Volumes {
+		if v.Node == t.Member.Node && !v.Shared {
 			return false
 		}
 	}

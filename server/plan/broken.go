@@ -38,12 +38,12 @@ func (s step) replaceBrokenMembers() (acted bool) {
 }
 
 func (s step) stopOutOfTurn(t *memberState, why string) {
-	s.stop(t, records.ReasonUpdate, fmt.Sprintf("revision %s is outdated, and %s", t.member.Revision, why))
+	s.stop(t, records.ReasonUpdate, fmt.Sprintf("revision %s is outdated, and %s", t.Member.Revision, why))
 }
 
 // turned: the member's turn came, and it runs its target or is on its way there.
 func (r rollout) turned(t *memberState) bool {
-	return t.member != nil && (t.member.Revision == r.target(t) && !t.stopping() || t.member.StopReason == records.ReasonUpdate)
+	return t.Member != nil && (t.Member.Revision == r.target(t) && !t.stopping() || t.Member.StopReason == records.ReasonUpdate)
 }
 
 // arriving: it is not available there yet.
@@ -51,7 +51,7 @@ func (r rollout) arriving(t *memberState) bool { return r.turned(t) && !t.Availa
 
 // obsolete: the member, which is wanted, runs, and not on its target.
 func (r rollout) obsolete(t *memberState) bool {
-	return t.member != nil && !t.Over && !t.stopping() && t.member.Revision != r.target(t)
+	return t.Member != nil && !t.Over && !t.stopping() && t.Member.Revision != r.target(t)
 }
 
 // broken says why an obsolete member cannot become ready by itself (SAFETY S20); "": it is
@@ -61,7 +61,7 @@ func (r rollout) broken(t *memberState) string {
 	switch {
 	case !r.obsolete(t) || t.Ready || t.unseen():
 		return ""
-	case t.report != nil && causedByTemplate(t.report):
+	case t.Report != nil && causedByTemplate(t.Report):
 		return r.stateText(t)
 	case t.wasReady():
 		return ""
@@ -75,7 +75,7 @@ func (r rollout) broken(t *memberState) string {
 
 // neverWorked: the member runs an abandoned revision and never was available on it.
 func (r rollout) neverWorked(t *memberState) bool {
-	return r.abandoned(t.member.Revision) && t.identity != nil && t.identity.AvailableOn != t.member.Revision
+	return r.abandoned(t.Member.Revision) && t.Identity != nil && t.Identity.AvailableOn != t.Member.Revision
 }
 
 // causedByTemplate: what keeps the member down comes from its template, so that another
@@ -162,9 +162,9 @@ func (r rollout) overdue(t *memberState) bool {
 func (r rollout) term(t *memberState) time.Duration {
 	limit := r.world.Set.Spec.ProgressDeadline()
 	if t.stopping() {
-		return limit + time.Duration(t.member.GraceSeconds)*time.Second
+		return limit + time.Duration(t.Member.GraceSeconds)*time.Second
 	}
-	return limit + r.allowance(t.member.Revision)
+	return limit + r.allowance(t.Member.Revision)
 }
 
 // patience is how long an obsolete life may not be available until it is replaced.
@@ -182,8 +182,8 @@ func (r rollout) patience(t *memberState) time.Duration {
 func (r rollout) outage(t *memberState) time.Duration { return r.world.Outages[r.outageOf(t)] }
 
 func (r rollout) outageOf(t *memberState) Outage {
-	o := Outage{ID: t.id, Token: t.member.Token, Goal: t.member.Goal}
-	if n := r.node(t.member.Node); n != nil && n.Session != nil {
+	o := Outage{ID: t.ID, Token: t.Member.Token, Goal: t.Member.Goal}
+	if n := r.node(t.Member.Node); n != nil && n.Session != nil {
 		o.Session = n.Session.ID
 	}
 	return o
@@ -192,7 +192,7 @@ func (r rollout) outageOf(t *memberState) Outage {
 // outages are the lives whose outage is to be measured.
 func (r rollout) outages() (list []Outage) {
 	for _, t := range r.inside {
-		if t.member != nil && !t.Available {
+		if t.Member != nil && !t.Available {
 			list = append(list, r.outageOf(t))
 		}
 	}

@@ -34,13 +34,13 @@ func (s step) create(disturbed bool) bool {
 			continue
 		case s.defersTo(t, at):
 			s.blockWaiting(t)
-			held = fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.stateText(t))
+			held = fmt.Sprintf("waiting for %s: %s", t.ID.MemberName(), s.stateText(t))
 			continue
 		case held != "" && t.vacant() && !s.turned(t):
 			s.block(t, causes.BlockedPredecessor, held)
 			continue
 		}
-		text := fmt.Sprintf("waiting for %s: %s", t.id.MemberName(), s.ensureStarted(t, disturbed).Text)
+		text := fmt.Sprintf("waiting for %s: %s", t.ID.MemberName(), s.ensureStarted(t, disturbed).Text)
 		for _, later := range s.inside[at+1:] {
 			if later.vacant() {
 				s.block(later, causes.BlockedPredecessor, text)
@@ -66,16 +66,16 @@ func (r rollout) defersTo(t *memberState, at int) bool {
 // ensureStarted starts the life of a vacant member if it can. It always says what a member that
 // is not available waits for, and returns it.
 func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
-	switch rest := s.world.Rest[t.id]; {
+	switch rest := s.world.Rest[t.ID]; {
 	case !t.vacant():
 		return s.blockWaiting(t)
 	case disturbed:
 		return s.block(t, causes.BlockedTurn, "another member is replaced first")
 	case t.volumesKept:
 		return s.block(t, causes.BlockedTurn, "waiting until it is recorded that its volumes are kept")
-	case len(t.strays) > 0:
+	case len(t.Strays) > 0:
 		return s.block(t, causes.BlockedStray, t.strayText()+"; a second one must not start")
-	case t.Over && rest > 0 && s.due(t) == t.member.Revision:
+	case t.Over && rest > 0 && s.due(t) == t.Member.Revision:
 		s.wake(rest)
 		return s.block(t, causes.BlockedBackOff, "its last starts failed one after another; waiting before the next attempt: "+t.endedText())
 	}
@@ -90,15 +90,15 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 
 // reason says why a new life is begun.
 func (s step) reason(t *memberState) records.Reason {
-	if t.member != nil { // its last life is over
+	if t.Member != nil { // its last life is over
 		switch {
-		case t.member.Goal == records.GoalRun:
+		case t.Member.Goal == records.GoalRun:
 			return records.ReasonReplace
-		case t.member.StopReason != records.ReasonScaleDown && t.member.StopReason != records.ReasonDelete:
-			return t.member.StopReason
+		case t.Member.StopReason != records.ReasonScaleDown && t.Member.StopReason != records.ReasonDelete:
+			return t.Member.StopReason
 		}
 	}
-	if !s.initial().Has(t.id.Ordinal) {
+	if !s.initial().Has(t.ID.Ordinal) {
 		return records.ReasonScaleUp
 	}
 	return records.ReasonCreate
@@ -115,9 +115,9 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	if no != nil {
 		return a, no
 	}
-	rec := records.IdentityRecord{ID: t.id}
-	if t.identity != nil {
-		rec = *t.identity
+	rec := records.IdentityRecord{ID: t.ID}
+	if t.Identity != nil {
+		rec = *t.Identity
 		rec.VolumeNumbers = maps.Clone(rec.VolumeNumbers)
 	}
 	rec.LastToken = s.token(t)
@@ -135,12 +135,12 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	}
 	a.Identity, a.Lost = rec, t.lostTo()
 	a.Member = records.Member{
-		ID: t.id, SetUID: s.world.Set.UID, Token: rec.LastToken, Goal: records.GoalRun, Reason: s.reason(t),
+		ID: t.ID, SetUID: s.world.Set.UID, Token: rec.LastToken, Goal: records.GoalRun, Reason: s.reason(t),
 		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
 		Address: rec.Address, Bound: s.bound(), Service: s.world.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.world.Now,
 	}
 	a.Text = fmt.Sprintf("%s starts as token %s of revision %s on node %s: %s",
-		t.id.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
+		t.ID.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
 	s.placer.Take(request, node.Node.Name)
 	return a, nil
 }
@@ -148,11 +148,11 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 // request is what the next life of a member asks of its node.
 func (s step) request(t *memberState) *place.Request {
 	r := &place.Request{
-		ID: t.id, Template: s.runs(s.due(t)), Labels: s.world.Set.Spec.Template.Metadata.Labels, Guarded: s.bound() != 0,
-		Claims: s.world.Set.Spec.VolumeClaimTemplates, Volumes: t.volumes, LeftOn: t.leftOn(),
+		ID: t.ID, Template: s.runs(s.due(t)), Labels: s.world.Set.Spec.Template.Metadata.Labels, Guarded: s.bound() != 0,
+		Claims: s.world.Set.Spec.VolumeClaimTemplates, Volumes: t.Volumes, LeftOn: t.Left,
 	}
-	if t.member != nil {
-		r.Before, r.Ran = t.member.Node, s.runs(t.member.Revision)
+	if t.Member != nil {
+		r.Before, r.Ran = t.Member.Node, s.runs(t.Member.Revision)
 	}
 	return r
 }
@@ -173,7 +173,7 @@ func (e explainer) because(t *memberState, reason records.Reason) string {
 	if reason != records.ReasonReplace {
 		return string(reason)
 	}
-	return fmt.Sprintf("%s, token %s has ended (%s)", reason, t.member.Token, t.endedText())
+	return fmt.Sprintf("%s, token %s has ended (%s)", reason, t.Member.Token, t.endedText())
 }
 
 // token is higher than any the identity had, and than any other life's decided on
@@ -195,15 +195,15 @@ func (f *facts) grace(h spec.RevisionHash) int64 {
 // given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
 // volume of an identity that has a life. A shared one comes along.
 func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node, a *Start) *place.Refusal {
-	for _, claim := range inOrder(t.volumes) {
-		if v := t.volumes[claim]; v.Fate.Ordered() {
+	for _, claim := range inOrder(t.Volumes) {
+		if v := t.Volumes[claim]; v.Fate.Ordered() {
 			return s.givenUp(t, v)
 		}
 	}
 	for i := range s.world.Set.Spec.VolumeClaimTemplates {
 		c := &s.world.Set.Spec.VolumeClaimTemplates[i]
 		name := spec.ClaimName(c.Metadata.Name)
-		v := t.volumes[name]
+		v := t.Volumes[name]
 		if v == nil {
 			v = s.newVolume(t, c, rec, node)
 			a.Volumes = append(a.Volumes, *v)
@@ -229,7 +229,7 @@ func (s volumes) newVolume(t *memberState, c *spec.ClaimTemplate, rec *records.I
 	}
 	rec.VolumeNumbers[name]++
 	return &records.Volume{
-		ID: t.id, Claim: name, UID: s.world.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
+		ID: t.ID, Claim: name, UID: s.world.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
 		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: records.FateKeep, CreatedAt: s.world.Now, TrashAfter: trash(c),
 		Labels: s.world.Set.Spec.ClaimLabels(c),
 	}

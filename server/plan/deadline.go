@@ -52,10 +52,10 @@ func (s step) deadline() {
 func (r rollout) reached() Progress {
 	p := Progress{Aim: r.targetRevision, Newest: r.world.Reached.Newest}
 	for _, t := range r.inside {
-		if t.Available && t.member.Token.Compare(p.Newest) > 0 {
-			p.Newest = t.member.Token
+		if t.Available && t.Member.Token.Compare(p.Newest) > 0 {
+			p.Newest = t.Member.Token
 		}
-		p.Arrived += one(t.Available && t.member.Revision == r.targetRevision || t.identity != nil && t.identity.AvailableOn == r.targetRevision)
+		p.Arrived += one(t.Available && t.Member.Revision == r.targetRevision || t.Identity != nil && t.Identity.AvailableOn == r.targetRevision)
 	}
 	return p
 }

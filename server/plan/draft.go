@@ -53,8 +53,8 @@ func newDraft(f *facts) *draft {
 		if t.wanted {
 			d.inside = append(d.inside, t)
 		}
-		if t.member != nil {
-			byNode[t.member.Node]++
+		if t.Member != nil {
+			byNode[t.Member.Node]++
 		}
 	}
 	d.placer = place.New(f.world.Nodes, byNode)
@@ -66,7 +66,7 @@ func (d *draft) act(a Action) { d.plan.Actions = append(d.plan.Actions, a) }
 
 // block says why nothing is done for a member, and returns what it said.
 func (d *draft) block(t *memberState, reason causes.BlockedReason, text string) *Blocked {
-	d.plan.Blocked = append(d.plan.Blocked, Blocked{ID: t.id, Reason: reason, Text: text})
+	d.plan.Blocked = append(d.plan.Blocked, Blocked{ID: t.ID, Reason: reason, Text: text})
 	return &d.plan.Blocked[len(d.plan.Blocked)-1]
 }
 
@@ -88,7 +88,7 @@ func (d *draft) past(time, limit time.Duration) bool {
 
 // memberOf finds a member by its ordinal.
 func (d *draft) memberOf(ordinal int) *memberState {
-	i, _ := slices.BinarySearchFunc(d.members, ordinal, func(t *memberState, o int) int { return t.id.Ordinal - o })
+	i, _ := slices.BinarySearchFunc(d.members, ordinal, func(t *memberState, o int) int { return t.ID.Ordinal - o })
 	return d.members[i]
 }
 
@@ -145,7 +145,7 @@ func one(b bool) int {
 // others are the lives of other revisions than the one where members go.
 func (d *draft) others() (old []*memberState) {
 	for _, t := range d.members {
-		if !t.vacant() && t.member.Revision != d.targetRevision {
+		if !t.vacant() && t.Member.Revision != d.targetRevision {
 			old = append(old, t)
 		}
 	}
@@ -155,7 +155,7 @@ func (d *draft) others() (old []*memberState) {
 // renamed: every life was begun with the set's present service; a surplus one, too.
 func (d *draft) renamed() bool {
 	for _, t := range d.members {
-		if t.member != nil && Service(d.world.Set, d.former, t.member) != d.world.Set.Service() {
+		if t.Member != nil && Service(d.world.Set, d.former, t.Member) != d.world.Set.Service() {
 			return false
 		}
 	}

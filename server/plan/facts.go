@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
@@ -57,34 +56,32 @@ func newFacts(w World) *facts {
 
 // see makes the members.
 func (f *facts) see() {
+	ref, next := f.world.Set.Ref, f.reach.Next(0)
 	f.asSeen = make([]memberFacts, 0, max(f.world.Set.Replicas(), len(f.world.Slots)))
-	next := f.reach.Next(0)
 	fill := func(until int) { // those in range of which nothing is stored
 		for ; next < min(until, f.reach.End); next = f.reach.Next(next + 1) {
-			f.asSeen = append(f.asSeen, memberFacts{id: spec.Identity{Namespace: f.world.Set.Ref.Namespace, Set: f.world.Set.Ref.Name, Ordinal: next}})
+			f.asSeen = append(f.asSeen, f.seen(Slot{ID: spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: next}}))
 		}
 	}
-	minReady := time.Duration(f.world.Set.Spec.MinReadySeconds) * time.Second
-	for i := range f.world.Slots {
-		slot := &f.world.Slots[i]
+	for _, slot := range f.world.Slots {
 		fill(slot.ID.Ordinal)
 		if slot.ID.Ordinal == next {
 			next = f.reach.Next(next + 1)
 		}
-		f.asSeen = append(f.asSeen, seen(slot, f.judge, minReady))
+		f.asSeen = append(f.asSeen, f.seen(slot))
 	}
 	fill(f.reach.End)
-	for i := range f.asSeen {
-		m := &f.asSeen[i]
-		m.wanted = f.reach.Has(m.id.Ordinal)
-		f.size += one(m.wanted)
-	}
+	var unread []spec.NodeName
 	for i := range f.world.Nodes {
 		if n := &f.world.Nodes[i]; n.Unread {
-			for k := range f.asSeen {
-				m := &f.asSeen[k]
-				m.strays = append(m.strays, NodeStray{Node: n.Node.Name, Stray: spec.LifeID{ID: m.id}})
-			}
+			unread = append(unread, n.Node.Name)
+		}
+	}
+	for i := range f.asSeen {
+		m := &f.asSeen[i]
+		f.size += one(m.wanted)
+		for _, node := range unread {
+			m.Strays = append(m.Strays, NodeStray{Node: node, Stray: spec.LifeID{ID: m.ID}})
 		}
 	}
 }
@@ -98,7 +95,7 @@ func (f *facts) mixed() bool {
 		if m.vacant() {
 			continue
 		}
-		if m.member.Revision != f.targetRevision {
+		if m.Member.Revision != f.targetRevision {
 			return true
 		}
 		up = up || m.wanted
@@ -124,7 +121,7 @@ func (f *facts) unreadable() string {
 	for i := range f.asSeen {
 		m := &f.asSeen[i]
 		if last := m.lastToken(); last.Epoch > f.world.Epoch {
-			return fmt.Sprintf("%s had a life of epoch %d, but the store is at epoch %d", m.id.MemberName(), last.Epoch, f.world.Epoch)
+			return fmt.Sprintf("%s had a life of epoch %d, but the store is at epoch %d", m.ID.MemberName(), last.Epoch, f.world.Epoch)
 		}
 	}
 	return ""

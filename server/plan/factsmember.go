@@ -11,68 +11,47 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// memberFacts is one ordinal and what is known of its life. It does not change: what a step
-// does to a member gives other facts, by one of the methods at the end of this file.
+// memberFacts is one ordinal, what is stored of it, and what is known of its life. It does not
+// change: what a step does to a member gives other facts, by one of the methods at the end of
+// this file.
 type memberFacts struct {
-	wanted   bool // the set wants a member of this ordinal
-	id       spec.Identity
-	slot     *Slot // as it is stored; nil: nothing is
-	identity *records.IdentityRecord
-	member   *records.Member // nil: no life
-	report   *records.Report // of this very life
-	volumes  map[spec.ClaimName]*records.Volume
-	said     map[spec.ClaimName]*records.VolumeReport // of these volumes
-	asked    map[spec.ClaimName]*records.VolumeRequest
-	strays   []NodeStray // lives of it that the store does not know
-	gone     bool        // its life's record is removed in this very step
-
-	proof.Life // of member
+	Slot            // Report is of this very life, Said of these volumes
+	wanted     bool // the set wants a member of this ordinal
+	gone       bool // its life's record is removed in this very step
+	proof.Life      // of Member
 }
 
-// seen is what one slot tells.
-func seen(slot *Slot, judge *proof.Judge, minReady time.Duration) memberFacts {
-	m := memberFacts{
-		id: slot.ID, slot: slot, identity: slot.Identity, member: slot.Member, report: slot.Report,
-		volumes: slot.Volumes, said: slot.Said, asked: slot.Asked,
-	}
+// seen is what one slot tells. Of its strays those count that are not the life itself.
+func (f *facts) seen(slot Slot) memberFacts {
+	m := memberFacts{Slot: slot, wanted: f.reach.Has(slot.ID.Ordinal)}
+	m.Strays = nil
 	for _, x := range slot.Strays {
-		if m.member == nil || x.Stray.Token != m.member.Token || x.Node != m.member.Node {
-			m.strays = append(m.strays, x)
+		if m.Member == nil || x.Stray.Token != m.Member.Token || x.Node != m.Member.Node {
+			m.Strays = append(m.Strays, x)
 		}
 	}
-	if m.member != nil {
-		m.Life = judge.Life(m.member, m.report, minReady)
+	if m.Member != nil {
+		m.Life = f.judge.Life(m.Member, m.Report, time.Duration(f.world.Set.Spec.MinReadySeconds)*time.Second)
 	}
 	return m
 }
 
-// leftOn are the nodes with a volume of the identity that is in the way.
-func (m *memberFacts) leftOn() []spec.NodeName {
-	if m.slot == nil {
-		return nil
-	}
-	return m.slot.Left
-}
-
-// restartAsked: a person asked for the restart of the life.
-func (m *memberFacts) restartAsked() bool { return m.slot != nil && m.slot.Request != nil }
-
 // vacant: no life, or one that is proven gone.
-func (m *memberFacts) vacant() bool { return m.member == nil || m.Over }
+func (m *memberFacts) vacant() bool { return m.Member == nil || m.Over }
 
 // stopping: the life was told to end and is not proven gone.
 func (m *memberFacts) stopping() bool {
-	return m.member != nil && m.member.Goal == records.GoalStop && !m.Over
+	return m.Member != nil && m.Member.Goal == records.GoalStop && !m.Over
 }
 
 // lastToken is the newest token the identity ever had.
 func (m *memberFacts) lastToken() spec.Token {
 	var last spec.Token
-	if m.identity != nil {
-		last = m.identity.LastToken
+	if m.Identity != nil {
+		last = m.Identity.LastToken
 	}
-	if m.member != nil && m.member.Token.Compare(last) > 0 {
-		last = m.member.Token
+	if m.Member != nil && m.Member.Token.Compare(last) > 0 {
+		last = m.Member.Token
 	}
 	return last
 }
@@ -87,33 +66,33 @@ func (m *memberFacts) lostTo() spec.NodeName {
 	if !m.expired() {
 		return ""
 	}
-	return m.member.Node
+	return m.Member.Node
 }
 
 // unseen: nothing is known of how the life is now. Its node is silent, has not reported on it in
 // this session, or cannot see it, for its container runtime does not answer.
 func (m *memberFacts) unseen() bool {
-	return !m.Live || m.Stale || m.report != nil && m.report.Cause == causes.RuntimeUnavailable
+	return !m.Live || m.Stale || m.Report != nil && m.Report.Cause == causes.RuntimeUnavailable
 }
 
 // wasReady: in this life, as is marked, or as its report says before it is.
 func (m *memberFacts) wasReady() bool {
-	return m.identity != nil && m.identity.ReadyToken == m.member.Token || m.report != nil && (m.report.Ready || m.report.ReadyOnce)
+	return m.Identity != nil && m.Identity.ReadyToken == m.Member.Token || m.Report != nil && (m.Report.Ready || m.Report.ReadyOnce)
 }
 
 // pending: something is to be done about a volume of the identity.
 func (m *memberFacts) pending() bool {
-	for _, v := range m.volumes {
+	for _, v := range m.Volumes {
 		if v.Fate != records.FateKeep {
 			return true
 		}
 	}
-	return len(m.asked) > 0
+	return len(m.Asked) > 0
 }
 
 // strayText says which life of a member the store does not know.
 func (m *memberFacts) strayText() string {
-	x := m.strays[0]
+	x := m.Strays[0]
 	if x.Stray.Token.IsZero() {
 		return fmt.Sprintf("the stored facts of node %s cannot be read, so it may run a life of this member; start its agent, or, if it is off: stead node fence %s --i-have-powered-off", x.Node, x.Node)
 	}
@@ -125,12 +104,12 @@ func (m *memberFacts) endedText() string {
 	switch {
 	case m.expired():
 		return m.Silence.Text
-	case m.report.Message != "":
-		return string(m.report.Cause) + ": " + m.report.Message
-	case m.report.Cause != "":
-		return string(m.report.Cause)
+	case m.Report.Message != "":
+		return string(m.Report.Cause) + ": " + m.Report.Message
+	case m.Report.Cause != "":
+		return string(m.Report.Cause)
 	}
-	return string(m.report.Phase)
+	return string(m.Report.Phase)
 }
 
 // proofText is why the life counts as over.
@@ -138,57 +117,57 @@ func (m *memberFacts) proofText() string {
 	if m.expired() {
 		return m.Silence.Text
 	}
-	return fmt.Sprintf("node %s reported token %s as %s", m.member.Node, m.member.Token, m.report.Phase)
+	return fmt.Sprintf("node %s reported token %s as %s", m.Member.Node, m.Member.Token, m.Report.Phase)
 }
 
 // What follows are the facts after an action.
 
 // afterStart: a life begins.
 func (m memberFacts) afterStart(a *Start) *memberFacts {
-	m.member, m.identity, m.report = &a.Member, &a.Identity, nil
+	m.Member, m.Identity, m.Report = &a.Member, &a.Identity, nil
 	m.Life = proof.Life{Live: true}
 	return &m
 }
 
 // afterStop: the life is told to end.
 func (m memberFacts) afterStop(reason records.Reason) *memberFacts {
-	member := *m.member
+	member := *m.Member
 	member.Goal, member.StopReason = records.GoalStop, reason
-	m.member, m.Ready, m.Available = &member, false, false
+	m.Member, m.Ready, m.Available = &member, false, false
 	return &m
 }
 
 // afterForget: the record of the life goes.
 func (m memberFacts) afterForget() *memberFacts {
-	m.member, m.report, m.Life, m.gone = nil, nil, proof.Life{}, true
+	m.Member, m.Report, m.Life, m.gone = nil, nil, proof.Life{}, true
 	return &m
 }
 
 // withIdentity: the identity's record is replaced.
 func (m memberFacts) withIdentity(rec *records.IdentityRecord) *memberFacts {
-	m.identity = rec
+	m.Identity = rec
 	return &m
 }
 
 // withVolume: the claim has this volume.
 func (m memberFacts) withVolume(v *records.Volume) *memberFacts {
-	m.volumes = maps.Clone(m.volumes)
-	if m.volumes == nil {
-		m.volumes = map[spec.ClaimName]*records.Volume{}
+	m.Volumes = maps.Clone(m.Volumes)
+	if m.Volumes == nil {
+		m.Volumes = map[spec.ClaimName]*records.Volume{}
 	}
-	m.volumes[v.Claim] = v
+	m.Volumes[v.Claim] = v
 	return &m
 }
 
 // withAnswer: what was asked about the claim is done, after which it has this volume.
 func (m memberFacts) withAnswer(v *records.Volume) *memberFacts {
-	m.asked = maps.Clone(m.asked)
-	delete(m.asked, v.Claim)
+	m.Asked = maps.Clone(m.Asked)
+	delete(m.Asked, v.Claim)
 	return m.withVolume(v)
 }
 
 // withWord: this was said of the volume of a claim that has no record.
 func (m memberFacts) withWord(claim spec.ClaimName, said *records.VolumeReport) *memberFacts {
-	m.said = map[spec.ClaimName]*records.VolumeReport{claim: said}
+	m.Said = map[spec.ClaimName]*records.VolumeReport{claim: said}
 	return &m
 }

@@ -86,12 +86,12 @@ func inOrder[V any](m map[spec.ClaimName]V) []spec.ClaimName {
 // fatesToRecord are the volumes of a member that goes whose fate is not recorded yet as it
 // is to be. Whoever asks records them: they are told once.
 func (s volumes) fatesToRecord(t *memberState) (out []records.Volume) {
-	if t.wanted || t.member == nil || t.fatesRecorded {
+	if t.wanted || t.Member == nil || t.fatesRecorded {
 		return nil
 	}
 	t.fatesRecorded = true
-	for _, claim := range inOrder(t.volumes) {
-		if v, changed := s.withFate(t.volumes[claim], s.fate(t.volumes[claim])); changed {
+	for _, claim := range inOrder(t.Volumes) {
+		if v, changed := s.withFate(t.Volumes[claim], s.fate(t.Volumes[claim])); changed {
 			out = append(out, v)
 		}
 	}
@@ -117,8 +117,8 @@ func (s volumes) setVolumes(volumes []records.Volume, why string) {
 func (s volumes) keepVolumes() {
 	for _, t := range s.inside {
 		var changed []records.Volume
-		for _, claim := range inOrder(t.volumes) {
-			v := t.volumes[claim]
+		for _, claim := range inOrder(t.Volumes) {
+			v := t.Volumes[claim]
 			if v.Fate.Ordered() {
 				continue
 			}
@@ -132,7 +132,7 @@ func (s volumes) keepVolumes() {
 			}
 		}
 		t.volumesKept = len(changed) > 0
-		s.setVolumes(changed, t.id.MemberName()+" is wanted, with the size that is asked for")
+		s.setVolumes(changed, t.ID.MemberName()+" is wanted, with the size that is asked for")
 	}
 }
 
@@ -146,7 +146,7 @@ func (s volumes) reclaimVolumes() (given bool) {
 		s.keepFound(t)
 		s.voidRequests(t)
 		s.dropVolumes(t)
-		if !t.wanted && t.member == nil {
+		if !t.wanted && t.Member == nil {
 			s.blockGivenUp(t)
 		}
 	}
@@ -156,18 +156,18 @@ func (s volumes) reclaimVolumes() (given bool) {
 // reclaim gives up the volumes of an identity that has no life and gets none. The
 // last life's record is gone, so it is proven over; a stray may use them still.
 func (s volumes) reclaim(t *memberState) bool {
-	if t.wanted || t.member != nil || t.gone {
+	if t.wanted || t.Member != nil || t.gone {
 		return false
 	}
 	var changed []records.Volume
-	text := fmt.Sprintf("no life of %s is left that could use them", t.id.MemberName())
-	for _, claim := range inOrder(t.volumes) {
-		v, asked := t.volumes[claim], s.askedFor(t, claim, records.VerbReclaim)
+	text := fmt.Sprintf("no life of %s is left that could use them", t.ID.MemberName())
+	for _, claim := range inOrder(t.Volumes) {
+		v, asked := t.Volumes[claim], s.askedFor(t, claim, records.VerbReclaim)
 		fate := v.Fate
 		if s.world.Set.Deleting {
 			fate = s.fate(v)
 		}
-		if (fate == records.FateDelete || asked != nil) && len(t.strays) == 0 {
+		if (fate == records.FateDelete || asked != nil) && len(t.Strays) == 0 {
 			fate = records.FateReclaiming
 		}
 		if fate == v.Fate {
@@ -192,9 +192,9 @@ func (s volumes) reclaim(t *memberState) bool {
 // there is another, follows at the next look. With the last of an identity that
 // nobody wants its address is free; while the set stands its volumes are counted on.
 func (s volumes) dropVolumes(t *memberState) {
-	for _, claim := range inOrder(t.volumes) {
-		v, said := t.volumes[claim], t.said[claim]
-		a := DropVolume{ID: t.id, Claim: claim, Volume: v.UID, Turn: v.Turn}
+	for _, claim := range inOrder(t.Volumes) {
+		v, said := t.Volumes[claim], t.Said[claim]
+		a := DropVolume{ID: t.ID, Claim: claim, Volume: v.UID, Turn: v.Turn}
 		switch {
 		case proof.VolumeGone(v, said):
 			a.Text = fmt.Sprintf("node %s says that it is %s", v.Node, said.State)
@@ -203,10 +203,10 @@ func (s volumes) dropVolumes(t *memberState) {
 		default:
 			continue
 		}
-		if t.identity != nil && !t.wanted && t.member == nil && !t.gone && len(t.volumes) == 1 && len(t.strays) == 0 {
-			rec := records.IdentityRecord{ID: t.id, LastToken: t.identity.LastToken}
+		if t.Identity != nil && !t.wanted && t.Member == nil && !t.gone && len(t.Volumes) == 1 && len(t.Strays) == 0 {
+			rec := records.IdentityRecord{ID: t.ID, LastToken: t.Identity.LastToken}
 			if !s.world.Set.Deleting {
-				rec.VolumeNumbers, rec.VolumeReady = t.identity.VolumeNumbers, t.identity.VolumeReady
+				rec.VolumeNumbers, rec.VolumeReady = t.Identity.VolumeNumbers, t.Identity.VolumeReady
 			}
 			a.Identity, a.FreeAddress = &rec, true
 		}
@@ -217,11 +217,11 @@ func (s volumes) dropVolumes(t *memberState) {
 
 // blockGivenUp says what a volume waits for that nobody uses and that is to go.
 func (s volumes) blockGivenUp(t *memberState) {
-	for _, claim := range inOrder(t.volumes) {
-		v := t.volumes[claim]
+	for _, claim := range inOrder(t.Volumes) {
+		v := t.Volumes[claim]
 		going := v.Fate == records.FateDelete || s.askedFor(t, claim, records.VerbReclaim) != nil
 		switch {
-		case going && len(t.strays) > 0:
+		case going && len(t.Strays) > 0:
 			s.block(t, causes.BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
 			return
 		case v.Fate.Ordered():
@@ -230,7 +230,7 @@ func (s volumes) blockGivenUp(t *memberState) {
 			return
 		}
 	}
-	if len(t.asked) > 0 {
+	if len(t.Asked) > 0 {
 		s.blockRequested(t)
 	}
 }
@@ -245,7 +245,7 @@ func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 		what = fmt.Sprintf("its volume %s of the claim %s is being brought back from the trash", v.UID, v.Claim)
 	}
 	n := s.node(v.Node)
-	switch said := t.said[v.Claim]; {
+	switch said := t.Said[v.Claim]; {
 	case n == nil || !n.Connected():
 		return &place.Refusal{Reason: causes.BlockedNodeSilent, Text: fmt.Sprintf("%s on node %s, which is unreachable; if the node is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)}
 	case said != nil && said.Volume == v.UID && said.State == records.VolumeRefused:

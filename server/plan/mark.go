@@ -31,26 +31,26 @@ func (s step) mark() {
 
 // firstReady: the member is ready, and something about that was not so before.
 func (s step) firstReady(t *memberState) bool {
-	if !t.Ready || t.identity == nil {
+	if !t.Ready || t.Identity == nil {
 		return false
 	}
-	fresh := t.identity.ReadyOnce != s.world.Set.UID || t.identity.ReadyToken != t.member.Token ||
-		t.Available && t.identity.AvailableOn != t.member.Revision
-	for _, v := range t.member.Volumes {
-		fresh = fresh || t.identity.VolumeReady[v.Claim] != v.Number
+	fresh := t.Identity.ReadyOnce != s.world.Set.UID || t.Identity.ReadyToken != t.Member.Token ||
+		t.Available && t.Identity.AvailableOn != t.Member.Revision
+	for _, v := range t.Member.Volumes {
+		fresh = fresh || t.Identity.VolumeReady[v.Claim] != v.Number
 	}
 	return fresh
 }
 
 // marked is the identity's record with that written down.
 func (s step) marked(t *memberState) records.IdentityRecord {
-	rec := *t.identity
-	rec.ReadyOnce, rec.ReadyToken = s.world.Set.UID, t.member.Token
+	rec := *t.Identity
+	rec.ReadyOnce, rec.ReadyToken = s.world.Set.UID, t.Member.Token
 	if t.Available {
-		rec.AvailableOn = t.member.Revision
+		rec.AvailableOn = t.Member.Revision
 	}
 	rec.VolumeReady = maps.Clone(rec.VolumeReady)
-	for _, v := range t.member.Volumes {
+	for _, v := range t.Member.Volumes {
 		if rec.VolumeReady == nil {
 			rec.VolumeReady = map[spec.ClaimName]int{}
 		}
@@ -65,7 +65,7 @@ func (s step) marked(t *memberState) records.IdentityRecord {
 func (s step) initialReady() bool {
 	initial, ready := s.initial(), 0
 	for _, t := range s.members {
-		if initial.Has(t.id.Ordinal) && t.identity != nil && t.identity.ReadyOnce == s.world.Set.UID {
+		if initial.Has(t.ID.Ordinal) && t.Identity != nil && t.Identity.ReadyOnce == s.world.Set.UID {
 			ready++
 		}
 	}

@@ -106,7 +106,7 @@ func (s step) blockUnreadable() bool {
 func (s step) remove() {
 	lives := false
 	for _, t := range s.members {
-		lives = lives || t.member != nil
+		lives = lives || t.Member != nil
 	}
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.applyRequests()
@@ -134,7 +134,7 @@ func (s step) reconcileOrphaned() {
 		switch {
 		case t.Over:
 			s.block(t, causes.BlockedOrphaned, "its life is over, and "+orphanedText)
-		case t.member != nil:
+		case t.Member != nil:
 			s.blockWaiting(t)
 		case t.wanted:
 			s.block(t, causes.BlockedOrphaned, "it has no life, and "+orphanedText)
@@ -191,9 +191,9 @@ func (s step) blockHalted() bool {
 	for _, t := range s.members {
 		switch {
 		case t.Available && t.wanted:
-		case t.member != nil && t.wanted && !t.Over:
+		case t.Member != nil && t.wanted && !t.Over:
 			s.blockWaiting(t)
-		case t.member != nil || t.wanted || t.pending():
+		case t.Member != nil || t.wanted || t.pending():
 			s.block(t, reason, text)
 		}
 	}

@@ -19,8 +19,8 @@ func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) strin
 	}
 	s := newStep(w)
 	for _, t := range s.members {
-		if t.id == q.ID {
-			if t.volumes[q.Claim] == nil {
+		if t.ID == q.ID {
+			if t.Volumes[q.Claim] == nil {
 				t.become(t.withWord(q.Claim, said))
 			}
 			return s.refusal(t, &q)
@@ -32,7 +32,7 @@ func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) strin
 // refusal is the same within a step. It is asked of every request again before it is done:
 // a member that is wanted again takes its volume back by that alone.
 func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
-	v, name := t.volumes[q.Claim], t.id.MemberName()
+	v, name := t.Volumes[q.Claim], t.ID.MemberName()
 	switch {
 	case q.Token != t.lastToken():
 		return fmt.Sprintf("%s was started again after this was requested", name)
@@ -52,7 +52,7 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 		return "it was reported lost, and its node is looking for it; wait for the result"
 	case t.wanted:
 		return fmt.Sprintf("%s is a member of the set; scale the set so that %s leaves, then give up the volume", name, name)
-	case t.member != nil:
+	case t.Member != nil:
 		return s.uses(t)
 	}
 	return ""
@@ -61,12 +61,12 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 // uses says that a life may use the volumes of a member.
 func (s volumes) uses(t *memberState) string {
 	return fmt.Sprintf("token %s of %s may still use it; wait until that has ended ('stead explain %s' shows what it is waiting for)",
-		t.member.Token, t.id.MemberName(), t.id.Set)
+		t.Member.Token, t.ID.MemberName(), t.ID.Set)
 }
 
 // askedFor is the request to do this with the volume of a claim; nil: none that holds.
 func (s volumes) askedFor(t *memberState, claim spec.ClaimName, verb records.VolumeVerb) *records.VolumeRequest {
-	q := t.asked[claim]
+	q := t.Asked[claim]
 	if q == nil || q.Verb != verb || s.refusal(t, q) != "" {
 		return nil
 	}
@@ -81,9 +81,9 @@ func (s volumes) applyRequests() {
 			continue
 		}
 		s.markLost(t)
-		for _, claim := range inOrder(t.asked) {
-			if q := s.askedFor(t, claim, records.VerbRestore); q != nil && len(t.strays) == 0 {
-				s.restore(t, q, t.said[claim])
+		for _, claim := range inOrder(t.Asked) {
+			if q := s.askedFor(t, claim, records.VerbRestore); q != nil && len(t.Strays) == 0 {
+				s.restore(t, q, t.Said[claim])
 			}
 		}
 	}
@@ -91,17 +91,17 @@ func (s volumes) applyRequests() {
 
 // blockRequested says for what a request waits that is not about a volume with a record.
 func (s volumes) blockRequested(t *memberState) {
-	if len(t.strays) > 0 {
+	if len(t.Strays) > 0 {
 		s.block(t, causes.BlockedStray, "one of its volumes is to be restored, but "+t.strayText())
 	}
 }
 
 // voidRequests removes the requests that will not be done.
 func (s volumes) voidRequests(t *memberState) {
-	for _, claim := range inOrder(t.asked) {
-		q := t.asked[claim]
+	for _, claim := range inOrder(t.Asked) {
+		q := t.Asked[claim]
 		if why := s.refusal(t, q); why != "" {
-			s.act(VoidRequest{ID: t.id, Claim: claim, Volume: q.Volume, Text: why})
+			s.act(VoidRequest{ID: t.ID, Claim: claim, Volume: q.Volume, Text: why})
 		}
 	}
 }
@@ -110,7 +110,7 @@ func (s volumes) voidRequests(t *memberState) {
 // missing never used it, and is ended for it; whether it is there its node says in the
 // end, when no life is left.
 func (s volumes) whyNotLost(t *memberState, v *records.Volume) string {
-	said := t.said[v.Claim]
+	said := t.Said[v.Claim]
 	switch {
 	case v.Fate == records.FateLost:
 		return fmt.Sprintf("node %s is already looking for it", v.Node)
@@ -120,21 +120,21 @@ func (s volumes) whyNotLost(t *memberState, v *records.Volume) string {
 		return fmt.Sprintf("it is being given up, and node %s does not say that it is missing", v.Node)
 	case t.expired():
 		return fmt.Sprintf("node %s is unreachable, and looks for it when it is back; if the node is off for good, fence it first: stead node fence %s --i-have-powered-off", v.Node, v.Node)
-	case t.member == nil || t.Over:
+	case t.Member == nil || t.Over:
 		return ""
 	case !t.wanted:
 		return s.uses(t)
-	case t.stopping() || missing(t.report):
+	case t.stopping() || missing(t.Report):
 		return ""
 	case !t.Live:
 		return fmt.Sprintf("token %s of %s may be running on node %s, which is unreachable; if the node is off for good, fence it first: stead node fence %s --i-have-powered-off",
-			t.member.Token, t.id.MemberName(), v.Node, v.Node)
+			t.Member.Token, t.ID.MemberName(), v.Node, v.Node)
 	}
 	says := "does not report it missing, and a volume that is there is not lost"
-	if t.report != nil && t.report.Cause == causes.VolumeMissing {
+	if t.Report != nil && t.Report.Cause == causes.VolumeMissing {
 		says = "ran with it, so its processes may still have it"
 	}
-	return fmt.Sprintf("token %s of %s %s; if its disk died under that life: stead restart %s", t.member.Token, t.id.MemberName(), says, t.id.MemberName())
+	return fmt.Sprintf("token %s of %s %s; if its disk died under that life: stead restart %s", t.Member.Token, t.ID.MemberName(), says, t.ID.MemberName())
 }
 
 // missing: a volume of the life is not there, so that nothing of it ever ran.
@@ -146,15 +146,15 @@ func missing(r *records.Report) bool {
 // volume's node look once more.
 func (s volumes) markLost(t *memberState) {
 	var lost []records.Volume
-	for _, claim := range inOrder(t.asked) {
+	for _, claim := range inOrder(t.Asked) {
 		switch q := s.askedFor(t, claim, records.VerbLost); {
 		case q == nil:
-		case t.member != nil && !t.Over:
+		case t.Member != nil && !t.Over:
 			if !t.stopping() {
 				s.stop(t, records.ReasonReplace, fmt.Sprintf("its volume of the claim %s was reported lost", claim))
 			}
-		case len(t.strays) == 0:
-			v := *t.volumes[claim]
+		case len(t.Strays) == 0:
+			v := *t.Volumes[claim]
 			v.Fate = records.FateLost
 			lost = append(lost, v)
 			t.become(t.withAnswer(&v))
@@ -172,23 +172,23 @@ func (s volumes) markLost(t *memberState) {
 
 // whyNotRestore says why a volume cannot be brought back from the trash; "": it can.
 func (s volumes) whyNotRestore(t *memberState, q *records.VolumeRequest) string {
-	v, said := t.volumes[q.Claim], t.said[q.Claim]
+	v, said := t.Volumes[q.Claim], t.Said[q.Claim]
 	switch {
 	case v != nil && v.UID == q.Volume && v.Fate == records.FateReclaiming:
 		return "it is still being given up; restore it once it is in the trash"
 	case v != nil && v.UID == q.Volume:
 		return "it is not in the trash"
 	case v != nil:
-		return fmt.Sprintf("%s has another volume for the claim %s, %s; give that up first", t.id.MemberName(), q.Claim, v.UID)
-	case t.member != nil:
+		return fmt.Sprintf("%s has another volume for the claim %s, %s; give that up first", t.ID.MemberName(), q.Claim, v.UID)
+	case t.Member != nil:
 		return s.uses(t)
 	case said == nil || said.Volume != q.Volume || said.State != records.VolumeTrashed:
 		return "it is no longer in the trash"
 	}
-	for _, claim := range inOrder(t.volumes) {
-		if other := t.volumes[claim]; other.Node != said.Node && !other.Shared {
+	for _, claim := range inOrder(t.Volumes) {
+		if other := t.Volumes[claim]; other.Node != said.Node && !other.Shared {
 			return fmt.Sprintf("it is on node %s, and the volume of %s for the claim %s on node %s: give that up first, for a member has all on one node",
-				said.Node, t.id.MemberName(), claim, other.Node)
+				said.Node, t.ID.MemberName(), claim, other.Node)
 		}
 	}
 	return ""
@@ -198,7 +198,7 @@ func (s volumes) whyNotRestore(t *memberState, q *records.VolumeRequest) string 
 // never made anew, and no member is told that it is new.
 func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records.VolumeReport) {
 	v := records.Volume{
-		ID: t.id, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
+		ID: t.ID, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
 		SizeBytes: said.SizeBytes, Fate: records.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.world.Now,
 	}
 	if n := s.node(said.Node); n != nil {
@@ -207,9 +207,9 @@ func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records
 	if c := s.claimTemplate(q.Claim); c != nil {
 		v.Labels = s.world.Set.Spec.ClaimLabels(c)
 	}
-	rec := records.IdentityRecord{ID: t.id}
-	if t.identity != nil {
-		rec = *t.identity
+	rec := records.IdentityRecord{ID: t.ID}
+	if t.Identity != nil {
+		rec = *t.Identity
 	}
 	rec.VolumeNumbers = raised(rec.VolumeNumbers, v.Claim, v.Number)
 	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
@@ -231,9 +231,9 @@ func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spe
 
 // keepFound keeps what stands in its place, in a new turn.
 func (s volumes) keepFound(t *memberState) {
-	for _, claim := range inOrder(t.said) {
-		v := t.volumes[claim]
-		if !proof.VolumeFound(v, t.said[claim]) {
+	for _, claim := range inOrder(t.Said) {
+		v := t.Volumes[claim]
+		if !proof.VolumeFound(v, t.Said[claim]) {
 			continue
 		}
 		kept := *v

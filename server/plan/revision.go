@@ -55,7 +55,7 @@ func (s step) prune() {
 	}
 	needed := map[spec.RevisionHash]bool{s.currentRevision(): true, s.update: true}
 	for _, t := range s.members {
-		if m := t.member; m != nil { // it is due the same, or its target
+		if m := t.Member; m != nil { // it is due the same, or its target
 			needed[m.Revision] = true
 		}
 	}
@@ -107,12 +107,12 @@ func (r rollout) due(t *memberState) spec.RevisionHash {
 		return target // the first life, or one after a scale-down
 	case r.onDelete() || r.recreates():
 		return target // a missing member moves on
-	case t.member != nil && t.member.StopReason == records.ReasonUpdate:
+	case t.Member != nil && t.Member.StopReason == records.ReasonUpdate:
 		return target // its turn came
 	case r.hopeless(t):
 		return target
 	}
-	return t.identity.Due
+	return t.Identity.Due
 }
 
 // hopeless: a life that is over had no chance on its revision, which is not its
@@ -121,8 +121,8 @@ func (r rollout) hopeless(t *memberState) bool {
 	if !r.replacesBroken() {
 		return false
 	}
-	failed := t.report != nil && t.report.Phase == records.PhaseFailed
-	return failed || r.abandoned(t.identity.Due) && t.identity.AvailableOn != t.identity.Due
+	failed := t.Report != nil && t.Report.Phase == records.PhaseFailed
+	return failed || r.abandoned(t.Identity.Due) && t.Identity.AvailableOn != t.Identity.Due
 }
 
 // abandoned: the revision never was completed, and is not what the set goes to.

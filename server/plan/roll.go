@@ -20,7 +20,7 @@ func (s step) roll(cured bool) {
 	for _, t := range slices.Backward(s.inside) {
 		if room > 0 && s.queued(t) {
 			room--
-			s.stop(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.member.Revision, s.target(t)))
+			s.stop(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.Member.Revision, s.target(t)))
 			s.blockWaiting(t)
 		}
 	}
@@ -99,7 +99,7 @@ func (s step) complete() {
 		return
 	}
 	for _, t := range s.inside {
-		if !t.Available || t.member.Revision != s.update {
+		if !t.Available || t.Member.Revision != s.update {
 			return
 		}
 	}
@@ -144,7 +144,7 @@ func (s step) blockWhileRecreating() bool {
 			s.block(t, causes.BlockedTurn, "it starts when every member of another revision is gone")
 		case t.Available && !t.wanted:
 			s.block(t, causes.BlockedTurn, "scheduled for scale-down; it stops when every member of another revision is gone")
-		case t.member != nil:
+		case t.Member != nil:
 			s.blockWaiting(t)
 		}
 	}
@@ -158,7 +158,7 @@ func (s step) whyNotAllDown(old []*memberState) string {
 	for _, t := range old {
 		well += one((t.Available || t.Live && t.unseen()) && t.wanted)
 		if !t.Live && silent == "" {
-			silent = fmt.Sprintf("waiting until all members can stop, but node %s of %s is unreachable", t.member.Node, t.id.MemberName())
+			silent = fmt.Sprintf("waiting until all members can stop, but node %s of %s is unreachable", t.Member.Node, t.ID.MemberName())
 		}
 	}
 	switch {
@@ -181,7 +181,7 @@ func (s step) whyNotAllDown(old []*memberState) string {
 func (s step) restart() (acted bool) {
 	for _, t := range slices.Backward(s.inside) {
 		switch {
-		case !t.restartAsked() || t.Over || t.stopping():
+		case t.Request == nil || t.Over || t.stopping():
 		case !t.Available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
 			acted = true
 			s.stop(t, s.restartReason(t), "restart requested")

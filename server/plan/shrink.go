@@ -17,11 +17,11 @@ func (s step) forgetSurplus() {
 			continue
 		}
 		if fates := s.fatesToRecord(t); len(fates) > 0 {
-			s.setVolumes(fates, "the fate of the volumes of "+t.id.MemberName()+", which has ended and is not wanted")
+			s.setVolumes(fates, "the fate of the volumes of "+t.ID.MemberName()+", which has ended and is not wanted")
 		} else {
 			s.act(Forget{
-				ID: t.id, Token: t.member.Token, FreeAddress: len(t.volumes) == 0 && len(t.strays) == 0,
-				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.id.MemberName(), t.proofText()),
+				ID: t.ID, Token: t.Member.Token, FreeAddress: len(t.Volumes) == 0 && len(t.Strays) == 0,
+				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.ID.MemberName(), t.proofText()),
 			})
 		}
 		t.become(t.afterForget())
@@ -40,7 +40,7 @@ func (s step) shrink(reason records.Reason) bool {
 	}
 	held := len(fates) > maxFates
 	for _, t := range slices.Backward(s.members) {
-		if t.wanted || t.member == nil {
+		if t.wanted || t.Member == nil {
 			continue
 		}
 		switch {
@@ -49,7 +49,7 @@ func (s step) shrink(reason records.Reason) bool {
 		case held:
 			s.block(t, causes.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
 		case above != nil && s.ordered():
-			s.block(t, causes.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.id.MemberName(), s.stateText(above)))
+			s.block(t, causes.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.ID.MemberName(), s.stateText(above)))
 		default:
 			s.stop(t, reason, string(reason), fates...)
 			s.blockWaiting(t)
@@ -68,8 +68,8 @@ func (s step) shrink(reason records.Reason) bool {
 func (s volumes) stop(t *memberState, reason records.Reason, why string, fates ...records.Volume) {
 	fates = append(fates, s.fatesToRecord(t)...)
 	s.act(Stop{
-		ID: t.id, Token: t.member.Token, Reason: reason, Volumes: fates,
-		Text: fmt.Sprintf("%s stops on node %s: %s", t.id.MemberName(), t.member.Node, why),
+		ID: t.ID, Token: t.Member.Token, Reason: reason, Volumes: fates,
+		Text: fmt.Sprintf("%s stops on node %s: %s", t.ID.MemberName(), t.Member.Node, why),
 	})
 	t.become(t.afterStop(reason))
 }
@@ -77,7 +77,7 @@ func (s volumes) stop(t *memberState, reason records.Reason, why string, fates .
 // holdSurplus says that surplus members stay until the survivors are well.
 func (s step) holdSurplus(text string) {
 	for _, t := range s.members {
-		if t.wanted || t.member == nil {
+		if t.wanted || t.Member == nil {
 			continue
 		}
 		if t.stopping() {

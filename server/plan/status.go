@@ -47,7 +47,7 @@ func (r reporter) status() records.SetStatus {
 	st.Conditions = r.conditions()
 	if r.world.Table {
 		for _, t := range r.members {
-			if t.member != nil || t.wanted {
+			if t.Member != nil || t.wanted {
 				st.Members = append(st.Members, r.row(t))
 			}
 		}
@@ -67,8 +67,8 @@ func count(st *records.SetStatus, t *memberState, current spec.RevisionHash) {
 	st.Replicas++
 	st.ReadyReplicas += one(t.Ready)
 	st.AvailableReplicas += one(t.Available)
-	st.CurrentReplicas += one(t.member.Revision == current)
-	if t.member.Revision == st.UpdateRevision {
+	st.CurrentReplicas += one(t.Member.Revision == current)
+	if t.Member.Revision == st.UpdateRevision {
 		st.UpdatedReplicas++
 		st.UpdatedReadyReplicas += one(t.Ready)
 		st.UpdatedAvailableReplicas += one(t.Available)
@@ -77,17 +77,17 @@ func count(st *records.SetStatus, t *memberState, current spec.RevisionHash) {
 
 // row is the member's line in the table.
 func (r reporter) row(t *memberState) records.MemberStatus {
-	m := records.MemberStatus{Name: t.id.MemberName(), Ordinal: t.id.Ordinal, Blocked: r.blocked[t.id.Ordinal]}
-	if t.identity != nil {
-		m.Address, m.Revision = t.identity.Address, t.identity.Due
+	m := records.MemberStatus{Name: t.ID.MemberName(), Ordinal: t.ID.Ordinal, Blocked: r.blocked[t.ID.Ordinal]}
+	if t.Identity != nil {
+		m.Address, m.Revision = t.Identity.Address, t.Identity.Due
 	}
-	if t.member == nil {
+	if t.Member == nil {
 		return m
 	}
-	m.Node, m.Address, m.Revision = t.member.Node, t.member.Address, t.member.Revision
-	m.Token, m.Goal, m.BeganAt = t.member.Token.String(), t.member.Goal, t.member.BeganAt
+	m.Node, m.Address, m.Revision = t.Member.Node, t.Member.Address, t.Member.Revision
+	m.Token, m.Goal, m.BeganAt = t.Member.Token.String(), t.Member.Goal, t.Member.BeganAt
 	m.Phase, m.Ready = records.PhaseAssigned, t.Ready
-	if last := t.report; last != nil {
+	if last := t.Report; last != nil {
 		m.Phase, m.Cause, m.Message = last.Phase, last.Cause, last.Message
 		for _, c := range last.Containers {
 			m.Restarts += c.Restarts
@@ -197,7 +197,7 @@ func (r reporter) degraded() records.Condition {
 	for i := range r.plan.Blocked {
 		b := &r.plan.Blocked[i]
 		t := r.memberOf(b.ID.Ordinal)
-		lost := !t.vacant() && !t.stopping() && !t.Stale && !t.Ready && t.identity != nil && t.identity.ReadyToken == t.member.Token
+		lost := !t.vacant() && !t.stopping() && !t.Stale && !t.Ready && t.Identity != nil && t.Identity.ReadyToken == t.Member.Token
 		if !t.wanted || t.Available || b.Reason.ComesByItself() && !lost {
 			continue
 		}

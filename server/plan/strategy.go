@@ -23,7 +23,7 @@ func (f *facts) partition() int {
 
 // belowPartition: the partition keeps the member on the current revision. Before one was completed
 // there is none to keep, and the first that comes up is for all.
-func (r rollout) belowPartition(t *memberState) bool { return r.proven && t.id.Ordinal < r.partition() }
+func (r rollout) belowPartition(t *memberState) bool { return r.proven && t.ID.Ordinal < r.partition() }
 
 // budget is how many members a rolling update may take down: a percent of the set
 // is rounded down, and one may always go.
@@ -89,10 +89,10 @@ func (r rollout) heldOn(t *memberState) spec.RevisionHash {
 	if !r.ran(t) {
 		return r.current
 	}
-	return t.identity.Due
+	return t.Identity.Due
 }
 
 // ran: it is known what the ordinal ran last, and how to run it.
 func (r rollout) ran(t *memberState) bool {
-	return t.identity != nil && r.template(t.identity.Due) != nil
+	return t.Identity != nil && r.template(t.Identity.Due) != nil
 }
