@@ -179,7 +179,7 @@ var faults = []fault{
 		suite{"server/proof", "^TestWhatANodeSaysOfAVolumeProvesItGoneOrBack$"}},
 	{"S11", "server/plan/fate.go", "if t.wanted || t.Member != nil || t.gone {", "if t.wanted {",
 		suite{"server/plan", "^TestAVolumeGoesOnlyWhenNobodyCanUseIt$"}},
-	{"S11", "server/plan/create.go", "rec.VolumeNumbers[name]++", "rec.VolumeNumbers[name] = 1",
+	{"S11", "server/plan/create.go", "rec.VolumeNumbers[name]+1)", "1)",
 		suite{"server/plan", "^TestAVolumeThatFollowsALostOneSaysSo$"}},
 	{"S11", "server/place/filter.go", "if !slices.Contains(s.LeftOn, n.Node.Name) {", "if true {",
 		suite{"server/plan", "^TestNoLifeBeginsWhereAVolumeIsInItsWay$"}},

@@ -45,13 +45,18 @@ func (a *Stop) Record(m records.Member) records.Member {
 // Record is what remains of the identity's record. What it ran last does not matter when it
 // returns; while the set stands its volumes are counted on.
 func (a *Forget) Record(old records.IdentityRecord, set *records.Set) records.IdentityRecord {
-	kept := old
-	kept.Due = ""
 	if a.FreeAddress {
-		kept = records.IdentityRecord{ID: a.ID, LastToken: old.LastToken}
-		if set != nil && !set.Deleting {
-			kept.VolumeNumbers, kept.VolumeReady = old.VolumeNumbers, old.VolumeReady
-		}
+		return withoutAddress(&old, set)
+	}
+	old.Due = ""
+	return old
+}
+
+// withoutAddress is what remains of an identity whose address is free.
+func withoutAddress(old *records.IdentityRecord, set *records.Set) records.IdentityRecord {
+	kept := records.IdentityRecord{ID: old.ID, LastToken: old.LastToken}
+	if set != nil && !set.Deleting {
+		kept.VolumeNumbers, kept.VolumeReady = old.VolumeNumbers, old.VolumeReady
 	}
 	return kept
 }
@@ -174,11 +179,17 @@ func (w *World) find(ordinal int) (int, bool) {
 
 // put replaces or adds the record of a volume.
 func (slot *Slot) put(v *records.Volume) {
-	slot.Volumes = maps.Clone(slot.Volumes)
-	if slot.Volumes == nil {
-		slot.Volumes = map[spec.ClaimName]*records.Volume{}
+	slot.Volumes = with(slot.Volumes, v.Claim, v)
+}
+
+// with is m with v for the claim, without is m without the claim. m stays as it is.
+func with[V any](m map[spec.ClaimName]V, claim spec.ClaimName, v V) map[spec.ClaimName]V {
+	m = maps.Clone(m)
+	if m == nil {
+		m = map[spec.ClaimName]V{}
 	}
-	slot.Volumes[v.Claim] = v
+	m[claim] = v
+	return m
 }
 
 func without[V any](m map[spec.ClaimName]V, claim spec.ClaimName) map[spec.ClaimName]V {

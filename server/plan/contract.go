@@ -90,10 +90,8 @@ type Slot struct {
 
 // Said is what was said of the present volume of a claim; nil: nothing.
 func (w *World) Said(id spec.Identity, claim spec.ClaimName) *records.VolumeReport {
-	for i := range w.Slots {
-		if w.Slots[i].ID == id {
-			return w.Slots[i].Said[claim]
-		}
+	if i, known := w.find(id.Ordinal); known {
+		return w.Slots[i].Said[claim]
 	}
 	return nil
 }
@@ -148,9 +146,7 @@ type Blocked struct {
 	Left time.Duration
 }
 
-// Action is one decision; the engine turns it into guarded writes. Its types are
-// AddRevision, RaiseRevision, PruneRevision, Start, Stop, Forget, MarkReady,
-// MarkBootstrapped, ForgetBootstrapped, SetVolumes, DropVolume, RestoreVolume, VoidRequest, RemoveSet.
+// Action is one decision, of one of the types below; the engine turns it into guarded writes.
 type Action interface{ action() }
 
 // AddRevision stores a revision that must not exist yet.

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -118,7 +117,6 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	rec := records.IdentityRecord{ID: t.ID}
 	if t.Identity != nil {
 		rec = *t.Identity
-		rec.VolumeNumbers = maps.Clone(rec.VolumeNumbers)
 	}
 	rec.LastToken = s.token(t)
 	rec.Due = s.due(t)
@@ -204,12 +202,15 @@ func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node
 		c := &s.world.Set.Spec.VolumeClaimTemplates[i]
 		name := spec.ClaimName(c.Metadata.Name)
 		v := t.Volumes[name]
-		if v == nil {
+		switch {
+		case v == nil:
 			v = s.newVolume(t, c, rec, node)
 			a.Volumes = append(a.Volumes, *v)
-		} else if why := mismatch(v, c); why != "" {
-			return &place.Refusal{Reason: causes.BlockedVolume, Text: fmt.Sprintf("its volume of the claim %s %s", name, why)}
-		} else if v.Shared && v.Node != node.Node.Name {
+		case v.Class != c.Spec.Class(): // a larger volume serves, and a smaller one has grown before (see keepVolumes)
+			return &place.Refusal{Reason: causes.BlockedVolume, Text: fmt.Sprintf(
+				"its volume of the claim %s is of class %s, but %s is asked for; change the claim back, or scale the member away and give up the volume",
+				name, v.Class, c.Spec.Class())}
+		case v.Shared && v.Node != node.Node.Name:
 			moved := *v
 			moved.Node = node.Node.Name
 			a.Moved = append(a.Moved, moved)
@@ -224,25 +225,12 @@ func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node
 
 func (s volumes) newVolume(t *memberState, c *spec.ClaimTemplate, rec *records.IdentityRecord, node *Node) *records.Volume {
 	name := spec.ClaimName(c.Metadata.Name)
-	if rec.VolumeNumbers == nil {
-		rec.VolumeNumbers = map[spec.ClaimName]int{}
-	}
-	rec.VolumeNumbers[name]++
+	rec.VolumeNumbers = with(rec.VolumeNumbers, name, rec.VolumeNumbers[name]+1)
 	return &records.Volume{
 		ID: t.ID, Claim: name, UID: s.world.VolumeID(), Number: rec.VolumeNumbers[name], Class: c.Spec.Class(),
 		Node: node.Node.Name, Shared: node.Facts.SharesClass(c.Spec.Class()), SizeBytes: sizeOf(c), Fate: records.FateKeep, CreatedAt: s.world.Now, TrashAfter: trash(c),
 		Labels: s.world.Set.Spec.ClaimLabels(c),
 	}
-}
-
-// mismatch says why a volume does not serve a claim; "": it does. A volume larger
-// than asked serves; one that is smaller has grown before (see keepVolumes).
-func mismatch(v *records.Volume, c *spec.ClaimTemplate) string {
-	switch {
-	case v.Class != c.Spec.Class():
-		return fmt.Sprintf("is of class %s, but %s is asked for; change the claim back, or scale the member away and give up the volume", v.Class, c.Spec.Class())
-	}
-	return ""
 }
 
 func sizeOf(c *spec.ClaimTemplate) int64 { return c.Spec.Resources.Requests["storage"].Value() }

@@ -18,9 +18,9 @@ type draft struct {
 	// next, and may share its transaction.
 	members      []*memberState
 	inside       []*memberState // those that are wanted
-	placer       *place.Placer // start
-	freeUsed     int           // how many of World.Free were given in this step: start
-	bootstrapped bool          // markBootstrapped
+	placer       *place.Placer  // start
+	freeUsed     int            // how many of World.Free were given in this step: start
+	bootstrapped bool           // markBootstrapped
 	// recreateWaits is why not all members go down now, though they should: recreate.
 	recreateWaits string
 	finished      bool   // rule 8: the update is complete with this step: complete

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -55,22 +54,13 @@ func ReadWorld(line []byte) (World, error) {
 		return World{}, fmt.Errorf("read the world of a set: %w", err)
 	}
 	w := d.World
-	if len(d.Rest) > 0 {
-		w.Rest = map[spec.Identity]time.Duration{}
-	}
+	w.Rest, w.Outages = map[spec.Identity]time.Duration{}, map[Outage]time.Duration{}
 	for _, r := range d.Rest {
 		w.Rest[r.ID] = r.For
-	}
-	if len(d.Outages) > 0 {
-		w.Outages = map[Outage]time.Duration{}
 	}
 	for _, o := range d.Outages {
 		w.Outages[o.Outage] = o.For
 	}
-	made := 0
-	w.VolumeID = func() records.VolumeID {
-		made++
-		return records.VolumeID(fmt.Sprint("volume-", made))
-	}
+	w.VolumeID = countIDs("volume-")
 	return w, nil
 }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -130,9 +129,8 @@ func (m memberFacts) afterStart(a *Start) *memberFacts {
 }
 
 // afterStop: the life is told to end.
-func (m memberFacts) afterStop(reason records.Reason) *memberFacts {
-	member := *m.Member
-	member.Goal, member.StopReason = records.GoalStop, reason
+func (m memberFacts) afterStop(a *Stop) *memberFacts {
+	member := a.Record(*m.Member)
 	m.Member, m.Ready, m.Available = &member, false, false
 	return &m
 }
@@ -151,18 +149,13 @@ func (m memberFacts) withIdentity(rec *records.IdentityRecord) *memberFacts {
 
 // withVolume: the claim has this volume.
 func (m memberFacts) withVolume(v *records.Volume) *memberFacts {
-	m.Volumes = maps.Clone(m.Volumes)
-	if m.Volumes == nil {
-		m.Volumes = map[spec.ClaimName]*records.Volume{}
-	}
-	m.Volumes[v.Claim] = v
+	m.Volumes = with(m.Volumes, v.Claim, v)
 	return &m
 }
 
 // withAnswer: what was asked about the claim is done, after which it has this volume.
 func (m memberFacts) withAnswer(v *records.Volume) *memberFacts {
-	m.Asked = maps.Clone(m.Asked)
-	delete(m.Asked, v.Claim)
+	m.Asked = without(m.Asked, v.Claim)
 	return m.withVolume(v)
 }
 

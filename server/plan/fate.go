@@ -204,10 +204,7 @@ func (s volumes) dropVolumes(t *memberState) {
 			continue
 		}
 		if t.Identity != nil && !t.wanted && t.Member == nil && !t.gone && len(t.Volumes) == 1 && len(t.Strays) == 0 {
-			rec := records.IdentityRecord{ID: t.ID, LastToken: t.Identity.LastToken}
-			if !s.world.Set.Deleting {
-				rec.VolumeNumbers, rec.VolumeReady = t.Identity.VolumeNumbers, t.Identity.VolumeReady
-			}
+			rec := withoutAddress(t.Identity, s.world.Set)
 			a.Identity, a.FreeAddress = &rec, true
 		}
 		s.act(a)
@@ -230,8 +227,8 @@ func (s volumes) blockGivenUp(t *memberState) {
 			return
 		}
 	}
-	if len(t.Asked) > 0 {
-		s.blockRequested(t)
+	if len(t.Asked) > 0 && len(t.Strays) > 0 { // what is asked is not about a volume with a record
+		s.block(t, causes.BlockedStray, "one of its volumes is to be restored, but "+t.strayText())
 	}
 }
 

@@ -109,11 +109,10 @@ func begunFor(r records.Reason) records.Reason {
 
 // slot is that of an ordinal, without any record if there is none.
 func (d *historyDiff) slot(ordinal int) *Slot {
-	i, ok := slices.BinarySearchFunc(d.w.Slots, ordinal, func(s Slot, o int) int { return cmp.Compare(s.ID.Ordinal, o) })
-	if !ok {
-		return &Slot{ID: spec.Identity{Namespace: d.w.Set.Ref.Namespace, Set: d.w.Set.Ref.Name, Ordinal: ordinal}}
+	if i, known := d.w.find(ordinal); known {
+		return &d.w.Slots[i]
 	}
-	return &d.w.Slots[i]
+	return &Slot{ID: spec.Identity{Namespace: d.w.Set.Ref.Namespace, Set: d.w.Set.Ref.Name, Ordinal: ordinal}}
 }
 
 // endReason is why a life that is over ended: as it was told to, or by itself.

@@ -1,8 +1,6 @@
 package plan
 
 import (
-	"maps"
-
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -49,12 +47,8 @@ func (s step) marked(t *memberState) records.IdentityRecord {
 	if t.Available {
 		rec.AvailableOn = t.Member.Revision
 	}
-	rec.VolumeReady = maps.Clone(rec.VolumeReady)
 	for _, v := range t.Member.Volumes {
-		if rec.VolumeReady == nil {
-			rec.VolumeReady = map[spec.ClaimName]int{}
-		}
-		rec.VolumeReady[v.Claim] = v.Number
+		rec.VolumeReady = with(rec.VolumeReady, v.Claim, v.Number)
 	}
 	return rec
 }

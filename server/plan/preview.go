@@ -83,34 +83,31 @@ func newPreview(w World) *preview {
 	p := &preview{w: w, begun: map[spec.Identity]spec.Token{}}
 	p.w.Slots, p.w.Nodes = slices.Clone(w.Slots), slices.Clone(w.Nodes)
 	p.w.Rest, p.w.Table, p.w.Now = maps.Clone(w.Rest), false, time.Time{}
-	made := 0
-	p.w.VolumeID = func() records.VolumeID {
-		made++
-		return records.VolumeID(fmt.Sprint("new-", made))
-	}
+	p.w.VolumeID = countIDs("new-")
 	if w.Set != nil {
-		p.f.Budget, p.f.Floor, p.f.FloorText = limits(w)
+		s := newStep(w)
+		p.f.Budget, p.f.Floor = s.budget(), s.floor()
+		if p.f.Floor > 0 {
+			p.f.FloorText = s.floorText()
+		}
 	}
 	for i := range w.Slots {
 		if m := w.Slots[i].Member; m != nil && m.Goal == records.GoalStop && !reportedOver(&w.Slots[i]) {
 			p.f.Ending = append(p.f.Ending, m.ID)
 		}
+		p.endBooted(&p.w.Slots[i]) // a node that booted says of its lives that they are over
 	}
 	slices.Reverse(p.f.Ending)
-	for i := range p.w.Slots { // a node that booted says of its lives that they are over
-		p.endBooted(&p.w.Slots[i])
-	}
 	return p
 }
 
-// limits are the budget and the floor of an update of w's set.
-func limits(w World) (budget, floor int, text string) {
-	s := newStep(w)
-	budget, floor = s.budget(), s.floor()
-	if floor > 0 {
-		text = s.floorText()
+// countIDs makes ids of volumes that are counted from 1.
+func countIDs(prefix string) func() records.VolumeID {
+	made := 0
+	return func() records.VolumeID {
+		made++
+		return records.VolumeID(fmt.Sprint(prefix, made))
 	}
-	return budget, floor, text
 }
 
 // act does what is decided; it reports whether anything was.

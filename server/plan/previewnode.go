@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -31,10 +30,18 @@ func (p *preview) nodesAct() (any bool) {
 // session is a node's session; nil: it has none.
 func (p *preview) session(name spec.NodeName) *records.Session {
 	n := proof.FindNode(p.w.Nodes, name)
-	if n == nil || n.Session == nil || n.Session.UID != n.Node.UID {
+	if n == nil || !n.Connected() {
 		return nil
 	}
 	return n.Session
+}
+
+// host is the session of the machine on which a life is; nil: it has none.
+func (p *preview) host(m *records.Member) *records.Session {
+	if s := p.session(m.Node); s != nil && s.UID == m.NodeUID {
+		return s
+	}
+	return nil
 }
 
 // endBooted ends a life whose node has booted since.
@@ -43,7 +50,7 @@ func (p *preview) endBooted(slot *Slot) {
 	if m == nil || reportedOver(slot) {
 		return
 	}
-	if session := p.session(m.Node); session != nil && session.UID == m.NodeUID && session.Boot != m.Boot {
+	if session := p.host(m); session != nil && session.Boot != m.Boot {
 		slot.Report = reported(m, session, records.PhaseStopped)
 	}
 }
@@ -54,9 +61,9 @@ func (p *preview) lifeActs(slot *Slot) bool {
 	if m == nil || reportedOver(slot) {
 		return false
 	}
-	session := p.session(m.Node)
+	session := p.host(m)
 	switch {
-	case session == nil || session.UID != m.NodeUID:
+	case session == nil:
 		return false
 	case m.Goal == records.GoalStop:
 		slot.Report = reported(m, session, records.PhaseStopped)
@@ -103,11 +110,7 @@ func (p *preview) volumesAct(slot *Slot) (any bool) {
 		case records.FateRestoring:
 			r.State = records.VolumeFound
 		}
-		slot.Said = maps.Clone(slot.Said)
-		if slot.Said == nil {
-			slot.Said = map[spec.ClaimName]*records.VolumeReport{}
-		}
-		slot.Said[claim], any = &r, true
+		slot.Said, any = with(slot.Said, claim, &r), true
 	}
 	return any
 }
@@ -121,7 +124,7 @@ func (p *preview) start() (any bool) {
 		if m == nil || slot.Report != nil || p.begun[m.ID] != m.Token || m.Goal != records.GoalRun {
 			continue
 		}
-		if session := p.session(m.Node); session != nil {
+		if session := p.host(m); session != nil {
 			slot.Report, any = p.available(m, session), true
 		}
 	}
@@ -145,8 +148,8 @@ func (p *preview) recovers(slot *Slot) bool {
 	if m == nil || m.Goal != records.GoalRun || reportedOver(slot) || p.begun[m.ID] == m.Token {
 		return false
 	}
-	session := p.session(m.Node)
-	if session == nil || session.UID != m.NodeUID {
+	session := p.host(m)
+	if session == nil {
 		return false
 	}
 	well := p.available(m, session)

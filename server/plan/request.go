@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
@@ -86,13 +85,6 @@ func (s volumes) applyRequests() {
 				s.restore(t, q, t.Said[claim])
 			}
 		}
-	}
-}
-
-// blockRequested says for what a request waits that is not about a volume with a record.
-func (s volumes) blockRequested(t *memberState) {
-	if len(t.Strays) > 0 {
-		s.block(t, causes.BlockedStray, "one of its volumes is to be restored, but "+t.strayText())
 	}
 }
 
@@ -221,12 +213,7 @@ func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records
 
 // raised is numbers with at least n for the claim.
 func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spec.ClaimName]int {
-	out := maps.Clone(numbers)
-	if out == nil {
-		out = map[spec.ClaimName]int{}
-	}
-	out[claim] = max(out[claim], n)
-	return out
+	return with(numbers, claim, max(numbers[claim], n))
 }
 
 // keepFound keeps what stands in its place, in a new turn.

@@ -14,10 +14,7 @@ func (s step) revise() {
 		s.act(AddRevision{Revision: *s.fresh})
 		return
 	}
-	newest := int64(0)
-	for _, r := range s.world.Revisions {
-		newest = max(newest, r.Number)
-	}
+	newest := s.world.newestRevision()
 	if old := s.stored(s.update); old.Number < newest {
 		raised := *old
 		raised.Number = newest + 1
@@ -27,14 +24,18 @@ func (s step) revise() {
 
 // newRevision is the one of a template that no stored revision has.
 func newRevision(w *World) *records.Revision {
-	newest := int64(0)
+	return &records.Revision{
+		Ref: w.Set.Ref, SetUID: w.Set.UID, Hash: w.TemplateHash, HashVersion: spec.HashVersion, Number: w.newestRevision() + 1,
+		Template: w.Set.Template(), ChangeCause: w.Set.Annotations[records.ChangeCauseAnnotation], CreatedAt: w.Now,
+	}
+}
+
+// newestRevision is the highest number of a revision; 0: there is none.
+func (w *World) newestRevision() (newest int64) {
 	for _, r := range w.Revisions {
 		newest = max(newest, r.Number)
 	}
-	return &records.Revision{
-		Ref: w.Set.Ref, SetUID: w.Set.UID, Hash: w.TemplateHash, HashVersion: spec.HashVersion, Number: newest + 1,
-		Template: w.Set.Template(), ChangeCause: w.Set.Annotations[records.ChangeCauseAnnotation], CreatedAt: w.Now,
-	}
+	return newest
 }
 
 // stored is the stored revision of a hash; nil: there is none.

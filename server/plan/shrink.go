@@ -67,11 +67,12 @@ func (s step) shrink(reason records.Reason) bool {
 // becomes of its volumes, if it is not wanted any more, and of others.
 func (s volumes) stop(t *memberState, reason records.Reason, why string, fates ...records.Volume) {
 	fates = append(fates, s.fatesToRecord(t)...)
-	s.act(Stop{
+	a := Stop{
 		ID: t.ID, Token: t.Member.Token, Reason: reason, Volumes: fates,
 		Text: fmt.Sprintf("%s stops on node %s: %s", t.ID.MemberName(), t.Member.Node, why),
-	})
-	t.become(t.afterStop(reason))
+	}
+	s.act(a)
+	t.become(t.afterStop(&a))
 }
 
 // holdSurplus says that surplus members stay until the survivors are well.
