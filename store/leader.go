@@ -60,7 +60,7 @@ func (c *Candidate) Run(ctx context.Context, lead func(context.Context, Leadersh
 			if failures == 1 && ctx.Err() == nil && !errors.Is(err, ErrConflict) {
 				c.log.Warn("campaign failed, trying again", "err", err)
 			}
-			sleep(ctx, backoff.After(leastPause, mostPause, failures))
+			backoff.Sleep(ctx, backoff.After(leastPause, mostPause, failures))
 			continue
 		}
 		failures = 0
@@ -161,15 +161,5 @@ func (c *Candidate) resign(ctx context.Context, lease LeaseID) {
 	defer cancel()
 	if err := c.store.Revoke(ctx, lease); err != nil {
 		c.log.Debug("leader lease left to run out", "err", err)
-	}
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

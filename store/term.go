@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/stead-project/stead/internal/backoff"
 )
 
 // serve calls lead for one term, keeps the lease meanwhile, and gives it up after.
@@ -37,7 +39,7 @@ func (c *Candidate) keep(ctx context.Context, t term, end context.CancelCauseFun
 	defer limit.Stop()
 	pause := c.ttl / 3
 	for {
-		sleep(ctx, pause)
+		backoff.Sleep(ctx, pause)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -73,7 +75,7 @@ func (c *Candidate) heed(ctx context.Context, t term) error {
 		}
 		rev, kvs, err := c.store.Get(ctx, LeaderKey)
 		if err != nil { // the lease's own limit ends the term if this goes on
-			sleep(ctx, leastPause)
+			backoff.Sleep(ctx, leastPause)
 			continue
 		}
 		if kvs[LeaderKey].Create != t.Created {

@@ -1,7 +1,10 @@
 // Package backoff says how long to wait before something that failed is tried again.
 package backoff
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // After is the wait after the n-th failure in a row: first after one, twice that after two,
 // and so on, but never above most. n below 1 counts as 1.
@@ -14,4 +17,14 @@ func After(first, most time.Duration, n int) time.Duration {
 		wait *= 2
 	}
 	return min(wait, most)
+}
+
+// Sleep waits for d or until ctx ends.
+func Sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }

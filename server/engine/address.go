@@ -75,18 +75,15 @@ func (p *pool) candidates(v cache.View, n int, now time.Time) []netip.Addr {
 	if !p.cursor.IsValid() {
 		p.cursor = p.cidr.Addr().Next() // not the network's own
 	}
-	last, advance := broadcast(p.cidr), true
-	for a := p.cursor; len(list) < n && a.Less(last); a = a.Next() {
+	advance := true
+	for a := p.cursor; len(list) < n && p.cidr.Contains(a.Next()); a = a.Next() { // not the broadcast address
 		_, known := used[a.String()]
+		skipped := known || p.excluded(a)
+		advance = advance && skipped
 		switch {
-		case known || p.excluded(a):
-			if advance {
-				p.cursor = a.Next()
-			}
-		case hosts[a] || p.assigned[a] != 0:
-			advance = false
-		default:
-			advance = false
+		case advance:
+			p.cursor = a.Next()
+		case !skipped && !hosts[a] && p.assigned[a] == 0:
 			list = append(list, a)
 		}
 	}
@@ -155,12 +152,7 @@ func (p *pool) wakeWhenRested(e *evaluation, now time.Time) {
 }
 
 func (p *pool) excluded(a netip.Addr) bool {
-	for _, x := range p.exclude {
-		if x.Contains(a) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.exclude, func(x netip.Prefix) bool { return x.Contains(a) })
 }
 
 // hostAddresses are addresses that nodes say are their own.
@@ -172,15 +164,6 @@ func hostAddresses(nodes []plan.Node) map[netip.Addr]bool {
 		}
 	}
 	return hosts
-}
-
-// broadcast is the last address of an IPv4 range.
-func broadcast(p netip.Prefix) netip.Addr {
-	b := p.Masked().Addr().As4()
-	for i := p.Bits(); i < 32; i++ {
-		b[i/8] |= 1 << (7 - i%8)
-	}
-	return netip.AddrFrom4(b)
 }
 
 // unknownLivesHoldAddresses reports whether a node runs lives of identities that the store has

@@ -35,7 +35,7 @@ func (l *leader) startChain(ctx context.Context) bool {
 			l.log.Warn("chain of the store not continued, trying again", "err", err)
 			warned = true
 		}
-		sleep(ctx, pause)
+		backoff.Sleep(ctx, pause)
 	}
 	return false
 }
@@ -43,7 +43,7 @@ func (l *leader) startChain(ctx context.Context) bool {
 // chain adds a link whenever the store has changed since the newest, until ctx ends.
 func (l *leader) chain(ctx context.Context) {
 	last := l.linked
-	for sleep(ctx, chainEvery); ctx.Err() == nil; sleep(ctx, chainEvery) {
+	for backoff.Sleep(ctx, chainEvery); ctx.Err() == nil; backoff.Sleep(ctx, chainEvery) {
 		var now store.Rev
 		l.cfg.Cache.Look(func(v cache.View) { now = v.Rev() })
 		if now <= last {
@@ -82,14 +82,4 @@ func (l *leader) link(ctx context.Context) (store.Rev, error) {
 		},
 		Then: []store.Op{store.Put(store.ContinuityKey, store.Encode(chain))},
 	})
-}
-
-// sleep waits for d or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -46,6 +46,13 @@ func (d *decision) removeIfThere(v cache.View, key string) {
 	}
 }
 
+// dropIfThere removes a key that v has, and compares nothing: the caller does, or need not.
+func (d *decision) dropIfThere(v cache.View, key string) {
+	if v.ModRev(key) != 0 {
+		d.remove(key)
+	}
+}
+
 // maxRevisions is how many revisions one transaction removes with their set.
 const maxRevisions = 80
 
@@ -157,11 +164,9 @@ func (d *decision) start(v cache.View, a plan.Start) error {
 	d.noSession(v, a.Lost)
 	d.noUnknownLives(v)
 	d.put(store.MemberKey(m.ID), m)
-	d.removeRequest(v, m.ID)
+	d.removeIfThere(v, store.RequestKey(m.ID))
 	d.put(store.IdentityKey(m.ID), a.Identity)
-	if v.ModRev(store.ReportKey(m.ID)) != 0 {
-		d.remove(store.ReportKey(m.ID))
-	}
+	d.dropIfThere(v, store.ReportKey(m.ID))
 	return nil
 }
 
@@ -194,11 +199,6 @@ func (d *decision) claimAddress(v cache.View, a plan.Start) error {
 	return nil
 }
 
-// removeRequest removes the request that was made of the life that ends or ended.
-func (d *decision) removeRequest(v cache.View, id spec.Identity) {
-	d.removeIfThere(v, store.RequestKey(id))
-}
-
 func (d *decision) stop(v cache.View, a plan.Stop) error {
 	m, _ := v.Member(a.ID)
 	if m == nil || m.Token != a.Token {
@@ -209,7 +209,7 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 		d.putVolume(v, volume)
 	}
 	d.put(store.MemberKey(a.ID), a.Record(*m))
-	d.removeRequest(v, a.ID)
+	d.removeIfThere(v, store.RequestKey(a.ID)) // which was about the life that ends
 	return nil
 }
 
@@ -225,11 +225,9 @@ func (d *decision) forget(v cache.View, a plan.Forget, now time.Time) error {
 	}
 	d.seen(v, store.IdentityKey(a.ID), store.MemberKey(a.ID), store.ReportKey(a.ID))
 	d.remove(store.MemberKey(a.ID))
-	if v.ModRev(store.ReportKey(a.ID)) != 0 {
-		d.remove(store.ReportKey(a.ID))
-	}
+	d.dropIfThere(v, store.ReportKey(a.ID))
 	d.noSession(v, a.Lost)
-	d.removeRequest(v, a.ID)
+	d.removeIfThere(v, store.RequestKey(a.ID))
 	if id == nil {
 		return nil
 	}
@@ -265,9 +263,7 @@ func (d *decision) removeSet(v cache.View, ref spec.SetRef) {
 		return
 	}
 	set, _ := v.Set(ref)
-	if v.ModRev(store.StatusKey(ref)) != 0 {
-		d.remove(store.StatusKey(ref))
-	}
+	d.dropIfThere(v, store.StatusKey(ref))
 	if v.Bootstrapped(set.UID) { // a uid is never used again
 		d.remove(store.BootstrappedKey(set.UID))
 		if slices.ContainsFunc(v.Volumes(ref), plan.Kept) {

@@ -6,6 +6,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -80,15 +81,11 @@ func New(cfg Config) (*Engine, error) {
 	case !cfg.CIDR.IsValid() || !cfg.CIDR.Addr().Is4() || cfg.CIDR.Bits() > 30:
 		return nil, errors.New("engine: the range of members' addresses must be IPv4 and hold some, as 10.88.0.0/16 does")
 	}
-	if cfg.LeaseTTL == 0 {
-		cfg.LeaseTTL = 10 * time.Second
-	}
-	if cfg.Quarantine == 0 {
-		cfg.Quarantine = 10 * time.Minute
-	}
-	if cfg.StatusDelay == 0 {
-		cfg.StatusDelay = 100 * time.Millisecond
-	}
+	cfg.LeaseTTL = cmp.Or(cfg.LeaseTTL, 10*time.Second)
+	cfg.Quarantine = cmp.Or(cfg.Quarantine, 10*time.Minute)
+	cfg.StatusDelay = cmp.Or(cfg.StatusDelay, 100*time.Millisecond)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
+	cfg.Fencing = cmp.Or(cfg.Fencing, fence.NewOutcomes())
 	if cfg.VolumeID == nil {
 		cfg.VolumeID = func() records.VolumeID { return records.VolumeID(randomID()) }
 	}
@@ -98,13 +95,7 @@ func New(cfg Config) (*Engine, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Fencing == nil {
-		cfg.Fencing = fence.NewOutcomes()
-	}
-	return &Engine{cfg: cfg, log: cfg.Logger}, nil
+	return &Engine{cfg: cfg, log: cfg.Logger, meter: meter{plan: newHistogram(), commit: newHistogram()}}, nil
 }
 
 // Run campaigns, and decides while it leads, until ctx ends. It returns nil when
@@ -117,7 +108,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	if err := e.cfg.Cache.Wait(ctx, 1); err != nil {
 		return nil // ctx ended
 	}
-	e.cfg.Cache.Look(func(v cache.View) { e.coldStart.start(v, e.cfg.Now()) })
+	e.Start()
 	group.Go(func() { e.followSilence(ctx) })
 	return store.NewCandidate(e.cfg.Store, e.cfg.ID, e.cfg.LeaseTTL, e.log).Run(ctx, e.lead)
 }

@@ -30,64 +30,54 @@ type namedEvent struct {
 }
 
 // actionEvents are the events of an action; none for those that only mark.
-func actionEvents(ref spec.SetRef, d *decision, now time.Time) []namedEvent {
-	var list []namedEvent
-	add := func(kind string, id spec.Identity, token spec.Token, reason, text string) {
-		list = append(list, namedEvent{
-			fmt.Sprintf("%s-%d-%s", kind, id.Ordinal, token),
-			records.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: reason, Message: text, Count: 1, At: now.UTC()},
-		})
+func actionEvents(ref spec.SetRef, d *decision, now time.Time) (list []namedEvent) {
+	life := func(kind string, id spec.Identity, token spec.Token, reason, text string) {
+		list = append(list, newEvent(ref, fmt.Sprintf("%s-%d-%s", kind, id.Ordinal, token), "Normal", id.MemberName(), reason, text, now))
 	}
-	started := func(a plan.Start) { add("begin", a.Member.ID, a.Member.Token, string(a.Member.Reason), a.Text) }
+	volume := func(id spec.Identity, v records.VolumeID, turn int, what, text string) {
+		list = append(list, newEvent(ref, fmt.Sprintf("volume-%s-%s-%d", v, what, turn), "Normal", id.MemberName(), "Volume"+what, text, now))
+	}
+	fate := func(v records.Volume, text string) {
+		volume(v.ID, v.UID, v.Turn, string(v.Fate), fmt.Sprintf("volume %s of %s: %s: %s", v.Claim, v.ID.MemberName(), v.Fate, text))
+	}
+	starts := d.alsoStarts
 	switch a := d.action.(type) {
 	case plan.Start:
-		started(a)
+		starts = []plan.Start{a}
 	case plan.Stop:
-		add("stop", a.ID, a.Token, string(a.Reason), a.Text)
+		life("stop", a.ID, a.Token, string(a.Reason), a.Text)
 	case plan.Forget:
-		add("gone", a.ID, a.Token, "Gone", a.Text)
+		life("gone", a.ID, a.Token, "Gone", a.Text)
 	case plan.SetVolumes:
-		for _, vol := range a.Volumes {
-			list = append(list, volumeEvent(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
-				fmt.Sprintf("volume %s of %s: %s: %s", vol.Claim, vol.ID.MemberName(), vol.Fate, a.Text), now))
+		for _, v := range a.Volumes {
+			fate(v, a.Text)
 		}
-	case plan.DropVolume:
-		list = append(list, volumeEvent(ref, a.ID, a.Volume, a.Turn, "Gone",
-			fmt.Sprintf("volume %s of %s is gone: %s", a.Claim, a.ID.MemberName(), a.Text), now))
 	case plan.RestoreVolume:
-		vol := a.Volume
-		list = append(list, volumeEvent(ref, vol.ID, vol.UID, vol.Turn, string(vol.Fate),
-			fmt.Sprintf("volume %s of %s: %s: %s", vol.Claim, vol.ID.MemberName(), vol.Fate, a.Text), now))
+		fate(a.Volume, a.Text)
+	case plan.DropVolume:
+		volume(a.ID, a.Volume, a.Turn, "Gone", fmt.Sprintf("volume %s of %s is gone: %s", a.Claim, a.ID.MemberName(), a.Text))
 	case plan.VoidRequest:
-		list = append(list, volumeEvent(ref, a.ID, a.Volume, 0, "RequestVoid",
-			fmt.Sprintf("the request about volume %s of %s was not carried out: %s", a.Claim, a.ID.MemberName(), a.Text), now))
+		volume(a.ID, a.Volume, 0, "RequestVoid", fmt.Sprintf("the request about volume %s of %s was not carried out: %s", a.Claim, a.ID.MemberName(), a.Text))
 	}
-	for _, a := range d.alsoStarts {
-		started(a)
+	for _, a := range starts {
+		life("begin", a.Member.ID, a.Member.Token, string(a.Member.Reason), a.Text)
 	}
 	return list
 }
 
-// volumeEvent is what became of a volume in one of its turns.
-func volumeEvent(ref spec.SetRef, id spec.Identity, v records.VolumeID, turn int, fate, text string, now time.Time) namedEvent {
-	return namedEvent{
-		fmt.Sprintf("volume-%s-%s-%d", v, fate, turn),
-		records.Event{Ref: ref, Member: id.MemberName(), Type: "Normal", Reason: "Volume" + fate, Message: text, Count: 1, At: now.UTC()},
-	}
+// newEvent is an event of a set, or of a member of it, that was there once.
+func newEvent(ref spec.SetRef, name, kind, member, reason, text string, now time.Time) namedEvent {
+	return namedEvent{name, records.Event{Ref: ref, Member: member, Type: kind, Reason: reason, Message: text, Count: 1, At: now.UTC()}}
 }
 
 // warnings are the events of members that wait for what does not come by itself, nor
 // because a person paused the rollout. The cause is the same in each life of a member.
-func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []namedEvent {
-	var list []namedEvent
+func warnings(ref spec.SetRef, p plan.Plan, now time.Time) (list []namedEvent) {
 	for _, b := range p.Blocked {
-		if b.Reason.ComesByItself() || b.Reason == causes.BlockedPaused {
-			continue
+		if !b.Reason.ComesByItself() && b.Reason != causes.BlockedPaused {
+			name := fmt.Sprintf("wait-%d-%s", b.ID.Ordinal, b.Reason)
+			list = append(list, newEvent(ref, name, "Warning", b.ID.MemberName(), string(b.Reason), b.Text, now))
 		}
-		list = append(list, namedEvent{
-			fmt.Sprintf("wait-%d-%s", b.ID.Ordinal, b.Reason),
-			records.Event{Ref: ref, Member: b.ID.MemberName(), Type: "Warning", Reason: string(b.Reason), Message: b.Text, Count: 1, At: now.UTC()},
-		})
 	}
 	return list
 }
@@ -95,17 +85,15 @@ func warnings(ref spec.SetRef, p plan.Plan, now time.Time) []namedEvent {
 // rolloutEvents are the events of a rollout that does not come further, and of one that is given up
 // for that.
 func rolloutEvents(ref spec.SetRef, p plan.Plan, now time.Time) (list []namedEvent) {
-	at := fmt.Sprintf("%s-%d", p.Reached.Aim, p.Reached.Arrived)
-	add := func(name, reason, text string) {
-		list = append(list, namedEvent{name, records.Event{Ref: ref, Type: "Warning", Reason: reason, Message: text, Count: 1, At: now.UTC()}})
-	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == plan.ConditionStalled && c.Status == "True" {
-			add("stalled-"+at, c.Reason, c.Message)
+			name := fmt.Sprintf("stalled-%s-%d", p.Reached.Aim, p.Reached.Arrived)
+			list = append(list, newEvent(ref, name, "Warning", "", c.Reason, c.Message, now))
 		}
 	}
 	if from := p.Status.RolledBackFrom; from != "" {
-		add("back-"+string(from), "RolledBack", fmt.Sprintf("revision %s did not become available in time; the members return to %s until the template changes", from, p.Status.CurrentRevision))
+		text := fmt.Sprintf("revision %s did not become available in time; the members return to %s until the template changes", from, p.Status.CurrentRevision)
+		list = append(list, newEvent(ref, "back-"+string(from), "Warning", "", "RolledBack", text, now))
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -52,17 +53,26 @@ func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
 	})
 }
 
-// TestBesideATermEndsWithIt: and the term waits for it.
-func TestBesideATermEndsWithIt(t *testing.T) {
-	began, ended := make(chan struct{}), false
-	end := during(t.Context(), func(ctx context.Context) {
-		close(began)
-		<-ctx.Done()
-		ended = true
+// TestWhatRunsBesideATermEndsWithIt: and the term waits for it.
+func TestWhatRunsBesideATermEndsWithIt(t *testing.T) {
+	inCluster(t, func(k *cluster) {
+		started, ended := make(chan struct{}), false
+		e, err := New(Config{
+			Store: k.store, Cache: k.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/16"),
+			WhileLeading: func(ctx context.Context, _ store.Leadership) {
+				close(started)
+				<-ctx.Done()
+				ended = true
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := k.run(e.Run)
+		<-started
+		stop()
+		if !ended {
+			t.Error("it continues after the term")
+		}
 	})
-	<-began
-	end()
-	if !ended {
-		t.Error("it goes on after the term")
-	}
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/stead-project/stead/server/cache"
@@ -62,9 +63,13 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	e.log.Info("leadership started", "revision", int64(term.Created))
 	defer e.meter.clear()
 	defer e.log.Info("leadership ended", "revision", int64(term.Created))
-	defer during(ctx, l.chain)()
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group.Go(func() { l.chain(ctx) })
 	if e.cfg.WhileLeading != nil {
-		defer during(ctx, func(ctx context.Context) { e.cfg.WhileLeading(ctx, term) })()
+		group.Go(func() { e.cfg.WhileLeading(ctx, term) })
 	}
 	for l.await(ctx, sub) {
 		l.enqueueChanged(sub.Take())
@@ -79,17 +84,6 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 		}
 	}
 	return nil
-}
-
-// during starts what runs as long as the term; the function that it returns ends it and waits for it.
-func during(ctx context.Context, run func(context.Context)) (end func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		run(ctx)
-	}()
-	return func() { cancel(); <-done }
 }
 
 // leader is a term that remembers nothing yet.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -32,32 +33,31 @@ type Stats struct {
 // meter gathers Stats. Its methods are safe for concurrent use.
 type meter struct {
 	mu           sync.Mutex
-	plan, commit tally
+	plan, commit Histogram
 	blocked      map[spec.SetRef]map[causes.BlockedReason]int
 }
 
-type tally struct {
-	count   uint64
-	seconds float64
-	buckets [len(bounds)]uint64
+func newHistogram() Histogram {
+	h := Histogram{Buckets: map[float64]uint64{}}
+	for _, bound := range bounds {
+		h.Buckets[bound] = 0
+	}
+	return h
 }
 
-func (t *tally) add(d time.Duration) {
+func (h *Histogram) add(d time.Duration) {
 	s := d.Seconds()
-	t.count++
-	t.seconds += s
-	for i, b := range bounds {
-		if s <= b {
-			t.buckets[i]++
+	h.Count++
+	h.Seconds += s
+	for bound := range h.Buckets {
+		if s <= bound {
+			h.Buckets[bound]++
 		}
 	}
 }
 
-func (t *tally) histogram() Histogram {
-	h := Histogram{Count: t.count, Seconds: t.seconds, Buckets: map[float64]uint64{}}
-	for i, b := range bounds {
-		h.Buckets[b] = t.buckets[i]
-	}
+func (h Histogram) clone() Histogram {
+	h.Buckets = maps.Clone(h.Buckets)
 	return h
 }
 
@@ -100,7 +100,7 @@ func (e *Engine) Stats() Stats {
 	m := &e.meter
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Stats{Plan: m.plan.histogram(), Commit: m.commit.histogram(), Blocked: map[causes.BlockedReason]int{}}
+	s := Stats{Plan: m.plan.clone(), Commit: m.commit.clone(), Blocked: map[causes.BlockedReason]int{}}
 	for _, reasons := range m.blocked {
 		for reason, n := range reasons {
 			s.Blocked[reason] += n

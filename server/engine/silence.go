@@ -14,8 +14,7 @@ import (
 )
 
 // silences measures how long nodes have been without a session, on this process's
-// monotonic clock: from when its cache first showed no session key,
-// never from earlier, and from the start of the present leader's term at the
+// monotonic clock: from when its cache first showed no session key, and from the start of the present leader's term at the
 // earliest (SAFETY S18). Its methods are safe for concurrent use.
 type silences struct {
 	mu        sync.Mutex
@@ -57,7 +56,7 @@ func (s *silences) measure(v cache.View, nodes []plan.Node, now time.Time, clock
 		if &out[0] == &nodes[0] {
 			out = slices.Clone(nodes)
 		}
-		out[i].Gone = max(0, now.Sub(later(x.since, s.termStart)))
+		out[i].Gone = max(0, min(now.Sub(x.since), now.Sub(s.termStart)))
 	}
 	return out
 }
@@ -74,13 +73,6 @@ func (s *silences) remember(name spec.NodeName, x silence, nodes []plan.Node) si
 		})
 	}
 	return x
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }
 
 // withSilence are those of v with how long they were silent at now.
