@@ -10,30 +10,27 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/spec"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/wrap"
+	"github.com/stead-project/stead/spec"
 )
 
 // Attach gives the namespace at path the address addr; see runtime.Network. It
 // fails with runtime.ErrExists when another link holds the address's route: it
 // never takes an address away from a member that may still live.
-func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr, ports ...spec.HostPort) error {
-	var err error
-	if n.isReady() {
-		err = n.links.attach(ctx, id, path, addr)
-	} else {
-		err = errors.New("the host's network is not set up")
+func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr, ports ...spec.HostPort) (err error) {
+	defer wrap.Error(&err, "attach %s", id)
+	if !n.isReady() {
+		return errors.New("the host's network is not set up")
 	}
-	if err == nil && len(ports) > 0 {
-		err = n.nat.publish(id, addr, ports) // once there is a link: by it a crash is cleared up after
+	if err := n.links.attach(ctx, id, path, addr); err != nil || len(ports) == 0 {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("attach %s: %w", id, err)
-	}
-	return nil
+	return n.nat.publish(id, addr, ports) // once there is a link: by it a crash is cleared up after
 }
 
 // memberLinks are the links between the host and its members.
@@ -67,7 +64,7 @@ func (l memberLinks) attach(ctx context.Context, id spec.Identity, path string, 
 	}
 	defer inside.Close()
 
-	// Never without it, even if somebody flushed the routes meanwhile.
+	// Never without it, even if the routes were flushed meanwhile.
 	if err := h.RouteReplace(l.unreachable()); err != nil {
 		return fmt.Errorf("add unreachable route %s: %w", l.cfg.CIDR, err)
 	}
@@ -137,7 +134,7 @@ func (l memberLinks) ensureLink(ctx context.Context, h, inside *netlink.Handle, 
 }
 
 // find returns the identity's link, or nil. A link of its name that says that it
-// is somebody else's is an error; one that says nothing was left by a crash.
+// is another's is an error; one that says nothing was left by a crash.
 func (l memberLinks) find(h *netlink.Handle, id spec.Identity) (netlink.Link, error) {
 	link, err := h.LinkByName(l.linkName(id))
 	if isGone(err) {
@@ -204,73 +201,51 @@ func (l memberLinks) configureMemberSide(h *netlink.Handle, path string, addr ne
 	if err != nil {
 		return fmt.Errorf("find the member's lo: %w", err)
 	}
-	if err := h.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("bring the member's lo up: %w", err)
-	}
 	eth, err := h.LinkByName("eth0")
 	if err != nil {
 		return fmt.Errorf("find eth0: %w", err)
 	}
-	if err := l.setMACAndMTU(h, eth, memberMAC(addr)); err != nil {
-		return err
-	}
-	if err := disableIPv6(path, "eth0"); err != nil {
-		return err
-	}
-	if err := h.AddrReplace(eth, &netlink.Addr{IPNet: hostPrefix(addr)}); err != nil {
-		return fmt.Errorf("add %s to eth0: %w", addr, err)
-	}
-	if err := h.LinkSetUp(eth); err != nil {
-		return fmt.Errorf("bring eth0 up: %w", err)
-	}
-	if err := setNeighbour(h, eth, l.cfg.Gateway, hostMAC); err != nil {
-		return err
-	}
-	for _, r := range []*netlink.Route{
-		{Dst: hostPrefix(l.cfg.Gateway), Scope: netlink.SCOPE_LINK},
-		{Dst: ipNet(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), Gw: l.cfg.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK)},
-	} {
+	route := func(r *netlink.Route) step {
 		r.LinkIndex, r.Protocol = eth.Attrs().Index, protocol
-		if err := h.RouteReplace(r); err != nil {
-			return fmt.Errorf("add the member's route %s: %w", prefixOf(r.Dst), err)
-		}
+		return step{fmt.Sprintf("add the member's route %s", prefixOf(r.Dst)), func() error { return h.RouteReplace(r) }}
 	}
-	return nil
+	return inOrder(
+		step{"bring the member's lo up", func() error { return h.LinkSetUp(lo) }},
+		step{"", func() error { return l.setMACAndMTU(h, eth, memberMAC(addr)) }},
+		step{"", func() error { return disableIPv6(path, "eth0") }},
+		step{fmt.Sprintf("add %s to eth0", addr), func() error { return h.AddrReplace(eth, &netlink.Addr{IPNet: hostPrefix(addr)}) }},
+		step{"bring eth0 up", func() error { return h.LinkSetUp(eth) }},
+		step{"", func() error { return setNeighbour(h, eth, l.cfg.Gateway, hostMAC) }},
+		route(&netlink.Route{Dst: hostPrefix(l.cfg.Gateway), Scope: netlink.SCOPE_LINK}),
+		route(&netlink.Route{
+			Dst: ipNet(netip.PrefixFrom(netip.IPv4Unspecified(), 0)), Gw: l.cfg.Gateway.AsSlice(), Flags: int(netlink.FLAG_ONLINK),
+		}),
+	)
 }
 
 // configureHostSide makes the host's end and the route to the member right. The route is
 // last: who gets through it finds everything in place.
 func (l memberLinks) configureHostSide(h *netlink.Handle, link netlink.Link, addr netip.Addr) error {
 	name := link.Attrs().Name
-	if err := l.setMACAndMTU(h, link, hostMAC); err != nil {
-		return err
-	}
-	if link.Attrs().Group != l.group() { // made by an earlier version
-		if err := h.LinkSetGroup(link, int(l.group())); err != nil {
-			return fmt.Errorf("set group of %s: %w", name, err)
-		}
-	}
-	if err := disableIPv6(l.cfg.NetNS, name); err != nil {
-		return err
-	}
-	// Strict: a member cannot send from an address that is not its own.
-	if err := l.sysctl("net/ipv4/conf/"+name+"/rp_filter", "1"); err != nil {
-		return err
-	}
-	if err := h.LinkSetUp(link); err != nil {
-		return fmt.Errorf("bring %s up: %w", name, err)
-	}
-	if err := setNeighbour(h, link, addr, memberMAC(addr)); err != nil {
-		return err
-	}
 	route := &netlink.Route{
 		LinkIndex: link.Attrs().Index, Dst: hostPrefix(addr), Scope: netlink.SCOPE_LINK,
 		Src: l.cfg.Gateway.AsSlice(), Protocol: protocol, Table: unix.RT_TABLE_MAIN,
 	}
-	if err := h.RouteReplace(route); err != nil {
-		return fmt.Errorf("add route %s dev %s: %w", addr, name, err)
-	}
-	return nil
+	return inOrder(
+		step{"", func() error { return l.setMACAndMTU(h, link, hostMAC) }},
+		step{"set group of " + name, func() error {
+			if link.Attrs().Group == l.group() {
+				return nil
+			}
+			return h.LinkSetGroup(link, int(l.group())) // made by an earlier version
+		}},
+		step{"", func() error { return disableIPv6(l.cfg.NetNS, name) }},
+		// Strict: a member cannot send from an address that is not its own.
+		step{"", func() error { return l.sysctl("net/ipv4/conf/"+name+"/rp_filter", "1") }},
+		step{"bring " + name + " up", func() error { return h.LinkSetUp(link) }},
+		step{"", func() error { return setNeighbour(h, link, addr, memberMAC(addr)) }},
+		step{fmt.Sprintf("add route %s dev %s", addr, name), func() error { return h.RouteReplace(route) }},
+	)
 }
 
 // setMACAndMTU gives one end of a link its MAC address and MTU.
@@ -290,13 +265,10 @@ func (l memberLinks) setMACAndMTU(h *netlink.Handle, link netlink.Link, mac net.
 }
 
 // setNeighbour sets a permanent MAC address, so that no ARP is needed.
-func setNeighbour(h *netlink.Handle, link netlink.Link, addr netip.Addr, mac []byte) error {
-	err := h.NeighSet(&netlink.Neigh{
+func setNeighbour(h *netlink.Handle, link netlink.Link, addr netip.Addr, mac []byte) (err error) {
+	defer wrap.Error(&err, "add neighbour %s of %s", addr, link.Attrs().Name)
+	return h.NeighSet(&netlink.Neigh{
 		LinkIndex: link.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
 		IP: addr.AsSlice(), HardwareAddr: mac,
 	})
-	if err != nil {
-		return fmt.Errorf("add neighbour %s of %s: %w", addr, link.Attrs().Name, err)
-	}
-	return nil
 }

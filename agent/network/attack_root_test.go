@@ -27,12 +27,12 @@ func six(t *testing.T, path string) (lines []string) {
 		if l.Attrs().Name == "lo" {
 			continue
 		}
-		addrs, err := retryList(func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_V6) })
+		addrs, err := listed("addresses", func() ([]netlink.Addr, error) { return h.AddrList(l, netlink.FAMILY_V6) })
 		must(t, err)
 		for _, a := range addrs {
 			lines = append(lines, fmt.Sprint(l.Attrs().Name, " address ", a.IPNet))
 		}
-		routes, err := retryList(func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_V6) })
+		routes, err := listed("routes", func() ([]netlink.Route, error) { return h.RouteList(l, netlink.FAMILY_V6) })
 		must(t, err)
 		for _, r := range routes {
 			lines = append(lines, fmt.Sprint(l.Attrs().Name, " route to ", r.Dst, " via ", r.Gw))

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
+
+	"github.com/stead-project/stead/internal/wrap"
 )
 
 // Setting is one thing that Setup or Attach makes on the host.
@@ -24,24 +26,20 @@ type Setting struct {
 // each member that is attached, without changing anything. If Setup would refuse, its
 // ErrOverlap is returned with the list.
 func (n *Network) Check(ctx context.Context) ([]Setting, error) {
-	settings, err := n.settings(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("check network: %w", err)
-	}
 	h, err := n.host()
 	if err != nil {
 		return nil, fmt.Errorf("check network: %w", err)
 	}
 	defer h.Close()
-	return settings, n.checkOverlap(h)
-}
-
-func (n *Network) settings(ctx context.Context) ([]Setting, error) {
-	h, err := n.host()
+	settings, err := n.settings(ctx, h)
 	if err != nil {
 		return nil, err
 	}
-	defer h.Close()
+	return settings, n.checkOverlap(h)
+}
+
+func (n *Network) settings(ctx context.Context, h *netlink.Handle) (_ []Setting, err error) {
+	defer wrap.Error(&err, "check network")
 	all, err := routes(h, 0)
 	if err != nil {
 		return nil, err

@@ -8,32 +8,31 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stead-project/stead/spec"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/wrap"
+	"github.com/stead-project/stead/spec"
 )
 
 // Detach removes the identity's host ports, its link and with it its route; see
 // runtime.Network.
 // It waits at most 5 s for the kernel.
-func (n *Network) Detach(ctx context.Context, id spec.Identity) error {
+func (n *Network) Detach(ctx context.Context, id spec.Identity) (err error) {
+	defer wrap.Error(&err, "detach %s", id)
 	h, err := n.host()
 	if err != nil {
-		return fmt.Errorf("detach %s: %w", id, err)
+		return err
 	}
 	defer h.Close()
-	err = n.nat.unpublish(id) // before the link, by which the next process knows of them
-	if err == nil {
-		var link netlink.Link
-		link, err = n.links.find(h, id)
-		if err == nil && link != nil {
-			err = remove(ctx, h, link)
-		}
+	if err := n.nat.unpublish(id); err != nil { // before the link, by which the next process knows of them
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("detach %s: %w", id, err)
+	link, err := n.links.find(h, id)
+	if err != nil || link == nil {
+		return err
 	}
-	return nil
+	return remove(ctx, h, link)
 }
 
 // remove deletes a link and returns when it and its routes are gone.
@@ -65,22 +64,19 @@ func remove(ctx context.Context, h *netlink.Handle, link netlink.Link) error {
 }
 
 // Attached lists the identities that have a link on this host, sorted.
-func (n *Network) Attached(_ context.Context) ([]spec.Identity, error) {
+func (n *Network) Attached(_ context.Context) (ids []spec.Identity, err error) {
+	defer wrap.Error(&err, "list attached members")
 	h, err := n.host()
 	if err != nil {
-		return nil, fmt.Errorf("list attached members: %w", err)
+		return nil, err
 	}
 	defer h.Close()
 	all, err := links(h)
-	if err != nil {
-		return nil, fmt.Errorf("list attached members: %w", err)
-	}
-	var ids []spec.Identity
 	for _, link := range all {
 		if id, ours := n.identityOf(link.Attrs().Alias); ours {
 			ids = append(ids, id)
 		}
 	}
 	slices.SortFunc(ids, func(a, b spec.Identity) int { return strings.Compare(a.String(), b.String()) })
-	return ids, nil
+	return ids, err
 }

@@ -57,7 +57,7 @@ func publishedOf(mark string) (p published, ok bool) {
 // publish leads ports of the host to the member at addr, and no others. It fails with
 // runtime.ErrPortTaken, and changes nothing, when one is another member's, or when a process
 // of the host listens there: the rules would take from it what it got until now. Rules that
-// stand are left alone, with their counters.
+// are right are left alone, with their counters.
 func (t *natTable) publish(id spec.Identity, addr netip.Addr, ports []spec.HostPort) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,17 +66,20 @@ func (t *natTable) publish(id spec.Identity, addr netip.Addr, ports []spec.HostP
 		if err != nil {
 			return err
 		}
-		var wanted, missing []published
+		var missing []published
+		rules := map[published]int{}
+		for _, r := range have {
+			rules[r.published]++
+		}
+		right := map[published]bool{}
 		for _, port := range ports {
 			p := published{id, addr, port}
-			wanted = append(wanted, p)
-			if countOf(have, p) != len(t.portChains()) {
+			right[p] = rules[p] == len(t.portChains())
+			if !right[p] {
 				missing = append(missing, p)
 			}
 		}
-		stale := slices.DeleteFunc(slices.Clone(have), func(r portRule) bool {
-			return r.id != id || slices.Contains(wanted, r.published) && !slices.Contains(missing, r.published)
-		})
+		stale := slices.DeleteFunc(slices.Clone(have), func(r portRule) bool { return r.id != id || right[r.published] })
 		if len(missing) == 0 && len(stale) == 0 {
 			return nil
 		}
@@ -92,7 +95,7 @@ func (t *natTable) publish(id spec.Identity, addr netip.Addr, ports []spec.HostP
 			return err
 		}
 		t.endConnections(func(f *netlink.ConntrackFlow) bool {
-			return slices.ContainsFunc(missing, func(p published) bool { return p.beganBefore(f, at[p]) })
+			return slices.ContainsFunc(missing, func(p published) bool { return p.startedBefore(f, at[p]) })
 		})
 		return nil
 	})
@@ -214,13 +217,13 @@ type flows func(*netlink.ConntrackFlow) bool
 // MatchConntrackFlow is what the library asks.
 func (f flows) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool { return f(flow) }
 
-// led: the connection came in by the host port.
+// cameThrough: the connection came in by the host port.
 func (p published) cameThrough(f *netlink.ConntrackFlow) bool {
 	return isIP(f.Reverse.SrcIP, p.addr) && f.Reverse.SrcPort == p.port.To && p.isToPort(f) && !isIP(f.Forward.DstIP, p.addr)
 }
 
-// missed: the client began to send before the port was led anywhere.
-func (p published) beganBefore(f *netlink.ConntrackFlow, addrs []netip.Addr) bool {
+// startedBefore: the client started to send before the port was led anywhere.
+func (p published) startedBefore(f *netlink.ConntrackFlow, addrs []netip.Addr) bool {
 	return p.port.Protocol == "UDP" && p.isToPort(f) && f.Forward.DstIP.Equal(f.Reverse.SrcIP) &&
 		slices.ContainsFunc(addrs, func(a netip.Addr) bool { return isIP(f.Forward.DstIP, a) })
 }

@@ -178,7 +178,7 @@ func picture(t *testing.T, path string) []string {
 	for _, r := range all4 {
 		lines = append(lines, fmt.Sprintf("route %s type %d metric %d src %v", describe(r, names), r.Type, r.Priority, r.Src))
 	}
-	neighbours, err := retryList(func() ([]netlink.Neigh, error) { return h.NeighList(0, unix.AF_INET) })
+	neighbours, err := listed("neighbours", func() ([]netlink.Neigh, error) { return h.NeighList(0, unix.AF_INET) })
 	must(t, err)
 	for _, n := range neighbours {
 		if n.State&netlink.NUD_PERMANENT != 0 {

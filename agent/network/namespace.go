@@ -49,24 +49,41 @@ func open(path string) (h *netlink.Handle, err error) {
 // host opens a netlink socket into the host's namespace.
 func (n *node) host() (*netlink.Handle, error) { return open(n.cfg.NetNS) }
 
-// retryList repeats a listing that changes interrupted, so that it is whole.
-func retryList[T any](list func() ([]T, error)) ([]T, error) {
+// step is one thing to do; what it is precedes its error, unless that says it.
+type step struct {
+	what string
+	do   func() error
+}
+
+// inOrder does all steps up to the first that fails.
+func inOrder(steps ...step) error {
+	for _, s := range steps {
+		err := s.do()
+		if err != nil && s.what != "" {
+			return fmt.Errorf("%s: %w", s.what, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// listed repeats a listing that changes interrupted, so that it is whole.
+func listed[T any](what string, list func() ([]T, error)) ([]T, error) {
 	const tries = 20
 	for i := 0; ; i++ {
 		all, err := list()
-		if !errors.Is(err, netlink.ErrDumpInterrupted) || i == tries {
-			return all, err
+		switch {
+		case err == nil:
+			return all, nil
+		case !errors.Is(err, netlink.ErrDumpInterrupted) || i == tries:
+			return nil, fmt.Errorf("list %s: %w", what, err)
 		}
 	}
 }
 
-func links(h *netlink.Handle) ([]netlink.Link, error) {
-	all, err := retryList(h.LinkList)
-	if err != nil {
-		return nil, fmt.Errorf("list links: %w", err)
-	}
-	return all, nil
-}
+func links(h *netlink.Handle) ([]netlink.Link, error) { return listed("links", h.LinkList) }
 
 // routes lists the IPv4 routes of all tables, or of one link.
 func routes(h *netlink.Handle, link int) ([]netlink.Route, error) {
@@ -74,21 +91,13 @@ func routes(h *netlink.Handle, link int) ([]netlink.Route, error) {
 	if link != 0 {
 		filter.LinkIndex, mask = link, mask|netlink.RT_FILTER_OIF
 	}
-	all, err := retryList(func() ([]netlink.Route, error) {
+	return listed("routes", func() ([]netlink.Route, error) {
 		return h.RouteListFiltered(netlink.FAMILY_V4, filter, mask)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list routes: %w", err)
-	}
-	return all, nil
 }
 
 func addresses(h *netlink.Handle, link netlink.Link) ([]netlink.Addr, error) {
-	all, err := retryList(func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
-	if err != nil {
-		return nil, fmt.Errorf("list addresses: %w", err)
-	}
-	return all, nil
+	return listed("addresses", func() ([]netlink.Addr, error) { return h.AddrList(link, netlink.FAMILY_V4) })
 }
 
 // sysctlPath is the file of a setting such as net/ipv4/ip_forward. It shows the
@@ -123,7 +132,7 @@ func (n *node) sysctlIs(key, value string) (bool, error) {
 // Members are IPv4 only. A link with IPv6 would give the host routes and addresses as a
 // member advertises them, and nothing would check from which address it sends.
 var withoutIPv6 = []struct{ name, value string }{
-	{"accept_ra", "0"}, {"autoconf", "0"}, // for when somebody switches IPv6 on for all links
+	{"accept_ra", "0"}, {"autoconf", "0"}, // for when IPv6 is switched on for all links
 	{"disable_ipv6", "1"},
 }
 

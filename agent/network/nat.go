@@ -47,19 +47,29 @@ func (t *natTable) masquerade() error {
 			return err
 		}
 		table := t.table()
-		c.AddTable(table) // so that removing it cannot fail
-		c.DelTable(table)
-		c.AddTable(table)
+		renew(c, table)
 		chain := c.AddChain(&nftables.Chain{
 			Name: "postrouting", Table: table, Type: nftables.ChainTypeNAT,
 			Hooknum: nftables.ChainHookPostrouting, Priority: nftables.ChainPriorityNATSource,
 		})
 		c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: t.rule(), UserData: []byte(t.ruleMark())})
-		if err := c.Flush(); err != nil {
-			return fmt.Errorf("write nft table %s: %w", table.Name, err)
-		}
-		return nil
+		return flush(c, table)
 	})
+}
+
+// renew adds to the transaction that a table is empty.
+func renew(c *nftables.Conn, t *nftables.Table) {
+	c.AddTable(t) // so that removing it cannot fail
+	c.DelTable(t)
+	c.AddTable(t)
+}
+
+// flush writes the transaction on a table.
+func flush(c *nftables.Conn, t *nftables.Table) error {
+	if err := c.Flush(); err != nil {
+		return fmt.Errorf("write nft table %s: %w", t.Name, err)
+	}
+	return nil
 }
 
 // ruleMark is kept with the rule: of another range it is another rule.
@@ -114,17 +124,6 @@ type portRule struct {
 	rule *nftables.Rule
 }
 
-// countOf is how many rules of p there are.
-func countOf(have []portRule, p published) int {
-	count := 0
-	for _, r := range have {
-		if r.published == p {
-			count++
-		}
-	}
-	return count
-}
-
 // portChains are the chains of host ports, which are there since the first one: for what
 // comes in, for what the host itself sends, and for a member that calls itself.
 func (t *natTable) portChains() []*nftables.Chain {
@@ -174,10 +173,7 @@ func (t *natTable) dropRules(c *nftables.Conn, rules []portRule) error {
 			return fmt.Errorf("remove nft rule: %w", err)
 		}
 	}
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("write nft table %s: %w", t.table().Name, err)
-	}
-	return nil
+	return flush(c, t.table())
 }
 
 // Offsets in the IPv4 header, and in that of TCP or UDP.
@@ -195,17 +191,22 @@ func addressIs(offset uint32, op expr.CmpOp, p netip.Prefix) []expr.Any {
 	}
 }
 
+// toPort is "udp dport PORT", or the same of another protocol.
+func toPort(protocol byte, port uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{protocol}},
+		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(port)},
+	}
+}
+
 var loopback = netip.MustParsePrefix("127.0.0.0/8")
 
 // redirectExprs is "tcp dport PORT ip daddr ADDRESS counter dnat to MEMBER:PORT"; of each address:
 // "fib daddr type local ip daddr != 127.0.0.0/8 ip daddr != GATEWAY" in place of the address.
 func (t *natTable) redirectExprs(p published) []expr.Any {
-	exprs := []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{p.number()}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(p.port.Port)},
-	}
+	exprs := toPort(p.number(), p.port.Port)
 	if p.port.Address.IsValid() {
 		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.port.Address, 32))...)
 	} else {

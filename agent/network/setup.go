@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -21,19 +22,20 @@ var ErrOverlap = errors.New("overlaps the host's network")
 // gateway's address, forwarding and masquerading. It may be repeated, also by the
 // next process, and puts back what is missing. Before the first change it looks
 // for anything of the host's that overlaps (ErrOverlap).
-func (n *Network) Setup(ctx context.Context) error {
+func (n *Network) Setup(ctx context.Context) (err error) {
+	defer wrap.Error(&err, "set up network")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	h, err := n.host()
 	if err != nil {
-		return fmt.Errorf("set up network: %w", err)
+		return err
 	}
 	defer h.Close()
 	if err := n.checkOverlap(h); err != nil {
-		return fmt.Errorf("set up network: %w", err)
+		return err
 	}
 	if err := n.setUpHost(ctx, h); err != nil {
-		return fmt.Errorf("set up network: %w", err)
+		return err
 	}
 	if !n.ready {
 		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
@@ -44,26 +46,18 @@ func (n *Network) Setup(ctx context.Context) error {
 
 // setUpHost puts everything in place that is not a member's.
 func (n *Network) setUpHost(ctx context.Context, h *netlink.Handle) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := h.RouteReplace(n.unreachable()); err != nil {
-		return fmt.Errorf("add unreachable route %s: %w", n.cfg.CIDR, err)
-	}
 	lo, err := h.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("find lo: %w", err)
 	}
-	if err := h.LinkSetUp(lo); err != nil {
-		return fmt.Errorf("bring lo up: %w", err)
-	}
-	if err := h.AddrReplace(lo, n.gateway()); err != nil {
-		return fmt.Errorf("add gateway %s to lo: %w", n.cfg.Gateway, err)
-	}
-	if err := n.sysctl("net/ipv4/ip_forward", "1"); err != nil {
-		return err
-	}
-	return n.nat.masquerade()
+	return inOrder(
+		step{"", ctx.Err},
+		step{"add unreachable route " + n.cfg.CIDR.String(), func() error { return h.RouteReplace(n.unreachable()) }},
+		step{"bring lo up", func() error { return h.LinkSetUp(lo) }},
+		step{"add gateway " + n.cfg.Gateway.String() + " to lo", func() error { return h.AddrReplace(lo, n.gateway()) }},
+		step{"", func() error { return n.sysctl("net/ipv4/ip_forward", "1") }},
+		step{"", n.nat.masquerade},
+	)
 }
 
 // unreachable is the route that no member's traffic falls through.
@@ -168,34 +162,35 @@ func (n *Network) Repair(ctx context.Context, wanted []Assignment) error {
 
 // Teardown removes everything of this node's: links, tunnel, table, gateway, routes.
 // net.ipv4.ip_forward stays as it is.
-func (n *Network) Teardown(ctx context.Context) error {
+func (n *Network) Teardown(ctx context.Context) (err error) {
+	defer wrap.Error(&err, "tear down network")
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.ready = false
 	ids, err := n.Attached(ctx)
 	if err != nil {
-		return fmt.Errorf("tear down network: %w", err)
+		return err
 	}
 	for _, id := range ids {
 		if err := n.Detach(ctx, id); err != nil {
-			return fmt.Errorf("tear down network: %w", err)
+			return err
 		}
 	}
 	if err := n.dropTable(n.table()); err != nil {
-		return fmt.Errorf("tear down network: %w", err)
+		return err
 	}
 	h, err := n.host()
 	if err != nil {
-		return fmt.Errorf("tear down network: %w", err)
+		return err
 	}
 	defer h.Close()
 	n.remote, n.nodes = map[netip.Addr]netip.Addr{}, nil
 	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable())); err != nil {
-		return fmt.Errorf("tear down network: %w", err)
+		return err
 	}
 	addrs, err := addresses(h, nil)
 	if err != nil {
-		return fmt.Errorf("tear down network: %w", err)
+		return err
 	}
 	for _, a := range slices.DeleteFunc(addrs, func(a netlink.Addr) bool { return a.Label != n.label() }) {
 		lo, err := h.LinkByIndex(a.LinkIndex)
@@ -203,11 +198,11 @@ func (n *Network) Teardown(ctx context.Context) error {
 			err = h.AddrDel(lo, &a)
 		}
 		if err != nil {
-			return fmt.Errorf("tear down network: remove gateway: %w", err)
+			return fmt.Errorf("remove gateway: %w", err)
 		}
 	}
 	if err := h.RouteDel(n.unreachable()); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("tear down network: remove unreachable route: %w", err)
+		return fmt.Errorf("remove unreachable route: %w", err)
 	}
 	return nil
 }

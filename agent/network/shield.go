@@ -11,6 +11,8 @@ import (
 	"github.com/google/nftables/binaryutil"
 	"github.com/google/nftables/expr"
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/wrap"
 )
 
 // shield keeps packets out of the tunnel that are not from another node: who could put one
@@ -33,17 +35,15 @@ func (n *node) group() uint32 { return uint32(n.mark()) }
 
 // Admit lets the tunnel take packets from these hosts, and from no other: all nodes. It
 // remembers them for Setup, which puts the rules back.
-func (n *Network) Admit(nodes []netip.Addr) error {
+func (n *Network) Admit(nodes []netip.Addr) (err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.nodes = append([]netip.Addr{}, nodes...)
 	if !n.ready {
 		return nil // Setup does it
 	}
-	if err := n.shield.ensure(n.admitted()); err != nil {
-		return fmt.Errorf("admit hosts to the tunnel: %w", err)
-	}
-	return nil
+	defer wrap.Error(&err, "admit hosts to the tunnel")
+	return n.shield.ensure(n.admitted())
 }
 
 // admitted are the hosts that may send through the tunnel: all nodes, and the host of every
@@ -71,9 +71,7 @@ func (s shield) ensure(nodes []netip.Addr) error {
 			return nil
 		}
 		t := s.shieldTable()
-		c.AddTable(t) // so that removing it cannot fail
-		c.DelTable(t)
-		c.AddTable(t)
+		renew(c, t)
 		// Before connections are tracked and host ports led elsewhere, after fragments
 		// were put together.
 		chain := c.AddChain(&nftables.Chain{
@@ -95,10 +93,7 @@ func (s shield) ensure(nodes []netip.Addr) error {
 		for i, exprs := range all {
 			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: exprs, UserData: []byte(marks[i])})
 		}
-		if err := c.Flush(); err != nil {
-			return fmt.Errorf("write nft table %s: %w", t.Name, err)
-		}
-		return nil
+		return flush(c, t)
 	})
 }
 
@@ -137,22 +132,12 @@ func (s shield) read(c *nftables.Conn) (marks []string, nodes []netip.Addr, err 
 	return marks, nodes, nil
 }
 
-// tunnelled is "udp dport 4789".
-func tunnelled() []expr.Any {
-	return []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_UDP}},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.BigEndian.PutUint16(vxlanPort)},
-	}
-}
-
 // fromMembers is "iifgroup GROUP udp dport 4789 counter drop".
 func (s shield) fromMembers() []expr.Any {
 	exprs := append([]expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFGROUP, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(s.group())},
-	}, tunnelled()...)
+	}, toPort(unix.IPPROTO_UDP, vxlanPort)...)
 	return append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
 }
 
@@ -162,7 +147,7 @@ func (s shield) fromMembers() []expr.Any {
 func (s shield) fromUnknownHosts(nodes *nftables.Set) []expr.Any {
 	const numberAt = 8 + 4
 	number := binaryutil.BigEndian.PutUint32(uint32(s.vni()))[1:]
-	exprs := append(tunnelled(),
+	exprs := append(toPort(unix.IPPROTO_UDP, vxlanPort),
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: numberAt, Len: 3},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: number},
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: sourceAt, Len: 4},

@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/wrap"
 )
 
 // vxlanPort is that of RFC 7348; vxlanOverhead is what a packet grows by in the tunnel:
@@ -38,31 +40,36 @@ type tunnel struct{ *node }
 func (t tunnel) ensure(h *netlink.Handle, src net.IP) (netlink.Link, error) {
 	name := t.tunnelName()
 	link, err := h.LinkByName(name)
-	if err != nil && !isGone(err) {
+	if isGone(err) {
+		return t.make(h, src)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("find tunnel %s: %w", name, err)
 	}
-	if err == nil {
-		if link.Attrs().Alias != t.tunnelAlias() && link.Attrs().Alias != "" {
-			return nil, fmt.Errorf("link %s belongs to %q", name, link.Attrs().Alias)
-		}
-		v, ok := link.(*netlink.Vxlan)
-		if ok && v.VxlanId == t.vni() && v.Port == vxlanPort && v.SrcAddr.Equal(src) && slices.Equal(v.HardwareAddr, tunnelMAC(src)) {
-			return link, t.configure(h, link)
-		}
-		if err := h.LinkDel(link); err != nil {
-			return nil, fmt.Errorf("delete tunnel %s, whose settings have changed: %w", name, err)
-		}
+	if alias := link.Attrs().Alias; alias != t.tunnelAlias() && alias != "" {
+		return nil, fmt.Errorf("link %s belongs to %q", name, alias)
 	}
+	v, ok := link.(*netlink.Vxlan)
+	if ok && v.VxlanId == t.vni() && v.Port == vxlanPort && v.SrcAddr.Equal(src) && slices.Equal(v.HardwareAddr, tunnelMAC(src)) {
+		return link, t.configure(h, link)
+	}
+	if err := h.LinkDel(link); err != nil {
+		return nil, fmt.Errorf("delete tunnel %s, whose settings have changed: %w", name, err)
+	}
+	return t.make(h, src)
+}
+
+func (t tunnel) make(h *netlink.Handle, src net.IP) (netlink.Link, error) {
 	made := &netlink.Vxlan{
-		LinkAttrs: netlink.LinkAttrs{Name: name, MTU: t.cfg.MTU - vxlanOverhead, TxQLen: -1, HardwareAddr: tunnelMAC(src)},
+		LinkAttrs: netlink.LinkAttrs{Name: t.tunnelName(), MTU: t.cfg.MTU - vxlanOverhead, TxQLen: -1, HardwareAddr: tunnelMAC(src)},
 		VxlanId:   t.vni(), SrcAddr: src, Port: vxlanPort,
 	}
 	if err := h.LinkAdd(made); err != nil {
-		return nil, fmt.Errorf("add tunnel %s: %w", name, err)
+		return nil, fmt.Errorf("add tunnel %s: %w", made.Name, err)
 	}
-	link, err = h.LinkByName(name)
+	link, err := h.LinkByName(made.Name)
 	if err != nil {
-		return nil, fmt.Errorf("find tunnel %s: %w", name, err)
+		return nil, fmt.Errorf("find tunnel %s: %w", made.Name, err)
 	}
 	return link, t.configure(h, link)
 }
@@ -70,39 +77,35 @@ func (t tunnel) ensure(h *netlink.Handle, src net.IP) (netlink.Link, error) {
 // configure marks the tunnel as ours and brings it up. Its MTU is less than that of members'
 // links: this host answers whoever sends more than fits, as any router does.
 func (t tunnel) configure(h *netlink.Handle, link netlink.Link) error {
-	name := link.Attrs().Name
-	if link.Attrs().Alias == "" {
-		if err := h.LinkSetAlias(link, t.tunnelAlias()); err != nil {
-			return fmt.Errorf("set alias of %s: %w", name, err)
-		}
-	}
-	if mtu := t.cfg.MTU - vxlanOverhead; link.Attrs().MTU != mtu {
-		if err := h.LinkSetMTU(link, mtu); err != nil {
-			return fmt.Errorf("set MTU of %s: %w", name, err)
-		}
-	}
-	if err := disableIPv6(t.cfg.NetNS, name); err != nil {
-		return err
-	}
-	// Loose: a host's own packets to members elsewhere come through the tunnel and are
-	// answered beside it. Members' addresses are checked where the members are.
-	if err := t.sysctl("net/ipv4/conf/"+name+"/rp_filter", "2"); err != nil {
-		return err
-	}
-	// On a link without any address the kernel checks strictly all the same.
+	name, mtu := link.Attrs().Name, t.cfg.MTU-vxlanOverhead
 	gateway := t.gateway()
 	gateway.Label = t.tunnelLabel()
-	if err := h.AddrReplace(link, gateway); err != nil {
-		return fmt.Errorf("add gateway %s to %s: %w", t.cfg.Gateway, name, err)
-	}
-	if err := h.LinkSetUp(link); err != nil {
-		return fmt.Errorf("bring %s up: %w", name, err)
-	}
-	return nil
+	return inOrder(
+		step{"set alias of " + name, func() error {
+			if link.Attrs().Alias != "" {
+				return nil
+			}
+			return h.LinkSetAlias(link, t.tunnelAlias())
+		}},
+		step{"set MTU of " + name, func() error {
+			if link.Attrs().MTU == mtu {
+				return nil
+			}
+			return h.LinkSetMTU(link, mtu)
+		}},
+		step{"", func() error { return disableIPv6(t.cfg.NetNS, name) }},
+		// Loose: a host's own packets to members elsewhere come through the tunnel and are
+		// answered beside it. Members' addresses are checked where the members are.
+		step{"", func() error { return t.sysctl("net/ipv4/conf/"+name+"/rp_filter", "2") }},
+		// On a link without any address the kernel checks strictly all the same.
+		step{fmt.Sprintf("add gateway %s to %s", t.cfg.Gateway, name), func() error { return h.AddrReplace(link, gateway) }},
+		step{"bring " + name + " up", func() error { return h.LinkSetUp(link) }},
+	)
 }
 
 // remove removes this node's end, if there is one.
-func (t tunnel) remove(h *netlink.Handle) error {
+func (t tunnel) remove(h *netlink.Handle) (err error) {
+	defer wrap.Error(&err, "remove tunnel %s", t.tunnelName())
 	link, err := h.LinkByName(t.tunnelName())
 	if isGone(err) {
 		return nil
@@ -110,26 +113,20 @@ func (t tunnel) remove(h *netlink.Handle) error {
 	if err == nil && link.Attrs().Alias == t.tunnelAlias() {
 		err = h.LinkDel(link)
 	}
-	if err != nil {
-		return fmt.Errorf("remove tunnel %s: %w", t.tunnelName(), err)
-	}
-	return nil
+	return err
 }
 
 // addHost says where a host's end is: no host has to ask, and nothing is learnt.
-func (t tunnel) addHost(h *netlink.Handle, link netlink.Link, host netip.Addr) error {
+func (t tunnel) addHost(h *netlink.Handle, link netlink.Link, host netip.Addr) (err error) {
 	mac := tunnelMAC(host.AsSlice())
 	if err := setNeighbour(h, link, host, mac); err != nil {
 		return err
 	}
-	err := h.NeighSet(&netlink.Neigh{
+	defer wrap.Error(&err, "add forwarding entry %s of %s", host, link.Attrs().Name)
+	return h.NeighSet(&netlink.Neigh{
 		LinkIndex: link.Attrs().Index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, State: netlink.NUD_PERMANENT,
 		IP: host.AsSlice(), HardwareAddr: mac,
 	})
-	if err != nil {
-		return fmt.Errorf("add forwarding entry %s of %s: %w", host, link.Attrs().Name, err)
-	}
-	return nil
 }
 
 // tunnelMAC is 02:54 (locally administered) and the host's address.

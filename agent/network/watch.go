@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -46,23 +45,18 @@ func (n *Network) watch(ctx context.Context, changed *notify.Signal) error {
 		return err
 	}
 	for {
-		gone := false
+		var gone, ok bool
+		var what string
 		select {
-		case u, ok := <-w.links:
-			if !ok {
-				return errors.New("the kernel ended the watch of links")
-			}
-			gone = u.Header.Type == unix.RTM_DELLINK || u.IfInfomsg.Flags&unix.IFF_UP == 0
-		case u, ok := <-w.addrs:
-			if !ok {
-				return errors.New("the kernel ended the watch of addresses")
-			}
-			gone = !u.NewAddr
-		case u, ok := <-w.routes:
-			if !ok {
-				return errors.New("the kernel ended the watch of routes")
-			}
-			gone = u.Type == unix.RTM_DELROUTE
+		case u, open := <-w.links:
+			what, ok, gone = "links", open, u.Header.Type == unix.RTM_DELLINK || u.IfInfomsg.Flags&unix.IFF_UP == 0
+		case u, open := <-w.addrs:
+			what, ok, gone = "addresses", open, !u.NewAddr
+		case u, open := <-w.routes:
+			what, ok, gone = "routes", open, u.Type == unix.RTM_DELROUTE
+		}
+		if !ok {
+			return fmt.Errorf("the kernel ended the watch of %s", what)
 		}
 		if gone {
 			changed.Notify()

@@ -49,24 +49,21 @@ func (r *commands) execBounded(parent context.Context, id runtime.ContainerID, e
 		code, err := r.execInOwnCgroup(parent, id, e)
 		done <- result{code, err}
 	})
-	select {
-	case got := <-done:
-		return got.code, wrap(what, got.err)
-	case <-parent.Done():
+	late := parent.Done()
+	var answer <-chan time.Time
+	for {
+		select {
+		case got := <-done:
+			if got.err != nil {
+				return got.code, fmt.Errorf("%s: %w", what, got.err)
+			}
+			return got.code, nil
+		case <-late:
+			late, answer = nil, time.After(answerTime)
+		case <-answer:
+			return 0, fmt.Errorf("%s: it has not ended yet: %w: %w", what, runtime.ErrUnavailable, parent.Err())
+		}
 	}
-	select {
-	case got := <-done:
-		return got.code, wrap(what, got.err)
-	case <-time.After(answerTime):
-		return 0, fmt.Errorf("%s: it has not ended yet: %w: %w", what, runtime.ErrUnavailable, parent.Err())
-	}
-}
-
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }
 
 // execInOwnCgroup runs the command in a cgroup of its own, which is empty before and after.
@@ -75,22 +72,25 @@ func (r *commands) execInOwnCgroup(ctx context.Context, id runtime.ContainerID, 
 	sweep := func() error {
 		return withKillTime(ctx, func(ctx context.Context) error { return r.cgroups.Kill(ctx, path+"/"+ownCgroup) })
 	}
-	if r.entered.isFirst(id) {
+	c := r.entered.get(id)
+	if !c.used {
+		c.used = true
 		r.gatherDescendants(path, 0, markName) // an agent before us may have been killed before it did
 	}
-	if c := r.entered.get(id); c == nil || c.own == nil { // of an agent before us, or stuck in the kernel
+	if c.own == nil { // of an agent before us, or stuck in the kernel
 		if err := sweep(); err != nil {
 			return 0, fmt.Errorf("processes that the previous command left do not end: %w: %w", runtime.ErrUnavailable, err)
 		}
 	}
-	code, err := r.enter(ctx, id, e, path)
+	code, err := r.enter(ctx, id, c, e, path)
 	if !errors.Is(err, enter.ErrRefused) {
 		return code, err
 	}
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("%w: %w", runtime.ErrUnavailable, ctx.Err())
 	}
-	if r.entered.isNewRefusal(id) {
+	if !c.logged {
+		c.logged = true
 		r.cfg.Log.Info("probe commands run through containerd, at about ten times the cost of entering the container",
 			"member", id.ID, "container", id.Name, "cause", err)
 	}
@@ -116,8 +116,8 @@ func withKillTime(ctx context.Context, kill func(context.Context) error) error {
 }
 
 // enter runs the command without the daemon. enter.ErrRefused: nothing was run.
-func (r *commands) enter(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path string) (int, error) {
-	helper, c, err := r.openForCommands(ctx, id)
+func (r *commands) enter(ctx context.Context, id runtime.ContainerID, c *openContainer, e runtime.Exec, path string) (int, error) {
+	helper, err := r.openForCommands(ctx, id, c)
 	if err != nil {
 		return 0, err
 	}
@@ -172,7 +172,8 @@ func (t *tap) stop() {
 }
 
 // gatherDescendants moves a command that the runtime started (leader; 0: an earlier agent's, not
-// known), and all that has come of it, into the cgroup through which it is ended. It is the way of containers that cannot be entered.
+// known), and all that has come of it, into the cgroup through which it is ended. It is the way of
+// containers that cannot be entered.
 // What left its session, its parents and its environment before it was seen here is not
 // found; it goes with the container.
 func (r *commands) gatherDescendants(path string, leader int, mark string) {

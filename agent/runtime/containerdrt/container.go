@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/containerd/containerd/api/types/runc/options"
@@ -29,43 +30,45 @@ type lifecycle struct {
 }
 
 // Create makes the root filesystem and the container's record.
-func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
+func (r *lifecycle) Create(ctx context.Context, c runtime.Container) (err error) {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
-	what := fmt.Sprintf("create %s/%s", c.ID.ID, c.ID.Name)
+	defer r.translated(ctx, &err, fmt.Sprintf("create %s/%s", c.ID.ID, c.ID.Name))
 	id := containerID(c.ID)
-	_, err := r.client.ContainerService().Get(ctx, id)
+	_, err = r.client.ContainerService().Get(ctx, id)
 	if err == nil {
-		return fmt.Errorf("%s: %w", what, runtime.ErrExists)
+		return runtime.ErrExists
 	}
 	if !errdefs.IsNotFound(err) {
-		return r.translate(ctx, what, err)
+		return err
 	}
 	dir := r.sandboxDir(c.ID.ID)
-	if sandbox, err := readSandbox(dir); errors.Is(err, fs.ErrNotExist) || err == nil && (sandbox.Token != c.Token || !pinned(dir)) {
-		return fmt.Errorf("%s: sandbox of token %s: %w", what, c.Token, runtime.ErrNotFound)
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+	sandbox, err := readSandbox(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (sandbox.Token != c.Token || !pinned(dir)) {
+		return fmt.Errorf("sandbox of token %s: %w", c.Token, runtime.ErrNotFound)
+	}
+	if err != nil {
+		return err
 	}
 	labels, err := r.labels(c)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return err
 	}
 	img, err := r.images.findImage(ctx, c.Image)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return err
 	}
 	config, err := img.Spec(ctx)
 	if err != nil {
-		return r.translate(ctx, what, err)
+		return err
 	}
 	sn, err := r.snapshotterName(ctx)
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return err
 	}
 	// There is no container, so a snapshot of that name is left of a crash.
-	if err := r.client.SnapshotService(sn).Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
-		return r.translate(ctx, what, err)
+	if err := unlessGone(r.client.SnapshotService(sn).Remove(ctx, id)); err != nil {
+		return err
 	}
 	_, err = r.client.NewContainer(ctx, id,
 		containerd.WithSnapshotter(sn), containerd.WithImage(img), containerd.WithNewSnapshot(id, img),
@@ -75,7 +78,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) error {
 	if err != nil {
 		r.dropSnapshot(ctx, sn, id)
 	}
-	return r.translate(ctx, what, err)
+	return err
 }
 
 // labels is everything that a restarted agent must know of a container.
@@ -110,20 +113,18 @@ func (r *lifecycle) dropSnapshot(ctx context.Context, sn, id string) {
 
 // Start refuses while a process of an earlier run is in the container's cgroup, and
 // ends what does not show up there.
-func (r *lifecycle) Start(ctx context.Context, id runtime.ContainerID) error {
+func (r *lifecycle) Start(ctx context.Context, id runtime.ContainerID) (err error) {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
-	what := fmt.Sprintf("start %s/%s", id.ID, id.Name)
+	defer r.translated(ctx, &err, fmt.Sprintf("start %s/%s", id.ID, id.Name))
 	c, seen, err := r.find(ctx, id)
-	if err != nil {
-		return r.translate(ctx, what, err)
-	}
-	switch seen.State {
-	case runtime.Running:
+	switch {
+	case err != nil:
+		return err
+	case seen.State == runtime.Running:
 		return nil
-	case runtime.Created:
-	default:
-		return fmt.Errorf("%s: it has run already: %w", what, runtime.ErrExists)
+	case seen.State != runtime.Created:
+		return fmt.Errorf("it has run already: %w", runtime.ErrExists)
 	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
@@ -132,7 +133,7 @@ func (r *lifecycle) Start(ctx context.Context, id runtime.ContainerID) error {
 	if err == nil {
 		err = r.startTask(ctx, c, task, id)
 	}
-	return r.translate(ctx, what, badSpec(err))
+	return badSpec(err)
 }
 
 // newTask makes the process, not running the program yet.
@@ -155,13 +156,10 @@ func (r *lifecycle) newTask(ctx context.Context, c containerd.Container, id runt
 		out = cio.BinaryIO(r.cfg.Logger, map[string]string{"logger": log})
 	}
 	task, err := r.createTask(ctx, c, out)
-	if err != nil {
-		if contractError(err) != runtime.ErrUnavailable && ctx.Err() == nil {
-			err = errors.Join(err, r.unmark(ctx, c))
-		}
-		return nil, err
+	if err != nil && contractError(err) != runtime.ErrUnavailable && ctx.Err() == nil {
+		err = errors.Join(err, r.unmark(ctx, c))
 	}
-	return task, nil
+	return task, err
 }
 
 // startTask lets the program run, once its process was seen where it will be
@@ -180,8 +178,8 @@ func (r *lifecycle) startTask(ctx context.Context, c containerd.Container, task 
 	if err == nil || contractError(err) == runtime.ErrUnavailable || ctx.Err() != nil {
 		return err
 	}
-	if _, gone := task.Delete(ctx, containerd.WithProcessKill); gone != nil && !errdefs.IsNotFound(gone) {
-		return errors.Join(err, gone) // still marked as started
+	if _, left := task.Delete(ctx, containerd.WithProcessKill); unlessGone(left) != nil {
+		return errors.Join(err, left) // still marked as started
 	}
 	return errors.Join(err, r.unmark(ctx, c))
 }
@@ -229,49 +227,46 @@ func badSpec(err error) error {
 }
 
 // Signal signals the main process, or all of the container's.
-func (r *lifecycle) Signal(ctx context.Context, id runtime.ContainerID, sig int, all bool) error {
+func (r *lifecycle) Signal(ctx context.Context, id runtime.ContainerID, sig int, all bool) (err error) {
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
-	what := fmt.Sprintf("signal %s/%s", id.ID, id.Name)
+	defer r.translated(ctx, &err, fmt.Sprintf("signal %s/%s", id.ID, id.Name))
 	c, seen, err := r.find(ctx, id)
 	if err != nil {
-		return r.translate(ctx, what, err)
+		return err
 	}
 	if seen.State != runtime.Running {
-		return fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
+		return runtime.ErrNotRunning
+	}
+	var opts []containerd.KillOpts
+	if all {
+		opts = append(opts, containerd.WithKillAll)
 	}
 	task, err := c.Task(ctx, nil)
 	if err == nil {
-		err = task.Kill(ctx, signal(sig), killOpts(all)...)
+		err = task.Kill(ctx, syscall.Signal(sig), opts...)
 	}
 	if errdefs.IsNotFound(err) {
-		return fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
+		return runtime.ErrNotRunning
 	}
-	return r.translate(ctx, what, err)
+	return err
 }
 
 // Remove kills what is left, sees for itself that nothing is, and deletes the
 // container with its root filesystem.
-func (r *lifecycle) Remove(ctx context.Context, id runtime.ContainerID) error {
+func (r *lifecycle) Remove(ctx context.Context, id runtime.ContainerID) (err error) {
 	ctx, done := r.begin(ctx, actTime)
 	defer done()
-	what := fmt.Sprintf("remove %s/%s", id.ID, id.Name)
+	defer r.translated(ctx, &err, fmt.Sprintf("remove %s/%s", id.ID, id.Name))
 	defer r.entered.forget(id)
 	c, err := r.client.LoadContainer(ctx, containerID(id))
-	if errdefs.IsNotFound(err) {
-		return nil
-	}
 	if err != nil {
-		return r.translate(ctx, what, err)
+		return unlessGone(err)
 	}
 	if err := r.endTask(ctx, c, memberDir(id.ID)+"/"+id.Name); err != nil {
-		return r.translate(ctx, what, err)
+		return err
 	}
-	err = c.Delete(ctx, containerd.WithSnapshotCleanup)
-	if errdefs.IsNotFound(err) {
-		return nil
-	}
-	return r.translate(ctx, what, err)
+	return unlessGone(c.Delete(ctx, containerd.WithSnapshotCleanup))
 }
 
 // endTask kills through the cgroup first, which needs no shim to answer, and then
@@ -289,7 +284,7 @@ func (r *lifecycle) endTask(ctx context.Context, c containerd.Container, cgroup 
 	if err != nil {
 		return err
 	}
-	if _, err := task.Delete(ctx, containerd.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
+	if _, err := task.Delete(ctx, containerd.WithProcessKill); unlessGone(err) != nil {
 		return err
 	}
 	if empty, err := r.cgroups.Empty(cgroup); err != nil || !empty {

@@ -21,43 +21,25 @@ import (
 type openContainers struct {
 	mu     sync.Mutex
 	helper *enter.Helper // nil: not made yet
-	open   map[runtime.ContainerID]*openContainer
-	failed map[runtime.ContainerID]failedOpen
-	used   map[runtime.ContainerID]bool // a command ran there before
-	logged map[runtime.ContainerID]bool // it was logged that one ran through the daemon
+	of     map[runtime.ContainerID]*openContainer
 }
 
-func newOpenContainers() *openContainers {
-	return &openContainers{
-		open: map[runtime.ContainerID]*openContainer{}, failed: map[runtime.ContainerID]failedOpen{},
-		used: map[runtime.ContainerID]bool{}, logged: map[runtime.ContainerID]bool{},
-	}
-}
-
-// isFirst reports, once, that no command ran in a container before.
-func (o *openContainers) isFirst(id runtime.ContainerID) bool { return o.once(o.used, id) }
-
-// isNewRefusal reports, once, that a container cannot be entered directly.
-func (o *openContainers) isNewRefusal(id runtime.ContainerID) bool { return o.once(o.logged, id) }
-
-func (o *openContainers) once(m map[runtime.ContainerID]bool, id runtime.ContainerID) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	first := !m[id]
-	m[id] = true
-	return first
-}
-
-// openContainer is a container that commands are entered into.
+// openContainer is what is remembered of a container between its commands. But for forget and
+// close, only who holds the container's turn uses it.
 type openContainer struct {
-	*enter.Container
-	// own is the cgroup of its commands while it is known to be empty. Only who holds the
-	// container's turn looks at it: each command takes it, and gives it back when the
-	// sweep at its end went well. nil: it may not be empty.
-	own *cgroup.Own
+	*enter.Container // nil: not entered yet, or it has ended; written under the lock
+	// own is the cgroup of its commands while it is known to be empty: each command takes it,
+	// and gives it back when the sweep at its end went well. nil: it may not be empty.
+	own    *cgroup.Own
+	used   bool // a command ran there before
+	logged bool // it was logged that one ran through the daemon
+	// failed is why the filter of the process failedPid could not be copied: it is not
+	// stopped for that again.
+	failed    error
+	failedPid int
 }
 
-// take returns the cgroup for a command that begins: from now on it may not be empty.
+// take returns the cgroup for a command that starts: from now on it may not be empty.
 func (c *openContainer) take() *cgroup.Own {
 	own := c.own
 	c.own = nil
@@ -65,7 +47,7 @@ func (c *openContainer) take() *cgroup.Own {
 }
 
 // giveBack ends the use of own by a command; err is its error, left that of the sweep. Of a
-// command that was late the child may be put there after the sweep, without leave to begin.
+// command that was late the child may be put there after the sweep, without leave to start.
 // Of one that was refused the cause may be that own is not there any more: it is made again.
 func (c *openContainer) giveBack(own *cgroup.Own, err, left error) {
 	if left == nil && !errors.Is(err, enter.ErrRefused) && !errors.Is(err, enter.ErrLate) {
@@ -73,68 +55,47 @@ func (c *openContainer) giveBack(own *cgroup.Own, err, left error) {
 	}
 }
 
-// failedOpen is a container whose filter could not be copied: it is not stopped for that again.
-type failedOpen struct {
-	pid int
-	err error
-}
-
-// get returns a container that was entered before and lives, nil where there is none.
+// get returns what is remembered of a container.
 func (o *openContainers) get(id runtime.ContainerID) *openContainer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	c := o.open[id]
-	if c != nil && !c.Alive() {
+	c := o.of[id]
+	switch {
+	case c == nil:
+		c = &openContainer{}
+		o.of[id] = c
+	case c.Container != nil && !c.Alive():
 		c.Close()
-		delete(o.open, id)
-		return nil
+		c.Container, c.own = nil, nil
 	}
 	return c
 }
 
-func (o *openContainers) put(id runtime.ContainerID, c *enter.Container) *openContainer {
+func (o *openContainers) put(c *openContainer, entered *enter.Container) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.open[id] = &openContainer{Container: c}
-	return o.open[id]
-}
-
-// failure is why a process could not be opened before; nil: it was not tried.
-func (o *openContainers) failure(id runtime.ContainerID, pid int) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if f := o.failed[id]; f.pid == pid {
-		return f.err
-	}
-	return nil
-}
-
-func (o *openContainers) putFailure(id runtime.ContainerID, pid int, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.failed[id] = failedOpen{pid, err}
+	c.Container = entered
 }
 
 // forget is for containers that are removed.
 func (o *openContainers) forget(id runtime.ContainerID) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if c := o.open[id]; c != nil {
+	if c := o.of[id]; c != nil && c.Container != nil {
 		c.Close()
 	}
-	delete(o.open, id)
-	delete(o.failed, id)
-	delete(o.used, id)
-	delete(o.logged, id)
+	delete(o.of, id)
 }
 
 func (o *openContainers) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, c := range o.open {
-		c.Close()
+	for _, c := range o.of {
+		if c.Container != nil {
+			c.Close()
+		}
 	}
-	clear(o.open)
+	clear(o.of)
 	if o.helper != nil {
 		o.helper.Close()
 	}
@@ -154,32 +115,30 @@ func (o *openContainers) program(path string) (*enter.Helper, error) {
 	return o.helper, nil
 }
 
-// openForCommands returns what the container is entered with. The caller has its turn, so that
-// nobody else closes it.
-func (r *commands) openForCommands(ctx context.Context, id runtime.ContainerID) (*enter.Helper, *openContainer, error) {
+// openForCommands makes sure that the container is open, and returns what enters it. The caller
+// has its turn, so that no other closes it.
+func (r *commands) openForCommands(ctx context.Context, id runtime.ContainerID, c *openContainer) (*enter.Helper, error) {
 	helper, err := r.entered.program(r.cfg.Logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	if c := r.entered.get(id); c != nil {
-		return helper, c, nil
+	if err != nil || c.Container != nil {
+		return helper, err
 	}
 	ctx, done := r.begin(ctx, lookTime)
 	defer done()
-	c, err := r.open(ctx, id)
+	entered, err := r.open(ctx, id, c)
 	if errdefs.IsNotFound(err) {
 		err = runtime.ErrNotRunning
 	}
 	switch {
 	case err == nil:
-		return helper, r.entered.put(id, c), nil
+		r.entered.put(c, entered)
+		return helper, nil
 	case errors.Is(err, enter.ErrRefused):
-		return nil, nil, err
+		return nil, err
 	}
-	return nil, nil, r.startError(ctx, "look at the container", err)
+	return nil, r.startError(ctx, "look at the container", err)
 }
 
-func (r *commands) open(ctx context.Context, id runtime.ContainerID) (*enter.Container, error) {
+func (r *commands) open(ctx context.Context, id runtime.ContainerID, known *openContainer) (*enter.Container, error) {
 	task, s, err := r.runningTask(ctx, id)
 	if err != nil {
 		return nil, err
@@ -189,12 +148,12 @@ func (r *commands) open(ctx context.Context, id runtime.ContainerID) (*enter.Con
 		return nil, err
 	}
 	pid := int(task.Pid())
-	if err := r.entered.failure(id, pid); err != nil {
-		return nil, err
+	if known.failed != nil && known.failedPid == pid {
+		return nil, known.failed
 	}
 	c, err := enter.Open(pid, plan, s.Linux.Seccomp != nil, func() error { return r.isOf(pid, id) })
 	if errors.Is(err, enter.ErrFilter) {
-		r.entered.putFailure(id, pid, err)
+		known.failed, known.failedPid = err, pid
 	}
 	if err != nil && !errors.Is(err, enter.ErrRefused) {
 		err = fmt.Errorf("%w: %w", err, enter.ErrRefused) // it may have ended: the runtime will know

@@ -258,15 +258,6 @@ func (r *commands) endExec(ctx context.Context, p containerd.Process) {
 	_, _ = p.Delete(ctx, containerd.WithProcessKill)
 }
 
-func signal(n int) syscall.Signal { return syscall.Signal(n) }
-
-func killOpts(all bool) []containerd.KillOpts {
-	if all {
-		return []containerd.KillOpts{containerd.WithKillAll}
-	}
-	return nil
-}
-
 // stopSignal is the image's, SIGTERM where it names none that we know.
 func stopSignal(labels map[string]string) int {
 	sig, err := mobysignal.ParseSignal(labels[containerd.StopSignalLabel])

@@ -13,7 +13,8 @@ import (
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
-	"github.com/containerd/errdefs"
+
+	"github.com/stead-project/stead/agent/runtime"
 )
 
 func (r *daemon) runcRoot() string { return filepath.Join(r.cfg.RunDir, "runc") }
@@ -44,19 +45,23 @@ func (r *Runtime) purgeContainers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, c := range all {
+	return removeAll(all, func(c containerd.Container) error {
 		task, err := c.Task(ctx, nil)
 		if err == nil {
 			_, err = task.Delete(ctx, containerd.WithProcessKill)
 		}
-		if err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, err)
-			continue
+		if unlessGone(err) != nil {
+			return err
 		}
-		if err := c.Delete(ctx, containerd.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, err)
-		}
+		return c.Delete(ctx, containerd.WithSnapshotCleanup)
+	})
+}
+
+// removeAll removes as many as it can; what is gone already is no error.
+func removeAll[T any](all []T, remove func(T) error) error {
+	var errs []error
+	for _, x := range all {
+		errs = append(errs, unlessGone(remove(x)))
 	}
 	return errors.Join(errs...)
 }
@@ -66,11 +71,7 @@ func (r *Runtime) purgeSandboxes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, s := range all {
-		errs = append(errs, r.RemoveSandbox(ctx, s.ID))
-	}
-	return errors.Join(errs...)
+	return removeAll(all, func(s runtime.Sandbox) error { return r.RemoveSandbox(ctx, s.ID) })
 }
 
 // purgeStore removes images, leases, snapshots and content until the daemon's
@@ -81,7 +82,7 @@ func (r *Runtime) purgeStore(ctx context.Context) error {
 		if err == nil {
 			err = r.client.NamespaceService().Delete(ctx, r.cfg.Namespace)
 		}
-		if err == nil || errdefs.IsNotFound(err) {
+		if unlessGone(err) == nil {
 			return nil
 		}
 		select {
@@ -97,12 +98,9 @@ func (r *Runtime) purgeImages(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, img := range all {
-		if err := r.client.ImageService().Delete(ctx, img.Name, images.SynchronousDelete()); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
+	return removeAll(all, func(i images.Image) error {
+		return r.client.ImageService().Delete(ctx, i.Name, images.SynchronousDelete())
+	})
 }
 
 func (r *Runtime) purgeLeases(ctx context.Context) error {
@@ -110,12 +108,9 @@ func (r *Runtime) purgeLeases(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, l := range all {
-		if err := r.client.LeasesService().Delete(ctx, l, leases.SynchronousDelete); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
+	return removeAll(all, func(l leases.Lease) error {
+		return r.client.LeasesService().Delete(ctx, l, leases.SynchronousDelete)
+	})
 }
 
 func (r *Runtime) purgeSnapshots(ctx context.Context) error {
@@ -132,13 +127,8 @@ func (r *Runtime) purgeSnapshots(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, k := range keys { // parents fail until their children are gone: next round
-		if err := sn.Remove(ctx, k); err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	// Parents fail until their children are gone: next round.
+	return removeAll(keys, func(key string) error { return sn.Remove(ctx, key) })
 }
 
 func (r *Runtime) purgeContent(ctx context.Context) error {
@@ -151,10 +141,5 @@ func (r *Runtime) purgeContent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, i := range all {
-		if err := store.Delete(ctx, i.Digest); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-	}
-	return nil
+	return removeAll(all, func(i content.Info) error { return store.Delete(ctx, i.Digest) })
 }

@@ -1,6 +1,7 @@
 package containerdrt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,20 +56,20 @@ type Config struct {
 	MaxImageBytes int64
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
-	// Log hears of containers whose probes cost more than they should. Default: nobody does.
+	// Log hears of containers whose probes cost more than they should. Default: none does.
 	Log *slog.Logger
 }
 
 // Check fills in the defaults and reports what is missing.
 func (c *Config) Check() error {
-	c.Address = or(c.Address, "/run/containerd/containerd.sock")
-	c.HostsDir = or(c.HostsDir, "/etc/containerd/certs.d")
-	c.CgroupRoot = or(c.CgroupRoot, cgroup.Root)
+	c.Address = cmp.Or(c.Address, "/run/containerd/containerd.sock")
+	c.HostsDir = cmp.Or(c.HostsDir, "/etc/containerd/certs.d")
+	c.CgroupRoot = cmp.Or(c.CgroupRoot, cgroup.Root)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	switch {
-	case namespaceInvalid(c.Namespace):
+	case len(c.Namespace) > maxID || !validID.MatchString(c.Namespace):
 		return fmt.Errorf("invalid containerd namespace %q", c.Namespace)
 	case !filepath.IsAbs(c.CgroupParent) || filepath.Clean(c.CgroupParent) == "/":
 		return fmt.Errorf("cgroup parent %q: want an absolute path other than /", c.CgroupParent)
@@ -79,8 +80,6 @@ func (c *Config) Check() error {
 	}
 	return nil
 }
-
-func namespaceInvalid(ns string) bool { return len(ns) > maxID || !validID.MatchString(ns) }
 
 // Runtime is the containerd body of runtime.Runtime.
 type Runtime struct {
@@ -123,7 +122,7 @@ func New(cfg Config) (*Runtime, error) {
 
 func newRuntime(d *daemon) *Runtime {
 	images := &imageStore{daemon: d, pulls: newKeyed()}
-	entered := newOpenContainers()
+	entered := &openContainers{of: map[runtime.ContainerID]*openContainer{}}
 	lives := &lifecycle{daemon: d, images: images, entered: entered}
 	return &Runtime{
 		daemon: d, imageStore: images, sandboxes: &sandboxes{d}, lifecycle: lives,
@@ -131,7 +130,7 @@ func newRuntime(d *daemon) *Runtime {
 	}
 }
 
-// Close ends the connection; containers and their logs go on. It waits for commands that
+// Close ends the connection; containers and their logs continue. It waits for commands that
 // are being ended, but not for a daemon that hangs: what that starts later, the next
 // agent ends.
 func (r *Runtime) Close() error {
@@ -164,6 +163,19 @@ type parentKey struct{}
 func (r *daemon) begin(parent context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx := context.WithValue(namespaces.WithNamespace(parent, r.cfg.Namespace), parentKey{}, parent)
 	return context.WithTimeout(ctx, limit)
+}
+
+// unlessGone is err, or nil where the daemon says that there is no such thing.
+func unlessGone(err error) error {
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// translated is translate for a function's named error: defer r.translated(ctx, &err, what).
+func (r *daemon) translated(ctx context.Context, err *error, what string) {
+	*err = r.translate(ctx, what, *err)
 }
 
 // translate puts an error of the daemon into the words of the contract. An error that
@@ -246,11 +258,4 @@ func (k *keyed) lock(ctx context.Context, key string) (func(), error) {
 			return nil, ctx.Err()
 		}
 	}
-}
-
-func or(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }

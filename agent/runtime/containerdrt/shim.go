@@ -1,7 +1,6 @@
 package containerdrt
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +56,7 @@ func (r *lifecycle) isShim(dir, id string) bool {
 }
 
 // clearing reports whether the daemon is just clearing away after a shim of the
-// container that died. Killed, it would leave the bundle for ever.
+// container that died. Killed, the bundle would be left for good.
 func (r *lifecycle) clearing(id string) (bool, error) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	return slices.ContainsFunc(dirs, func(dir string) bool {
@@ -91,7 +90,10 @@ func (r *lifecycle) loggersOf(dirs []string, parent int) []int {
 	var out []int
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err == nil && parentOf(dir) == parent && r.isLogger(dir) {
+		if err != nil || !r.isLogger(dir) {
+			continue
+		}
+		if above, _ := parentAndSession(pid); above == parent {
 			out = append(append(out, pid), r.loggersOf(dirs, pid)...)
 		}
 	}
@@ -104,23 +106,6 @@ func argvOf(dir string) []string {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-}
-
-// parentOf reads the fourth field of stat; the second, in brackets, may hold blanks.
-func parentOf(dir string) int {
-	text, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 2 {
-		return 0
-	}
-	pid, err := strconv.Atoi(string(fields[1]))
-	if err != nil {
-		return 0
-	}
-	return pid
 }
 
 // killIf kills a process that is still the one meant: it is held by a pidfd first
