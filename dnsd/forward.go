@@ -22,10 +22,6 @@ type forwarder struct {
 	last      atomic.Int32 // the upstream that answered last is asked first
 }
 
-func newForwarder(upstreams []string, timeout time.Duration, quota *quota) *forwarder {
-	return &forwarder{upstreams: upstreams, timeout: timeout, quota: quota}
-}
-
 // fill puts an upstream's answer to req into m, which says SERVFAIL and stays so
 // when none answers in time, or too many forwards are in progress, in all or of the client.
 func (f *forwarder) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
@@ -127,7 +123,7 @@ func HostUpstreams(path string) ([]string, error) {
 }
 
 // usableUpstreams completes ports and leaves out our own addresses, which would
-// ask us again for ever.
+// ask us again without end.
 func usableUpstreams(upstreams []string, listen []netip.AddrPort) ([]string, error) {
 	var out []string
 	for _, u := range upstreams {

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/miekg/dns"
@@ -15,7 +14,7 @@ import (
 
 // part is the names of one set, as far as they come from it alone.
 type part struct {
-	// What the names were made from; nobody else holds these slices.
+	// What the names were made from; these slices are its own.
 	service string
 	former  string
 	peers   []records.Peer
@@ -126,7 +125,7 @@ func (t *part) serve(service records.DNSName, owner string, members []member) {
 	}
 }
 
-// declare returns the node of a name, made if need be; nil: it can be no name.
+// declare returns the node of a name, made if need be; nil: it cannot be a name.
 func declare(nodes map[string]*node, name string) *node {
 	wire, ok := wireName(name)
 	if !ok {
@@ -206,20 +205,13 @@ func reverseOrigins(r netip.Prefix) []string {
 // reverseName is the in-addr.arpa or ip6.arpa name of the first bits of an
 // address; bits are whole octets (IPv6: nibbles).
 func reverseName(addr netip.Addr, bits int) string {
-	var labels []string
-	raw := addr.AsSlice()
-	if addr.Is4() {
-		for i := bits/8 - 1; i >= 0; i-- {
-			labels = append(labels, strconv.Itoa(int(raw[i])))
-		}
-		return strings.Join(append(labels, "in-addr.arpa."), ".")
+	name, _ := dns.ReverseAddr(addr.String()) // every address has one
+	step := 8
+	if addr.Is6() {
+		step = 4
 	}
-	for i := bits/4 - 1; i >= 0; i-- {
-		nibble := raw[i/2] >> 4
-		if i%2 == 1 {
-			nibble = raw[i/2] & 15
-		}
-		labels = append(labels, strconv.FormatInt(int64(nibble), 16))
+	for range (addr.BitLen() - bits) / step {
+		_, name, _ = strings.Cut(name, ".")
 	}
-	return strings.Join(append(labels, "ip6.arpa."), ".")
+	return name
 }

@@ -73,7 +73,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, near: near{members: cfg.Members, list: hostAddresses}}
 	if len(upstreams) > 0 {
-		s.forward = newForwarder(upstreams, cfg.UpstreamTimeout, newQuota(cfg.MaxForwards, cfg.MaxForwardsEach))
+		s.forward = &forwarder{
+			upstreams: upstreams, timeout: cfg.UpstreamTimeout, quota: newQuota(cfg.MaxForwards, cfg.MaxForwardsEach),
+		}
 	}
 	return s, nil
 }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/miekg/dns"
+	"golang.org/x/net/netutil"
 )
 
 // sockets are the UDP and TCP sockets of one address, on the same port.
@@ -53,7 +53,7 @@ func bindOnce(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets,
 	if err != nil {
 		return nil, errors.Join(err, udp.Close())
 	}
-	return &sockets{addr: bound, udp: udp.(*net.UDPConn), tcp: newLimited(tcp, maxConns)}, nil
+	return &sockets{addr: bound, udp: udp.(*net.UDPConn), tcp: netutil.LimitListener(tcp, maxConns)}, nil
 }
 
 func (k *sockets) close() {
@@ -63,7 +63,7 @@ func (k *sockets) close() {
 
 // servers are what serves the two sockets. Usual questions over UDP are answered
 // from the zone (nil: none) as packed, and counted; h has the rest. On an unspecified address h
-// has all: there each answer must be told which address it comes from.
+// has all: there each answer needs the address that it comes from.
 func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone], count *tally) ([]*dns.Server, error) {
 	udp := net.PacketConn(k.udp)
 	if zone != nil && !k.addr.Addr().IsUnspecified() {
@@ -77,54 +77,4 @@ func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone], count *tall
 		{PacketConn: udp, Handler: h, UDPSize: maxUDP},
 		{Listener: k.tcp, Handler: h},
 	}, nil
-}
-
-// limited is a listener that holds at most so many connections open; further
-// ones wait in the kernel's queue.
-type limited struct {
-	net.Listener
-	slots  chan struct{}
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newLimited(l net.Listener, most int) *limited {
-	return &limited{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{})}
-}
-
-// Accept waits for a free place, then for a connection.
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
-	}
-	return &limitedConn{Conn: c, slots: l.slots}, nil
-}
-
-// Close stops accepting; open connections stay.
-func (l *limited) Close() error {
-	err := l.Listener.Close()
-	l.once.Do(func() { close(l.closed) })
-	return err
-}
-
-// limitedConn gives its place back when it is closed, once.
-type limitedConn struct {
-	net.Conn
-	slots <-chan struct{}
-}
-
-// Close closes the connection.
-func (c *limitedConn) Close() error {
-	err := c.Conn.Close()
-	if err == nil || !errors.Is(err, net.ErrClosed) {
-		<-c.slots
-	}
-	return err
 }

@@ -68,6 +68,7 @@ var home = map[string][]string{
 	"github.com/spf13/":               {"cmd/..."},
 	"golang.org/x/term":               {"cmd/..."},
 	"github.com/prometheus/":          {"server", "agent", "dnsd", "cmd/..."},
+	"golang.org/x/net/netutil":        {"dnsd"},
 	"golang.org/x/sync/":              {"..."},
 	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd"},
 	"github.com/stead-project/stead/": {"..."},
