@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ ends them.`,
 				return err
 			}
 			if (token.token != "" || token.file != "") && len(o.Join) == 0 {
-				return usageError{errors.New("a join token needs --join HOST:PORT")}
+				return misuse("a join token needs --join HOST:PORT")
 			}
 			if o.Token, err = token.read(cmd.InOrStdin()); err != nil {
 				return err
@@ -63,16 +64,7 @@ ends them.`,
 	cmd.Flags().StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
 	logFlag(cmd.Flags(), &level)
 	var p hostOptions
-	purge := &cobra.Command{
-		Use:     "purge",
-		Short:   purgeShort,
-		Long:    purgeLong,
-		Example: "  stead agent purge --root /var/lib/stead/agent",
-		Args:    exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return purge(cmd.Context(), p, cmd.OutOrStdout())
-		},
-	}
+	purge := purgeCommand("  stead agent purge --root /var/lib/stead/agent", func() hostOptions { return p })
 	agentFlags(purge, &p)
 	cmd.AddCommand(purge, checkCommand(), acceptDiskCommand())
 	return cmd
@@ -182,7 +174,61 @@ func logFlag(f *pflag.FlagSet, level *string) {
 func newLogger(level string) (*slog.Logger, error) {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, usageError{fmt.Errorf("--log-level %q: write debug, info, warn or error", level)}
+		return nil, misuse("--log-level %q: write debug, info, warn or error", level)
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: l})), nil
+}
+
+// tokenVariable holds a join token; unlike a flag, other users of the host cannot see it.
+const tokenVariable = "STEAD_TOKEN"
+
+// tokenBytes limits a join token that is read; a real one has about 120 bytes.
+const tokenBytes = 4096
+
+// tokenOptions say where a join token is.
+type tokenOptions struct {
+	token string // itself, or "-": on standard input
+	file  string
+}
+
+func (o *tokenOptions) flags(f *pflag.FlagSet) {
+	f.StringVar(&o.file, "token-file", "", "file with the join token for the first start, created by 'stead token create'")
+	f.StringVar(&o.token, "token", "", "the join token itself, visible to every user of this host in the process list; '-': read it from standard input (default: $"+tokenVariable+")")
+}
+
+// read returns the join token; "": none was given. It unsets the variable, so that no
+// process that is started later inherits it.
+func (o *tokenOptions) read(in io.Reader) (string, error) {
+	variable := os.Getenv(tokenVariable)
+	if err := os.Unsetenv(tokenVariable); err != nil {
+		return "", err
+	}
+	switch {
+	case o.token != "" && o.file != "":
+		return "", misuse("use either --token or --token-file, not both")
+	case o.token == "-":
+		return tokenFrom(in, "standard input")
+	case o.token != "":
+		return o.token, nil
+	case o.file == "":
+		return variable, nil
+	}
+	f, err := os.Open(o.file)
+	if err != nil {
+		return "", fmt.Errorf("--token-file: %w; remove the flag if the node has already joined", err)
+	}
+	defer f.Close()
+	return tokenFrom(f, o.file)
+}
+
+func tokenFrom(r io.Reader, name string) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(r, tokenBytes))
+	if err != nil {
+		return "", fmt.Errorf("read join token: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	if token == "" {
+		return "", fmt.Errorf("read join token: %s is empty", name)
+	}
+	return token, nil
 }

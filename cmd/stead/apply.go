@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -39,10 +38,10 @@ func applyCommand(c *cli) *cobra.Command {
 				return err
 			}
 			printApplied(cmd.OutOrStdout(), done, request.DryRun)
-			if !wait.wait || request.DryRun {
+			if request.DryRun {
 				return nil
 			}
-			return c.waitApplied(cmd, done, wait.timeout)
+			return wait.then(cmd, func(ctx context.Context) error { return c.waitApplied(ctx, done, cmd.OutOrStdout()) })
 		},
 	}
 	manifestFlags(cmd.Flags(), &files, &request)
@@ -71,17 +70,15 @@ func (c *cli) apply(cmd *cobra.Command, names []string, request *proto.ApplyRequ
 	return done, err
 }
 
-// readManifests reads every file once; a directory stands for the manifests in it.
+// readManifests reads every file once, and the manifests in every directory.
 func readManifests(names []string, stdin io.Reader) (out []*proto.File, err error) {
 	if len(names) == 0 {
 		return nil, misuse("no manifest given; use -f FILE, -f DIRECTORY, or -f - for standard input")
 	}
 	for _, name := range names {
-		paths := []string{name}
-		if name != "-" {
-			if paths, err = manifestPaths(name); err != nil {
-				return nil, err
-			}
+		paths, err := manifestPaths(name)
+		if err != nil {
+			return nil, err
 		}
 		for _, path := range paths {
 			content, err := readManifest(path, stdin)
@@ -96,19 +93,16 @@ func readManifests(names []string, stdin io.Reader) (out []*proto.File, err erro
 
 // readManifest reads the file at path; "-": stdin.
 func readManifest(path string, stdin io.Reader) ([]byte, error) {
-	if path == "-" {
-		return readBounded(stdin, "standard input")
+	name, in := "standard input", stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		name, in = path, f
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readBounded(f, path)
-}
-
-func readBounded(r io.Reader, name string) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(r, manifestBytes+1))
+	content, err := io.ReadAll(io.LimitReader(in, manifestBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
@@ -118,7 +112,11 @@ func readBounded(r io.Reader, name string) ([]byte, error) {
 	return content, nil
 }
 
-func manifestPaths(name string) ([]string, error) {
+// manifestPaths returns the manifests that name is about: a file, or those of a directory.
+func manifestPaths(name string) (out []string, err error) {
+	if name == "-" {
+		return []string{name}, nil
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return nil, err
@@ -130,7 +128,6 @@ func manifestPaths(name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
 	for _, e := range entries {
 		switch strings.ToLower(filepath.Ext(e.Name())) {
 		case ".yaml", ".yml", ".json":
@@ -154,15 +151,13 @@ func printApplied(out io.Writer, done *proto.ApplyResponse, dryRun bool) {
 	}
 }
 
-func (c *cli) waitApplied(cmd *cobra.Command, done *proto.ApplyResponse, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-	defer cancel()
+func (c *cli) waitApplied(ctx context.Context, done *proto.ApplyResponse, out io.Writer) error {
 	for _, a := range done.GetApplied() {
 		if kind, err := parseKind(a.GetKind()); err != nil || kind != proto.KindSet {
 			continue
 		}
 		ref := spec.SetRef{Namespace: spec.Namespace(a.GetNamespace()), Name: spec.SetName(a.GetName())}
-		if err := c.waitSet(ctx, ref, forAvailable, cmd.OutOrStdout()); err != nil {
+		if err := c.waitSet(ctx, ref, forAvailable, out); err != nil {
 			return err
 		}
 	}

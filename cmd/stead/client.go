@@ -119,16 +119,14 @@ func (c *cli) explain(err error) error {
 }
 
 // explainError is the text of an error for users: that of a gRPC status without its code.
-func explainError(err error) string { return plainLines(errorText(err)) }
-
-func errorText(err error) string {
-	if s, ok := status.FromError(err); ok && s.Code() != codes.Unknown {
-		if s.Code() == codes.DeadlineExceeded {
-			return "the server did not answer in time; check it with 'stead version'"
-		}
-		return s.Message()
+func explainError(err error) string {
+	text := err.Error()
+	if s, ok := status.FromError(err); ok && s.Code() == codes.DeadlineExceeded {
+		text = "the server did not answer in time; check it with 'stead version'"
+	} else if ok && s.Code() != codes.Unknown {
+		text = s.Message()
 	}
-	return err.Error()
+	return plainLines(text)
 }
 
 // shown is what the server shows of one thing: its spec S and its status T; any: not looked at.
@@ -139,10 +137,11 @@ type shown[S, T any] struct {
 }
 
 type (
-	shownSet    = shown[spec.SetSpec, records.ShownSet]
-	shownMember = shown[records.Member, records.ShownMember]
-	shownVolume = shown[records.Volume, records.ShownVolume]
-	shownNode   = shown[records.Node, records.ShownNode]
+	shownSet      = shown[spec.SetSpec, records.ShownSet]
+	shownMember   = shown[records.Member, records.ShownMember]
+	shownVolume   = shown[records.Volume, records.ShownVolume]
+	shownNode     = shown[records.Node, records.ShownNode]
+	shownRevision = shown[records.Revision, any]
 )
 
 // decode reads what the server shows.
@@ -154,7 +153,20 @@ func decode[S, T any](o *proto.Object) (*shown[S, T], error) {
 	return out, nil
 }
 
-// userName is the name of the user: of the one who called sudo, if anybody did.
+// list reads all that the server lists.
+func list[S, T any](ctx context.Context, c *cli, r *proto.ListRequest) (out []*shown[S, T], err error) {
+	got, err := c.control.List(ctx, r)
+	for _, o := range got.GetObjects() {
+		one, err := decode[S, T](o)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, err
+}
+
+// userName is the name of the user: of the one who called sudo, if sudo is used.
 func userName() string {
 	return cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("USER"), os.Getenv("LOGNAME"))
 }

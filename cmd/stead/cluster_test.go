@@ -30,7 +30,7 @@ import (
 const patience = 2 * time.Minute
 
 // cluster is a server and one node, host-a, in this process: real but for the store,
-// which is in memory, and the machine, which does at once what it is told.
+// which is in memory, and the machine, which does at once what it is log.
 type cluster struct {
 	t      *testing.T
 	store  *memstore.Store
@@ -43,7 +43,7 @@ type cluster struct {
 	logs   lines // all that was logged
 }
 
-// newCluster starts one; keep, if given, is the store as the server shall see it.
+// newCluster starts one; keep, if given, is the store as the server is to see it.
 func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*server.Config)) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stead-cli-") // short, because socket paths have a limit

@@ -12,18 +12,6 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// checkCascade refuses a --cascade that does not fit the kind, and returns whether to
-// wait until the object is removed.
-func checkCascade(cascade, kind string, wait bool) (bool, error) {
-	if err := proto.CheckCascade(cascade, kind); err != nil {
-		return false, misuse("--cascade: %w", err)
-	}
-	if wait && cascade == proto.CascadeOrphan {
-		return false, misuse("--wait cannot be used with --cascade=orphan: an orphaned set is not removed")
-	}
-	return wait || cascade == proto.CascadeForeground, nil
-}
-
 func deleteCommand(c *cli) *cobra.Command {
 	var (
 		request        proto.DeleteRequest
@@ -51,9 +39,13 @@ fields, as long as it fits the members and volumes that exist.`,
 			if err != nil {
 				return err
 			}
-			if wait.wait, err = checkCascade(request.Cascade, kind, wait.wait); err != nil {
-				return err
+			if err := proto.CheckCascade(request.Cascade, kind); err != nil {
+				return misuse("--cascade: %w", err)
 			}
+			if wait.wait && request.Cascade == proto.CascadeOrphan {
+				return misuse("--wait cannot be used with --cascade=orphan: an orphaned set is not removed")
+			}
+			wait.wait = wait.wait || request.Cascade == proto.CascadeForeground
 			switch kind {
 			case proto.KindMember: // what this means in Kubernetes: another life follows
 				return c.restartMember(cmd, name)
@@ -90,11 +82,9 @@ func (c *cli) deleted(cmd *cobra.Command, r *proto.DeleteRequest, done *proto.De
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", r.Kind, r.Namespace, r.Name, result)
 	printEffects(cmd.OutOrStdout(), done.GetEffects())
-	if !wait.wait || r.Kind != proto.KindSet {
+	if r.Kind != proto.KindSet {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), wait.timeout)
-	defer cancel()
 	ref := spec.SetRef{Namespace: spec.Namespace(r.Namespace), Name: spec.SetName(r.Name)}
-	return c.waitGone(ctx, ref, cmd.OutOrStdout())
+	return wait.then(cmd, func(ctx context.Context) error { return c.waitGone(ctx, ref, cmd.OutOrStdout()) })
 }

@@ -39,11 +39,7 @@ func describeCommand(c *cli) *cobra.Command {
 			case proto.KindMember:
 				return d.member(ctx, got)
 			}
-			show, err := newPrinter(d.out, "yaml", kind, false)
-			if err != nil {
-				return err
-			}
-			return show.all([]*proto.Object{got}, true)
+			return (&printer{out: d.out, form: "yaml", kind: kind}).all([]*proto.Object{got}, true)
 		},
 	}
 }
@@ -138,13 +134,9 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		return err
 	}
 	m, st := &o.Spec, &o.Status
-	set := string(m.ID.Set)
-	if set == "" {
-		name, _, err := spec.ParseMemberName(o.Metadata.Name)
-		if err != nil {
-			return err
-		}
-		set = string(name)
+	set, _, err := spec.ParseMemberName(o.Metadata.Name)
+	if err != nil {
+		return err
 	}
 	d.fields(
 		"Member", string(o.Metadata.Namespace)+"/"+o.Metadata.Name,
@@ -176,7 +168,7 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 			return err
 		}
 	}
-	return d.list(ctx, proto.KindEvent, set, "Events", func(p *proto.Object) bool {
+	return d.list(ctx, proto.KindEvent, string(set), "Events", func(p *proto.Object) bool {
 		e, err := decode[records.Event, any](p)
 		return err == nil && e.Spec.Member == o.Metadata.Name
 	})
@@ -210,11 +202,7 @@ func (d describer) list(ctx context.Context, kind, set, title string, keep func(
 		return nil
 	}
 	fmt.Fprintf(d.out, "\n%s:\n", title)
-	show, err := newPrinter(d.out, "", kind, false)
-	if err != nil {
-		return err
-	}
-	return show.all(objects, false)
+	return (&printer{out: d.out, kind: kind}).all(objects, false)
 }
 
 func explainCommand(c *cli) *cobra.Command {

@@ -87,7 +87,7 @@ func yamlText(doc []byte) (string, error) {
 }
 
 const (
-	// contextLines stand around each change.
+	// contextLines surround each change.
 	contextLines = 3
 	// mostPairs bounds the search for what two texts have in common; beyond it, all
 	// between their common beginning and end counts as changed.
@@ -100,7 +100,7 @@ func unified(before, after string) string {
 	edits := lineEdits(split(before), split(after))
 	var out strings.Builder
 	for i := 0; i < len(edits); {
-		if edits[i].mark == ' ' {
+		if edits[i][0] == ' ' {
 			i++
 			continue
 		}
@@ -118,70 +118,58 @@ func split(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// lineEdit is one line of a difference: kept (' '), gone ('-') or new ('+').
-type lineEdit struct {
-	mark rune
-	text string
-}
-
-// hunkEnd is where the hunk ends whose first change stands at i: its changes are at
-// most twice the context apart.
-func hunkEnd(edits []lineEdit, i int) int {
+// hunkEnd is where the hunk ends whose first change is at i: its changes are at most twice
+// the context apart.
+func hunkEnd(edits []string, i int) int {
 	last := i
 	for n := i; n < len(edits) && n-last <= 2*contextLines; n++ {
-		if edits[n].mark != ' ' {
+		if edits[n][0] != ' ' {
 			last = n
 		}
 	}
 	return min(len(edits), last+1+contextLines)
 }
 
-func writeHunk(out *strings.Builder, edits []lineEdit, from, to int) {
-	count := func(list []lineEdit, other rune) (n int) {
+func writeHunk(out *strings.Builder, edits []string, from, to int) {
+	count := func(list []string, other byte) (n int) {
 		for _, e := range list {
-			if e.mark != other {
+			if e[0] != other {
 				n++
 			}
 		}
 		return n
 	}
-	side := func(other rune) string {
+	side := func(other byte) string {
 		first, n := count(edits[:from], other), count(edits[from:to], other)
-		if n > 0 {
-			first++
-		}
-		return fmt.Sprintf("%d,%d", first, n)
+		return fmt.Sprintf("%d,%d", first+min(n, 1), n)
 	}
-	fmt.Fprintf(out, "@@ -%s +%s @@\n", side('+'), side('-'))
-	for _, e := range edits[from:to] {
-		fmt.Fprintf(out, "%c%s\n", e.mark, e.text)
-	}
+	fmt.Fprintf(out, "@@ -%s +%s @@\n%s\n", side('+'), side('-'), strings.Join(edits[from:to], "\n"))
 }
 
-// lineEdits makes b of a with the fewest lines gone and new.
-func lineEdits(a, b []string) []lineEdit {
+// lineEdits makes b of a with the fewest lines gone and new. Each line starts with its mark:
+// ' ' is kept, '-' gone, '+' new.
+func lineEdits(a, b []string) []string {
 	head := 0
-	for head < len(a) && head < len(b) && a[head] == b[head] {
+	for head < min(len(a), len(b)) && a[head] == b[head] {
 		head++
 	}
 	tail := 0
-	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+	for tail < min(len(a), len(b))-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
 		tail++
 	}
-	return slices.Concat(marked(' ', a[:head]), middleEdits(a[head:len(a)-tail], b[head:len(b)-tail]), marked(' ', a[len(a)-tail:]))
+	return slices.Concat(marked(" ", a[:head]), middleEdits(a[head:len(a)-tail], b[head:len(b)-tail]), marked(" ", a[len(a)-tail:]))
 }
 
-func marked(mark rune, lines []string) []lineEdit {
-	out := make([]lineEdit, len(lines))
-	for i, text := range lines {
-		out[i] = lineEdit{mark, text}
+func marked(mark string, lines []string) (out []string) {
+	for _, text := range lines {
+		out = append(out, mark+text)
 	}
 	return out
 }
 
-func middleEdits(a, b []string) []lineEdit {
+func middleEdits(a, b []string) (out []string) {
 	if len(a)*len(b) > mostPairs {
-		return append(marked('-', a), marked('+', b)...)
+		return append(marked("-", a), marked("+", b)...)
 	}
 	// common[i][j] is how many lines a[i:] and b[j:] have in common, in order.
 	common := make([][]int32, len(a)+1)
@@ -196,20 +184,19 @@ func middleEdits(a, b []string) []lineEdit {
 			}
 		}
 	}
-	var out []lineEdit
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
 		switch {
 		case a[i] == b[j]:
-			out = append(out, lineEdit{' ', a[i]})
+			out = append(out, " "+a[i])
 			i, j = i+1, j+1
 		case common[i+1][j] >= common[i][j+1]:
-			out = append(out, lineEdit{'-', a[i]})
+			out = append(out, "-"+a[i])
 			i++
 		default:
-			out = append(out, lineEdit{'+', b[j]})
+			out = append(out, "+"+b[j])
 			j++
 		}
 	}
-	return append(append(out, marked('-', a[i:])...), marked('+', b[j:])...)
+	return slices.Concat(out, marked("-", a[i:]), marked("+", b[j:]))
 }

@@ -26,10 +26,8 @@ type exitCode int
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func execCommand(c *cli) *cobra.Command {
-	var (
-		start      proto.ExecStart
-		stdin, tty bool
-	)
+	var start proto.ExecStart
+	var tty bool
 	cmd := &cobra.Command{
 		Use:   "exec [-i] [-t] MEMBER -- COMMAND...",
 		Short: "Run a command in a member's container",
@@ -48,17 +46,20 @@ message. If stead ends first, the command is killed.`,
 			if err != nil {
 				return err
 			}
-			start.Namespace, start.Member, start.Command, start.Stdin = c.namespace, name, args[1:], stdin
+			start.Namespace, start.Member, start.Command = c.namespace, name, args[1:]
 			run := execution{in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), taken: make(chan struct{}, 1)}
-			if tty {
-				return run.onTerminal(cmd.Context(), c.control, &start)
+			if !tty {
+				return run.run(cmd.Context(), c.control, &start)
 			}
-			return run.run(cmd.Context(), c.control, &start)
+			if _, err := c.connect(cmd.Context()); err != nil { // while Ctrl-C still ends stead
+				return err
+			}
+			return run.onTerminal(cmd.Context(), c.control, &start)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&start.Container, "container", "c", "", "the container (default: the first)")
-	flags.BoolVarP(&stdin, "stdin", "i", false, "pass standard input to the command")
+	flags.BoolVarP(&start.Stdin, "stdin", "i", false, "pass standard input to the command")
 	flags.BoolVarP(&tty, "tty", "t", false, "run the command on this terminal; its output and errors are one stream")
 	return cmd
 }
@@ -78,26 +79,25 @@ type execution struct {
 // onTerminal runs a command on this terminal. While it runs, every key goes to the
 // command, Ctrl-C included.
 func (x *execution) onTerminal(ctx context.Context, control proto.ControlClient, start *proto.ExecStart) error {
-	screen, ok := x.out.(*os.File)
-	if !ok || !term.IsTerminal(int(screen.Fd())) {
+	var ok bool
+	if x.screen, ok = terminal(x.out); !ok {
 		return misuse("-t needs a terminal, but standard output is not one; omit -t")
 	}
-	x.screen = int(screen.Fd())
 	start.Terminal = x.size()
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)
 	defer signal.Stop(resized)
 	x.resize = resized
 	if start.GetStdin() {
-		keys, ok := x.in.(*os.File)
-		if !ok || !term.IsTerminal(int(keys.Fd())) {
+		keys, ok := terminal(x.in)
+		if !ok {
 			return misuse("-t needs a terminal, but standard input is not one; omit -t, as in 'stead exec -i'")
 		}
-		before, err := term.MakeRaw(int(keys.Fd()))
+		before, err := term.MakeRaw(keys)
 		if err != nil {
 			return fmt.Errorf("prepare the terminal: %w", err)
 		}
-		defer func() { _ = term.Restore(int(keys.Fd()), before) }() // the terminal may be gone
+		defer func() { _ = term.Restore(keys, before) }() // the terminal may be gone
 	}
 	return x.run(ctx, control, start)
 }
@@ -126,9 +126,7 @@ func (x *execution) run(ctx context.Context, control proto.ControlClient, start 
 	if start.GetStdin() {
 		go x.passInput(ctx)
 	}
-	if x.resize != nil {
-		go x.passSizes(ctx)
-	}
+	go x.passSizes(ctx)
 	for {
 		f, err := x.stream.Recv()
 		switch {

@@ -142,10 +142,7 @@ func (c *cli) listCommand(kind, short, example string) *cobra.Command {
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			list.Namespace = c.namespace
-			show, err := newPrinter(cmd.OutOrStdout(), "wide", list.Kind, list.AllNamespaces)
-			if err != nil {
-				return err
-			}
+			show := &printer{out: cmd.OutOrStdout(), form: "wide", kind: list.Kind, namespace: list.AllNamespaces}
 			return c.getObjects(cmd.Context(), list, "", show)
 		},
 	}

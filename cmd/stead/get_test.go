@@ -8,8 +8,8 @@ import (
 
 func TestEveryKindHasItsTables(t *testing.T) { newCluster(t, nil).play("get.txt") }
 
-// TestAWatchGoesOnUntilCtrlC: the present objects, then changes, then a clean end.
-func TestAWatchGoesOnUntilCtrlC(t *testing.T) {
+// TestAWatchContinuesUntilCtrlC: the present objects, then changes, then a clean end.
+func TestAWatchContinuesUntilCtrlC(t *testing.T) {
 	c := newCluster(t, nil)
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out lines

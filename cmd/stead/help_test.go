@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// acts are the commands whose examples would begin something on this machine: they
+// acts are the commands whose examples would start something on this machine: they
 // are only parsed.
 var acts = []string{"dev", "server", "agent", "purge", "check", "accept-disk"}
 

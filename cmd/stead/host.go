@@ -1,17 +1,23 @@
 package main
 
 import (
+	"context"
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"path/filepath"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/host"
 	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // hostOptions place an agent on its host.
@@ -77,4 +83,128 @@ func steadNode() ([]byte, error) {
 		return nil, fmt.Errorf("read stead-node: %w", err)
 	}
 	return program, nil
+}
+
+// purgeCommand is the verb purge of the node that place returns once flags are parsed.
+func purgeCommand(example string, place func() hostOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "purge",
+		Short: "End every member of this node at once and undo what Stead changed on the host",
+		Long: `End every member of this node at once, and remove links, routes, mounts, cgroups,
+the nft table, and the containers and images in Stead's containerd namespace.
+Volumes, logs and the ledger are kept. The agent must not be running. Use the same
+flags as for the agent.`,
+		Example: example,
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return purge(cmd.Context(), place(), cmd.OutOrStdout())
+		},
+	}
+}
+
+// purge ends all that the node at o runs.
+func purge(ctx context.Context, o hostOptions, out io.Writer) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	o.Version, o.SteadNode = version, steadNode
+	log, err := newLogger("warn")
+	if err != nil {
+		return err
+	}
+	err = host.Purge(ctx, o.Options, log)
+	switch {
+	case errors.Is(err, host.ErrNoNode):
+		fmt.Fprintf(out, "%v (%s)\n", err, o.Root)
+	case errors.Is(err, host.ErrNotJoined):
+		fmt.Fprintln(out, err)
+	case err != nil:
+		return usage(err)
+	default:
+		fmt.Fprintf(out, "node %s runs nothing any more; its volumes are kept in %s\n", o.Node, filepath.Join(o.Root, "volumes"))
+	}
+	return nil
+}
+
+func checkCommand() *cobra.Command {
+	var o hostOptions
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Check the network settings of Stead on this host, and what blocks members",
+		Long: `List every route, address, sysctl, link and nft table that the agent of this root sets
+on the host, and whether it is set; what on the host blocks members; and, if there are
+guarded members, whether a watchdog runs. Nothing is changed. Exit code 1 when something is
+missing or in the way. A running agent restores what is missing within seconds.`,
+		Example: "  stead agent check --root /var/lib/stead/agent",
+		Args:    exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return check(cmd.Context(), o, cmd.OutOrStdout())
+		},
+	}
+	agentFlags(cmd, &o)
+	return cmd
+}
+
+// check prints the settings of the node at o.
+func check(ctx context.Context, o hostOptions, out io.Writer) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	found, err := host.Check(ctx, o.Options)
+	if err != nil {
+		return usage(err)
+	}
+	t := newTable(out, "KIND", "SETTING", "SET")
+	for _, s := range found.Settings {
+		t.row(s.Kind, s.What, yesNo(s.Set))
+	}
+	if found.Lives > 0 || found.Watched {
+		t.row("watchdog", fmt.Sprintf("ends guarded lives past their deadline; now %d", found.Lives), yesNo(found.Watched))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, w := range found.Warnings {
+		fmt.Fprintln(out, "warning:", w)
+	}
+	if found.Overlap != nil {
+		fmt.Fprintln(out, "conflict:", found.Overlap)
+	}
+	if !found.Fit() {
+		return errors.New("this host is not ready for Stead; see above")
+	}
+	return nil
+}
+
+func acceptDiskCommand() *cobra.Command {
+	var (
+		root string
+		dirs map[string]string
+	)
+	cmd := &cobra.Command{
+		Use:   "accept-disk CLASS",
+		Short: "Accept the disk that is mounted now as the disk of a storage class",
+		Long: `Accept the disk that now holds the directory of a storage class as the disk of that
+class, instead of the one that was used first. Use it after a disk was replaced for
+good: until then members with a volume of the class wait with DiskMissing. Mount the
+new disk first. Volumes that were on the old disk become VolumeMissing. A running
+agent notices the change by itself.`,
+		Example: "  stead agent accept-disk ssd --root /var/lib/stead/agent",
+		Args:    exactly(1, "one storage class"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			class := args[0]
+			if !scalar.ValidSubdomain(class) {
+				return misuse("invalid storage class %q: use lower-case letters, digits, '-' and '.'", class)
+			}
+			disk, err := volume.AcceptDisk(root, class, dirs[class])
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "storage class %s now uses %s; volumes made on another disk are missing (see 'stead volume ls')\n", class, disk)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&root, "root", "/var/lib/stead/agent", "the agent's directory on disk")
+	cmd.Flags().StringToStringVar(&dirs, "storage-class", nil, "the class and its directory, if that has changed: ssd=/mnt/ssd")
+	return cmd
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A join token need not stand in the list of processes.
+// A join token need not be in the list of processes.
 func TestAJoinTokenComesFromAFileStandardInputOrAVariable(t *testing.T) {
 	dir := t.TempDir()
 	file, empty := filepath.Join(dir, "token"), filepath.Join(dir, "empty")

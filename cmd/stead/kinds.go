@@ -41,12 +41,15 @@ func parseKind(word string) (string, error) {
 	return "", misuse("unknown kind %q; use one of %s", word, strings.Join(known, ", "))
 }
 
+// wanted are the errors of parseTarget about what is missing, by its default kind.
+var wanted = map[string]string{
+	"":               "an object is needed, for example 'set db' or 'set/db'",
+	proto.KindSet:    "a set is needed, for example 'db'",
+	proto.KindMember: "a member is needed, for example 'db-0'",
+}
+
 // parseTarget reads "kind name", "kind/name" or, with a default kind, "name".
 func parseTarget(args []string, defaultKind string) (kind, name string, err error) {
-	example := "an object is needed, for example 'set db' or 'set/db'"
-	if defaultKind != "" {
-		example = map[string]string{proto.KindSet: "a set is needed, for example 'db'", proto.KindMember: "a member is needed, for example 'db-0'"}[defaultKind]
-	}
 	kind = defaultKind
 	switch {
 	case len(args) == 2:
@@ -57,7 +60,7 @@ func parseTarget(args []string, defaultKind string) (kind, name string, err erro
 		name = args[0]
 	}
 	if kind == "" || name == "" {
-		return "", "", misuse("%s", example)
+		return "", "", misuse("%s", wanted[defaultKind])
 	}
 	kind, err = parseKind(kind)
 	return kind, name, err
@@ -109,7 +112,7 @@ func (c *cli) completeTarget(cmd *cobra.Command, args []string, word string) ([]
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// names are the names of a kind that begin with word; none when no server says so.
+// names are the names of a kind that start with word; none when no server says so.
 func (c *cli) names(ctx context.Context, kind, word string) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()

@@ -137,15 +137,11 @@ func (c *cli) setLogs(ctx context.Context, req *proto.LogsRequest, out, errOut i
 
 // livingMembers returns the names of the members of a set that have a life.
 func (c *cli) livingMembers(ctx context.Context, namespace, set string) (names []string, err error) {
-	got, err := c.control.List(ctx, &proto.ListRequest{Kind: proto.KindMember, Namespace: namespace, Set: set})
+	members, err := list[any, records.MemberStatus](ctx, c, &proto.ListRequest{Kind: proto.KindMember, Namespace: namespace, Set: set})
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range got.GetObjects() {
-		m, err := decode[any, records.MemberStatus](o)
-		if err != nil {
-			return nil, err
-		}
+	for _, m := range members {
 		if m.Status.Token != "" {
 			names = append(names, m.Status.Name)
 		}

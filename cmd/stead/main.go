@@ -1,5 +1,5 @@
 // Command stead runs clustered stateful software on bare-metal hosts: server,
-// agent and the command line of people, in one binary.
+// agent and the command line, in one binary.
 package main
 
 import (

@@ -157,23 +157,19 @@ agent has --dns-listen.`,
 			if err != nil {
 				return err
 			}
-			nodes, err := c.control.List(cmd.Context(), &proto.ListRequest{Kind: proto.KindNode})
+			nodes, err := list[any, records.ShownNode](cmd.Context(), c, &proto.ListRequest{Kind: proto.KindNode})
 			if err != nil {
 				return err
 			}
-			return printRoutes(cmd.OutOrStdout(), about.GetCidr(), nodes.GetObjects())
+			return printRoutes(cmd.OutOrStdout(), about.GetCidr(), nodes)
 		},
 	}
 }
 
 // printRoutes prints a route to cidr over each ready node that reported its address.
-func printRoutes(out io.Writer, cidr string, nodes []*proto.Object) error {
+func printRoutes(out io.Writer, cidr string, nodes []*shown[any, records.ShownNode]) error {
 	found := false
-	for _, p := range nodes {
-		o, err := decode[any, records.ShownNode](p)
-		if err != nil {
-			return err
-		}
+	for _, o := range nodes {
 		if st := o.Status; st.State == "Ready" && st.NodeFacts != nil && st.HostIP != "" {
 			found = true
 			fmt.Fprintf(out, "ip route replace %s via %s  # %s\n", cidr, st.HostIP, o.Metadata.Name)

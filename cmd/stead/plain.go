@@ -38,10 +38,19 @@ func plainJSON(doc []byte) []byte {
 // forReader returns where to write output of a member: unchanged to a file or a program, and
 // to a terminal without characters that control it, unless raw.
 func forReader(out io.Writer, raw bool) io.Writer {
-	if f, ok := out.(*os.File); !ok || raw || !term.IsTerminal(int(f.Fd())) {
+	if _, ok := terminal(out); !ok || raw {
 		return out
 	}
 	return &screen{out: out}
+}
+
+// terminal returns the descriptor of a reader or writer that is a terminal.
+func terminal(x any) (descriptor int, ok bool) {
+	f, ok := x.(*os.File)
+	if !ok {
+		return 0, false
+	}
+	return int(f.Fd()), term.IsTerminal(int(f.Fd()))
 }
 
 // screen writes control characters as \x1b, except newlines and tabs.

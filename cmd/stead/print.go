@@ -100,15 +100,15 @@ func (p *printer) table(objects []*proto.Object, head bool) error {
 	if !ok {
 		return fmt.Errorf("kind %s has no table; use -o yaml", p.kind)
 	}
-	var names []string
-	if head && p.namespace {
-		names = append(names, "NAMESPACE")
+	names := cols.head
+	if p.form == "wide" {
+		names = slices.Concat(names, cols.wide)
 	}
-	if head {
-		names = append(names, cols.head...)
+	if p.namespace {
+		names = slices.Concat([]string{"NAMESPACE"}, names)
 	}
-	if head && p.form == "wide" {
-		names = append(names, cols.wide...)
+	if !head {
+		names = nil
 	}
 	t := newTable(p.out, names...)
 	for _, o := range objects {

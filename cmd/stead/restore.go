@@ -101,16 +101,16 @@ func (c *cli) restoreStatus(cmd *cobra.Command, output string) error {
 
 // printRestoreState prints the state of the restore, and what does not happen because of it.
 func printRestoreState(out io.Writer, st records.RestoreState) {
-	heard, excused := 0, 0
+	reported, excused := 0, 0
 	for _, n := range st.Nodes {
 		switch n.State {
 		case records.NodeHeard:
-			heard++
+			reported++
 		case records.NodeExcused:
 			excused++
 		}
 	}
-	counted := fmt.Sprintf("%d of %d nodes have reported", heard, len(st.Nodes))
+	counted := fmt.Sprintf("%d of %d nodes have reported", reported, len(st.Nodes))
 	if excused > 0 {
 		counted += fmt.Sprintf(", %d excused", excused)
 	}

@@ -95,16 +95,14 @@ func setState(st *records.ShownSet) string {
 }
 
 func memberRow(o *shownMember) (cells, wide []any) {
-	var images []string
+	images := ""
 	if o.Status.Report != nil {
-		for _, c := range o.Status.Report.Containers {
-			images = append(images, c.Image)
-		}
+		images = joined(o.Status.Report.Containers, func(c records.ContainerReport) string { return c.Image })
 	}
 	row := o.Status.MemberStatus
 	return []any{row.Name, yesNo(row.Ready), phaseText(row), row.Restarts, age(row.BeganAt), row.Node, addressText(row), row.Revision,
 			blockedText(row)},
-		[]any{row.Token, o.Spec.Reason, strings.Join(images, ",")}
+		[]any{row.Token, o.Spec.Reason, images}
 }
 
 func yesNo(yes bool) string {
@@ -152,12 +150,8 @@ func nodeRow(o *shownNode) (cells, wide []any) {
 	if n.Cordon {
 		state += ",Cordoned"
 	}
-	var taints []string
-	for _, t := range n.Taints {
-		taints = append(taints, t.String())
-	}
 	return []any{o.Metadata.Name, state, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
-		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), strings.Join(taints, ","),
+		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), joined(n.Taints, spec.Taint.String),
 			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}
 }
 
@@ -171,15 +165,14 @@ func silenceText(s *records.ShownNode) string {
 
 func serviceRow(o *shown[spec.ServiceSpec, any]) (cells, wide []any) {
 	s := &o.Spec
-	var ports []string
-	for _, q := range s.Ports {
-		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s:%d/%s", q.Name, q.Port, q.Protocol), ":"))
-	}
+	ports := joined(s.Ports, func(p spec.ServicePort) string {
+		return strings.TrimPrefix(fmt.Sprintf("%s:%d/%s", p.Name, p.Port, p.Protocol), ":")
+	})
 	notReady := "omitted"
 	if s.PublishNotReadyAddresses {
 		notReady = "published"
 	}
-	return []any{o.Metadata.Name, strings.Join(ports, ","), notReady, pairs(s.Selector)}, []any{pairs(o.Metadata.Labels)}
+	return []any{o.Metadata.Name, ports, notReady, pairs(s.Selector)}, []any{pairs(o.Metadata.Labels)}
 }
 
 func budgetRow(o *shown[spec.BudgetSpec, any]) (cells, wide []any) {
@@ -215,13 +208,18 @@ func revisionRow(o *shown[records.Revision, any]) (cells, wide []any) {
 	return []any{r.Hash, r.Ref.Name, r.Number, r.ChangeCause, age(r.CreatedAt)}, []any{images(&r.Template)}
 }
 
+// joined is what text says of each in list, separated by commas.
+func joined[T any](list []T, text func(T) string) string {
+	var words []string
+	for _, x := range list {
+		words = append(words, text(x))
+	}
+	return strings.Join(words, ",")
+}
+
 // images are those of a template's containers.
 func images(t *spec.Template) string {
-	var out []string
-	for _, c := range t.Spec.Containers {
-		out = append(out, c.Image)
-	}
-	return strings.Join(out, ",")
+	return joined(t.Spec.Containers, func(c spec.Container) string { return c.Image })
 }
 
 // pairs writes labels as k=v, sorted.

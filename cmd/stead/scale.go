@@ -40,12 +40,7 @@ ordinal. The volumes of removed members are kept.`,
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "set %s scaled %d → %d\n", ref, done.GetBefore(), done.GetAfter())
 			printEffects(cmd.OutOrStdout(), done.GetEffects())
-			if !wait.wait {
-				return nil
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), wait.timeout)
-			defer cancel()
-			return c.waitSet(ctx, ref, forScaled, cmd.OutOrStdout())
+			return wait.then(cmd, func(ctx context.Context) error { return c.waitSet(ctx, ref, forScaled, cmd.OutOrStdout()) })
 		},
 	}
 	cmd.Flags().Int32Var(&replicas, "replicas", 0, "the new number of members")

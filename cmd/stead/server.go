@@ -8,11 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/dispatch"
@@ -22,50 +22,31 @@ import (
 // defaultDataDir is a server's own directory.
 const defaultDataDir = "/var/lib/stead/server"
 
-// serverOptions place a server; flags mirror the fields.
+// serverOptions place a server.
 type serverOptions struct {
-	DataDir    string // store and key
-	Socket     string
-	Name       string // of this server; default the host's name
-	Domain     string
-	CIDR       string
-	SessionTTL time.Duration
-	Listen     string   // for other hosts; "": none
-	Advertise  []string // how they reach it
-	Metrics    string
-	Debug      bool
-	Classes    map[string]string // of manifests, to those of nodes
-	Fence      string            // program that proves silent nodes dead
-	FenceAfter time.Duration     // how long they must have been silent
-	FenceTime  time.Duration     // how long it may take
-	Hold       bool              // the store was restored
-	Store      storeOptions
-}
-
-// hold returns why the store must be held; "": it must not.
-func (o *serverOptions) hold() string {
-	if !o.Hold {
-		return ""
-	}
-	return "an operator has restored the store"
+	server.Config
+	DataDir string // store and key
+	Range   string // of the members' addresses
+	Held    bool   // the store was restored
+	Etcd    storeOptions
 }
 
 func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Socket, "socket", server.DefaultSocket, "unix socket of the API, for root only")
 	f.StringVar(&o.Name, "name", "", "name of this server (default: the host's name)")
 	f.StringVar(&o.Domain, "domain", server.DefaultDomain, "DNS domain of the cluster")
-	f.StringVar(&o.CIDR, "cidr", server.DefaultCIDR, "address range of the members; it must not overlap addresses or routes of the hosts")
+	f.StringVar(&o.Range, "cidr", server.DefaultCIDR, "address range of the members; it must not overlap addresses or routes of the hosts")
 	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node may be silent before its session ends")
 	f.StringVar(&o.Listen, "listen", "", "HOST:PORT where agents and clients on other hosts reach the API, over mutual TLS only (default: off)")
 	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT under which other hosts reach --listen (repeatable; default: --listen)")
 	f.StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
 	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/world?set=NAMESPACE/NAME on --metrics, too; they show the values of variables in templates")
 	f.StringToStringVar(&o.Classes, "map-class", nil, "map a storage class of manifests to one of the nodes: fast-ssd=local (repeatable)")
-	f.StringVar(&o.Fence, "fence-command", "", "program that powers off a silent node when its members must start elsewhere (nodeLoss: Replace); exit code 0 is taken as proof that the node is off (default: none)")
+	f.StringVar(&o.FenceCommand, "fence-command", "", "program that powers off a silent node when its members must start elsewhere (nodeLoss: Replace); exit code 0 is taken as proof that the node is off (default: none)")
 	f.DurationVar(&o.FenceAfter, "fence-after", fence.DefaultAfter, "how long a node must be silent before the fence command is run")
-	f.DurationVar(&o.FenceTime, "fence-timeout", fence.DefaultTimeout, "time limit of the fence command; a command that is killed for it has proved nothing")
-	f.BoolVar(&o.Hold, "hold", false, "the store was restored: hold it until 'stead restore' is run; remove the flag before the next start")
-	o.Store.flags(f)
+	f.DurationVar(&o.FenceTimeout, "fence-timeout", fence.DefaultTimeout, "time limit of the fence command; a command that is killed for it has proved nothing")
+	f.BoolVar(&o.Held, "hold", false, "the store was restored: hold it until 'stead restore' is run; remove the flag before the next start")
+	o.Etcd.flags(f)
 }
 
 func serverCommand() *cobra.Command {
@@ -96,14 +77,14 @@ func serverCommand() *cobra.Command {
 
 // runServer is one control plane until ctx ends.
 func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err error) {
-	config, err := o.config(log)
-	if err != nil {
+	o.Logger = log
+	if err := o.complete(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return err
 	}
-	opened, err := o.Store.open(ctx, o.DataDir, log)
+	opened, err := o.Etcd.open(ctx, o.DataDir, log)
 	if err != nil {
 		return err
 	}
@@ -112,14 +93,14 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 			err = closing
 		}
 	}()
-	config.Store = opened.Store
+	o.Store = opened.Store
 	if opened.embedded != nil {
-		config.Backup = opened.embedded.Backup
-		if from := opened.embedded.UnpackedFrom(); from != "" && config.Hold == "" {
-			config.Hold = "the store was unpacked from the backup " + from
+		o.Backup = opened.embedded.Backup
+		if from := opened.embedded.UnpackedFrom(); from != "" && o.Hold == "" {
+			o.Hold = "the store was unpacked from the backup " + from
 		}
 	}
-	s, err := server.New(config)
+	s, err := server.New(o.Config)
 	if err != nil {
 		return err
 	}
@@ -130,28 +111,91 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 	return group.Wait()
 }
 
-func (o *serverOptions) config(log *slog.Logger) (server.Config, error) {
-	cidr, err := netip.ParsePrefix(o.CIDR)
-	if err != nil {
-		return server.Config{}, usageError{fmt.Errorf("--cidr: %w", err)}
+// complete fills in what flags do not name directly.
+func (o *serverOptions) complete() (err error) {
+	if o.CIDR, err = netip.ParsePrefix(o.Range); err != nil {
+		return misuse("--cidr: %w", err)
 	}
 	if o.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {
-			return server.Config{}, fmt.Errorf("find the host's name: %w; give --name", err)
+			return fmt.Errorf("find the host's name: %w; give --name", err)
 		}
 		o.Name = strings.ToLower(host)
 	}
 	for _, path := range []*string{&o.DataDir, &o.Socket} {
 		if *path, err = filepath.Abs(*path); err != nil {
-			return server.Config{}, err
+			return err
 		}
 	}
-	return server.Config{
-		StoreName: o.Store.about(), Name: o.Name, Version: version, Socket: o.Socket,
-		KeyFile: filepath.Join(o.DataDir, "secret.key"), SeenFile: filepath.Join(o.DataDir, "seen.json"), Hold: o.hold(),
-		Domain: o.Domain, CIDR: cidr,
-		SessionTTL: o.SessionTTL, Listen: o.Listen, Advertise: o.Advertise, Classes: o.Classes, Metrics: o.Metrics, Debug: o.Debug, Logger: log,
-		FenceCommand: o.Fence, FenceAfter: o.FenceAfter, FenceTimeout: o.FenceTime,
-	}, nil
+	if o.Held {
+		o.Hold = "an operator has restored the store"
+	}
+	o.StoreName, o.Version = o.Etcd.about(), version
+	o.KeyFile, o.SeenFile = filepath.Join(o.DataDir, "secret.key"), filepath.Join(o.DataDir, "seen.json")
+	return nil
+}
+
+// devOptions place server and agent below one directory.
+type devOptions struct {
+	server serverOptions
+	host   hostOptions
+	level  string
+}
+
+func (o *devOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.host.Root, "root", "/var/lib/stead", "directory on disk for everything: store, ledger, volumes, logs")
+	o.server.flags(cmd.Flags())
+	o.host.flags(cmd.Flags())
+	cmd.Flags().StringVar(&o.host.Metrics, "agent-metrics", "", "like --metrics, for the agent (default: off)")
+	logFlag(cmd.Flags(), &o.level)
+}
+
+// place derives the directories of server and agent from --root.
+func (o *devOptions) place() {
+	o.server.DataDir = filepath.Join(o.host.Root, "server")
+	o.host.Root = filepath.Join(o.host.Root, "agent")
+}
+
+func devCommand() *cobra.Command {
+	var o devOptions
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run server, agent, DNS and an embedded etcd in one process on this host",
+		Long: `Run server, agent, DNS and an embedded etcd in one process on this host. The API is
+a unix socket that only root can open. Stopping it leaves the members running. The
+next 'stead dev' adopts them; 'stead dev purge' ends them.`,
+		Example: `  stead dev
+  stead dev --root /srv/stead --cidr 10.99.0.0/16`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := newLogger(o.level)
+			if err != nil {
+				return err
+			}
+			o.place()
+			return runDev(cmd.Context(), o, log)
+		},
+	}
+	o.flags(cmd)
+	var p devOptions
+	purge := purgeCommand("  stead dev purge", func() hostOptions {
+		p.place()
+		return p.host
+	})
+	p.flags(purge)
+	cmd.AddCommand(purge)
+	return cmd
+}
+
+// runDev runs server and agent until ctx ends; the first to end ends both.
+func runDev(ctx context.Context, o devOptions, log *slog.Logger) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return runServer(ctx, o.server, log) })
+	group.Go(func() error {
+		return runAgent(ctx, o.host, func(context.Context) (*grpc.ClientConn, error) {
+			return dialSocket(socketScheme + o.server.Socket)
+		}, log)
+	})
+	return group.Wait()
 }

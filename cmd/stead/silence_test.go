@@ -11,8 +11,8 @@ func silentNode(name, status string) *proto.Object {
 	return &proto.Object{Kind: "node", Name: name, Json: []byte(`{"metadata":{"name":"` + name + `"},"spec":{"name":"` + name + `"},"status":` + status + `}`)}
 }
 
-// TestNodesWithoutASessionAreTold: for how long, and how their lives stand.
-func TestNodesWithoutASessionAreTold(t *testing.T) {
+// TestNodesWithoutASessionAreShown: for how long, and what their lives wait for.
+func TestNodesWithoutASessionAreShown(t *testing.T) {
 	nodes := []*proto.Object{
 		silentNode("host-a", `{"state":"Ready"}`),
 		silentNode("host-b", `{"state":"Silent","silentSeconds":42,"waits":"of its lives: 1 will have ended at their deadline in 20s"}`),

@@ -107,13 +107,13 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 			silent = append(silent, line)
 		}
 	}
-	switch heard := len(nodes) - len(silent); {
+	switch connected := len(nodes) - len(silent); {
 	case len(nodes) == 0:
 		fact(out, "nodes", "none yet; start 'stead agent' on a host")
 	case len(silent) == 0:
-		fact(out, "nodes", "%d of %d have a session", heard, len(nodes))
+		fact(out, "nodes", "%d of %d have a session", connected, len(nodes))
 	default:
-		fact(out, "nodes", "%d of %d have a session; the others:", heard, len(nodes))
+		fact(out, "nodes", "%d of %d have a session; the others:", connected, len(nodes))
 	}
 	for _, line := range silent {
 		fact(out, "", "%s", line)

@@ -9,7 +9,7 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-func TestStatusTellsAtOnceWhetherAllIsWell(t *testing.T) { newCluster(t, nil).play("status.txt") }
+func TestStatusShowsAllOnOneScreen(t *testing.T) { newCluster(t, nil).play("status.txt") }
 
 // fullStore is one whose quota is used up.
 type fullStore struct{ store.Store }
@@ -30,7 +30,7 @@ func TestStatusNamesAFullStoreAndWhatHealsIt(t *testing.T) {
 	}
 }
 
-func TestStatusSaysWhichSetsAreNotWellAndWhy(t *testing.T) {
+func TestStatusSaysWhichSetsAreNotHealthyAndWhy(t *testing.T) {
 	c := newCluster(t, nil)
 	c.host.OnPull(func(ref, _ string) error { return runtime.ErrImageMissing })
 	if code, out := c.stead("apply", "-f", "testdata/db.yaml"); code != exitDone {
@@ -42,7 +42,7 @@ func TestStatusSaysWhichSetsAreNotWellAndWhy(t *testing.T) {
 		return strings.Contains(out, "ImageMissing")
 	})
 	if strings.Contains(out, "AsExpected") {
-		t.Errorf("it tells of what is well:\n%s", out)
+		t.Errorf("it shows what is healthy:\n%s", out)
 	}
 	for _, want := range []string{"sets     0 of 1 are healthy", "default/db: 0 of 3 ready", "Progressing: ImageMissing", "  db-0 ", "  db-2         waiting for db-0"} {
 		if !strings.Contains(out, want) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,8 +93,8 @@ func (o *storeOptions) checkSecure(tls bool) error {
 		if o.Insecure || scheme == "https" || scheme == "unix" || scheme == "unixs" || scheme == "" && tls || loopback(at) {
 			continue
 		}
-		return usageError{fmt.Errorf("--etcd-endpoints: %s would be used without TLS, and anyone on the network path could read and change "+
-			"the store; use https://, or accept that with --etcd-insecure", e)}
+		return misuse("--etcd-endpoints: %s would be used without TLS, and anyone on the network path could read and change "+
+			"the store; use https://, or accept that with --etcd-insecure", e)
 	}
 	return nil
 }
@@ -109,12 +110,8 @@ func loopback(at string) bool {
 }
 
 func (o *storeOptions) tls() (*tls.Config, error) {
-	if o.CA == "" && o.Cert == "" && o.Key == "" {
-		for _, e := range o.Endpoints {
-			if strings.HasPrefix(e, "https://") {
-				return &tls.Config{MinVersion: tls.VersionTLS12}, nil
-			}
-		}
+	wanted := slices.ContainsFunc(o.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") })
+	if !wanted && o.CA == "" && o.Cert == "" && o.Key == "" {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
@@ -129,7 +126,7 @@ func (o *storeOptions) tls() (*tls.Config, error) {
 		}
 	}
 	if (o.Cert == "") != (o.Key == "") {
-		return nil, usageError{errors.New("--etcd-cert and --etcd-key must be used together")}
+		return nil, misuse("--etcd-cert and --etcd-key must be used together")
 	}
 	if o.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)

@@ -126,7 +126,7 @@ func TestAHostJoinsByTokenAndIsThrownOut(t *testing.T) {
 	o.Token = ""
 	c.barred("give it a join token", "host-c", o)
 
-	// The next start needs no token, and begins with the next certificate.
+	// The next start needs no token, and starts with the next certificate.
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -69,8 +69,8 @@ func TestNoVerbIsForgotten(t *testing.T) {
 		if !slices.Contains(codes[path], exitUsage) {
 			t.Errorf("%s: no script uses it wrongly", path)
 		}
-		begins := slices.ContainsFunc(acts, func(name string) bool { return strings.HasSuffix(path, " "+name) })
-		if !begins && !slices.Contains(codes[path], exitDone) && !slices.Contains(codes[path], exitRefused) {
+		starts := slices.ContainsFunc(acts, func(name string) bool { return strings.HasSuffix(path, " "+name) })
+		if !starts && !slices.Contains(codes[path], exitDone) && !slices.Contains(codes[path], exitRefused) {
 			t.Errorf("%s: no script uses it", path)
 		}
 	}

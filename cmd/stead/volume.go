@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +42,9 @@ volume that only its node has reported, for example after a restore of the store
 				return err
 			}
 			printEffects(cmd.OutOrStdout(), done.GetEffects())
-			return c.waitVolume(cmd, wait, done.GetVolume(), restored)
+			return wait.then(cmd, func(ctx context.Context) error {
+				return c.waitVolume(ctx, done.GetVolume(), cmd.OutOrStdout(), restored)
+			})
 		},
 	}
 	cmd.Flags().StringVar(&node, "node", "", "the node whose trash contains the volume")
@@ -84,15 +88,10 @@ func volumeNote(st records.ShownVolume) string {
 // volumeEvery is how often a volume that is waited for is read.
 const volumeEvery = 200 * time.Millisecond
 
-// waitVolume waits, with --wait, until judge says how it ended, and prints what the volume waits
-// for whenever that changes. judge gets nil when the volume no longer exists.
-func (c *cli) waitVolume(cmd *cobra.Command, wait waitFlags, id string, judge func(*shownVolume) (string, error)) error {
-	if !wait.wait {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(cmd.Context(), wait.timeout)
-	defer cancel()
-	log, last := newProgress(cmd.OutOrStdout()), ""
+// waitVolume waits until judge says how it ended, and prints what the volume waits for whenever
+// that changes. judge gets nil when the volume no longer exists.
+func (c *cli) waitVolume(ctx context.Context, id string, out io.Writer, judge func(*shownVolume) (string, error)) error {
+	log, last := newProgress(out), ""
 	defer log.beat()()
 	for {
 		v, err := c.findVolume(ctx, id)
@@ -105,10 +104,14 @@ func (c *cli) waitVolume(cmd *cobra.Command, wait waitFlags, id string, judge fu
 			if end != "" || err != nil {
 				return err
 			}
-			if now := waitsFor(v); now != last {
-				log.line("volume", now)
-				last = now
+			now := string(v.Spec.Fate)
+			if note := volumeNote(v.Status); note != "" {
+				now += ": " + note
 			}
+			if now != last {
+				log.line("volume", now)
+			}
+			last = now
 		case ctx.Err() == nil && status.Code(err) != codes.Unavailable && status.Code(err) != codes.DeadlineExceeded:
 			return err
 		}
@@ -120,21 +123,12 @@ func (c *cli) waitVolume(cmd *cobra.Command, wait waitFlags, id string, judge fu
 	}
 }
 
-func waitsFor(v *shownVolume) string {
-	if note := volumeNote(v.Status); note != "" {
-		return string(v.Spec.Fate) + ": " + note
-	}
-	return string(v.Spec.Fate)
-}
-
 // findVolume returns the volume with this id, also from the trash; nil: there is none.
 func (c *cli) findVolume(ctx context.Context, id string) (*shownVolume, error) {
-	got, err := c.control.List(ctx, &proto.ListRequest{Kind: proto.KindVolume, Namespace: c.namespace})
-	for _, o := range got.GetObjects() {
-		v, err := decode[records.Volume, records.ShownVolume](o)
-		if err != nil || string(v.Spec.UID) == id {
-			return v, err
-		}
+	volumes, err := list[records.Volume, records.ShownVolume](ctx, c, &proto.ListRequest{Kind: proto.KindVolume, Namespace: c.namespace})
+	at := slices.IndexFunc(volumes, func(v *shownVolume) bool { return string(v.Spec.UID) == id })
+	if at < 0 {
+		return nil, err
 	}
-	return nil, err
+	return volumes[at], nil
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-func TestVolumesAreLookedAfterByHand(t *testing.T) { newCluster(t, nil).play("volume.txt") }
+func TestVolumesAreReclaimedAndRestoredByHand(t *testing.T) { newCluster(t, nil).play("volume.txt") }
 
-// What is no terminal has nobody who could say yes.
+// Without a terminal there is no user who could confirm.
 func TestOnlyATerminalIsAsked(t *testing.T) {
 	var said strings.Builder
 	cmd := &cobra.Command{}
@@ -37,8 +37,8 @@ func TestOnlyATerminalIsAsked(t *testing.T) {
 	}
 }
 
-// A member whose volume is not there gets a new one once a person says that it is lost.
-func TestALostVolumeIsReplacedWhenAPersonSaysSo(t *testing.T) {
+// A member whose volume is missing gets a new one once a user declares it lost.
+func TestALostVolumeIsReplacedWhenAUserDeclaresIt(t *testing.T) {
 	c := newCluster(t, nil)
 	stead := func(want int, args ...string) string {
 		t.Helper()
@@ -82,8 +82,8 @@ func TestTheVerdictOnAVolumeThatIsGivenUp(t *testing.T) {
 		over, failed bool
 	}{
 		{"it is not there", nil, records.ShownVolume{}, true, false},
-		{"it lies in the trash", &records.Volume{Fate: records.FateTrashed}, records.ShownVolume{Said: &records.VolumeReport{State: records.VolumeTrashed}}, true, false},
-		{"it is not begun", kept, records.ShownVolume{Asked: records.VerbReclaim}, false, false},
+		{"it is in the trash", &records.Volume{Fate: records.FateTrashed}, records.ShownVolume{Said: &records.VolumeReport{State: records.VolumeTrashed}}, true, false},
+		{"it has not started", kept, records.ShownVolume{Asked: records.VerbReclaim}, false, false},
 		{"it was refused", kept, records.ShownVolume{}, false, true},
 		{"its node is asked", &records.Volume{Fate: records.FateReclaiming}, records.ShownVolume{}, false, false},
 	} {

@@ -2,13 +2,12 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -60,7 +59,9 @@ trash.`,
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "volume %s %s\n", args[0], result)
-			return c.waitVolume(cmd, wait, request.GetVolume(), verdict)
+			return wait.then(cmd, func(ctx context.Context) error {
+				return c.waitVolume(ctx, request.GetVolume(), cmd.OutOrStdout(), verdict)
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&request.Lost, "lost", false, "declare that the volume is missing, and lost for good")
@@ -102,12 +103,11 @@ func confirm(cmd *cobra.Command, question string, yes bool) error {
 	if yes {
 		return nil
 	}
-	keys, ok := cmd.InOrStdin().(*os.File)
-	if !ok || !term.IsTerminal(int(keys.Fd())) {
+	if _, ok := terminal(cmd.InOrStdin()); !ok {
 		return misuse("nothing was changed; there is no terminal to ask on, confirm with --yes")
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s [y/N] ", question)
-	line, err := bufio.NewReader(keys).ReadString('\n')
+	line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); err != nil || answer != "y" && answer != "yes" {
 		return errors.New("nothing was changed")
 	}
@@ -130,14 +130,13 @@ func reclaimed(v *shownVolume) (end string, err error) {
 // lostFor says how declaring a volume lost ended; empty while it is in progress.
 func lostFor(name string) func(*shownVolume) (string, error) {
 	return func(v *shownVolume) (string, error) {
-		switch {
-		case v == nil:
-			return "is gone", nil
-		case v.Spec.Fate == records.FateTrashed:
-			return fmt.Sprintf("is lost; what was left of it is in the trash of node %s, %s", v.Spec.Node, volumeNote(v.Status)), nil
-		case v.Spec.Fate == records.FateKeep && v.Status.Asked == "":
+		end, err := reclaimed(v)
+		if err != nil {
 			return "", fmt.Errorf("%s is not lost: node %s found it, or a life started meanwhile; see 'stead get events'", name, v.Spec.Node)
 		}
-		return "", nil
+		if v != nil && end != "" {
+			end = "is lost; what was left of it " + end
+		}
+		return end, nil
 	}
 }

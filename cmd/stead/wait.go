@@ -74,6 +74,16 @@ func (w *waitFlags) add(cmd *cobra.Command, use string) {
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 10*time.Minute, "time limit of --wait; exit code 3 when it expires")
 }
 
+// then calls do with the time limit, if a wait was requested.
+func (w *waitFlags) then(cmd *cobra.Command, do func(context.Context) error) error {
+	if !w.wait {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), w.timeout)
+	defer cancel()
+	return do(ctx)
+}
+
 // waitSet blocks until the set has reached its spec and its members are available, or at
 // least ready, and prints every change of its members. It returns an error when the goal
 // cannot be reached without a user: the rollout is paused and everything else is done, it is

@@ -25,7 +25,7 @@ func stuck(t *testing.T) *cluster {
 	return c
 }
 
-func TestAWaitThatIsOverSaysWhatGoesOn(t *testing.T) {
+func TestAWaitThatTimesOutSaysWhatContinues(t *testing.T) {
 	c := stuck(t)
 	for _, line := range []string{
 		"wait db", "wait set/db --for ready", "wait db --for deleted", "rollout status db",
@@ -44,7 +44,7 @@ func TestAWaitThatIsOverSaysWhatGoesOn(t *testing.T) {
 	}
 }
 
-func TestCtrlCEndsAWaitWithALineOfWhatGoesOn(t *testing.T) {
+func TestCtrlCEndsAWaitWithALineOfWhatContinues(t *testing.T) {
 	c := stuck(t)
 	for _, line := range []string{"wait db", "rollout status db", "apply -f testdata/db.yaml --wait", "scale db --replicas 2 --wait"} {
 		ctx, interrupt := context.WithCancel(t.Context())
@@ -61,15 +61,15 @@ func TestCtrlCEndsAWaitWithALineOfWhatGoesOn(t *testing.T) {
 	}
 }
 
-func TestALongWaitSaysThatItGoesOn(t *testing.T) {
+func TestALongWaitSaysThatItContinues(t *testing.T) {
 	var out lines
-	told := newProgress(&out)
-	told.every = time.Millisecond
+	log := newProgress(&out)
+	log.every = time.Millisecond
 	three := int32(3)
-	told.members(&spec.SetSpec{Replicas: &three}, &records.ShownSet{SetStatus: records.SetStatus{
+	log.members(&spec.SetSpec{Replicas: &three}, &records.ShownSet{SetStatus: records.SetStatus{
 		AvailableReplicas: 2, Members: []records.MemberStatus{{Name: "db-2", Blocked: "it is starting"}},
 	}})
-	stop := told.beat()
+	stop := log.beat()
 	for deadline := time.Now().Add(patience); !strings.Contains(out.String(), "still waiting:"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is silent")
@@ -120,7 +120,7 @@ func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 	}
 }
 
-func TestARolloutThatWillNotEndIsTold(t *testing.T) {
+func TestARolloutThatWillNotEndIsAnError(t *testing.T) {
 	three := int32(3)
 	done := records.SetStatus{
 		ObservedGeneration: 2, Replicas: 3, ReadyReplicas: 3, AvailableReplicas: 3, UpdatedReplicas: 3, UpdatedAvailableReplicas: 3, UpdateRevision: "r2",

@@ -99,7 +99,7 @@ type progress struct {
 	out     io.Writer
 	printed map[string]string // the last line of each member
 	last    time.Time         // of the last line
-	summary string            // what is repeated when there are no news
+	summary string            // what is repeated when there is no news
 }
 
 func newProgress(out io.Writer) *progress {
@@ -116,7 +116,7 @@ func (p *progress) line(subject any, text string) {
 // print prints a line; mu is held.
 func (p *progress) print(subject any, text string) {
 	p.last = time.Now()
-	fmt.Fprintf(p.out, "%6s  %s  %s\n", elapsed(p.start), subject, scalar.Plain(text))
+	fmt.Fprintf(p.out, "%5.1fs  %s  %s\n", time.Since(p.start).Seconds(), subject, scalar.Plain(text))
 }
 
 // members prints every member whose line has changed.
@@ -159,8 +159,4 @@ func (p *progress) beat() (stop func()) {
 		}
 	})
 	return func() { close(quit); group.Wait() }
-}
-
-func elapsed(since time.Time) string {
-	return fmt.Sprintf("%.1fs", time.Since(since).Seconds())
 }

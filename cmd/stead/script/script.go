@@ -1,11 +1,11 @@
-// Package script reads scripts of command lines as people type them, with what they
-// shall print and their exit codes. They are run in this process against a cluster in
-// memory (cmd/stead) and as the real program against real members (test/e2e).
+// Package script reads scripts of command lines as users type them, with the expected output
+// and exit codes. They are run in this process against a cluster in memory (cmd/stead) and as
+// the real program against real members (test/e2e).
 //
-// A script's lines: "$ stead ..." is a command line, without quoting; below it, each
-// "words" stands for a line of its output that has these words in this order, each
-// "! words" for one that must not be there, and "? code" is its exit code (0 when left
-// out). "@ stead ..." is repeated until all is as told. "#" begins a remark.
+// A script's lines: "$ stead ..." is a command line, without quoting; below it, each "words"
+// is a line that its output must have, with these words in this order, each "! words" one that
+// it must not have, and "? code" is its exit code (0 when left out). "@ stead ..." is repeated
+// until all of that is true. "#" starts a comment.
 package script
 
 import (
@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// Step is one command line of a script, with what it shall print.
+// Step is one command line of a script, with the expected output.
 type Step struct {
 	Where string   // file:line
 	Args  []string // without "stead"
-	Again bool     // until all is as told, for as long as the runner has patience
+	Again bool     // until it is right, for as long as the runner has patience
 	Code  int
 	Words []string // each the words of one line, in this order
 	Never []string
 }
 
-// Read reads a script. It fails on a line that it cannot take.
+// Read reads a script.
 func Read(path string) (steps []Step, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -68,8 +68,8 @@ func Read(path string) (steps []Step, err error) {
 	return steps, nil
 }
 
-// Run runs a step with do, which returns the exit code and all that was printed, and
-// tells what is wrong with it; empty: nothing. Who repeats has patience.
+// Run runs a step with do, which returns the exit code and all that was printed, and returns
+// what is wrong with it; empty: nothing. A step is repeated for at most patience.
 func (s Step) Run(do func(args ...string) (int, string), patience time.Duration) string {
 	for deadline := time.Now().Add(patience); ; time.Sleep(pause) {
 		wrong := s.Judge(do(s.Args...))
@@ -82,7 +82,7 @@ func (s Step) Run(do func(args ...string) (int, string), patience time.Duration)
 // pause is the time between two runs of a step that is repeated.
 const pause = 100 * time.Millisecond
 
-// Judge tells in one line what is wrong with a step that ended with code and printed
+// Judge returns what is wrong with a step that ended with code and printed
 // text; empty: nothing.
 func (s Step) Judge(code int, text string) string {
 	var wrong []string
@@ -108,14 +108,10 @@ func (s Step) Judge(code int, text string) string {
 // hasLine reports whether a line of text has the words in their order.
 func hasLine(text, words string) bool {
 	for line := range strings.Lines(text) {
-		at, found := 0, true
+		found := true
 		for _, w := range strings.Fields(words) {
-			i := strings.Index(line[at:], w)
-			found = i >= 0
-			if !found {
-				break
-			}
-			at += i + len(w)
+			_, rest, ok := strings.Cut(line, w)
+			line, found = rest, found && ok
 		}
 		if found {
 			return true
