@@ -86,7 +86,6 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if err := home.PrepareRunDir(o.RunDir, os.Getenv(onDiskEnv) != ""); err != nil {
 		return err
 	}
-	o.Version, o.SteadNode = version, steadNode
 	facts, err := o.Facts()
 	if err != nil {
 		return usage(err)

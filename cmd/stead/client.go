@@ -45,7 +45,7 @@ const socketScheme = "unix://"
 func dialSocket(address string) (*grpc.ClientConn, error) {
 	socket, ok := strings.CutPrefix(cmp.Or(address, socketScheme+server.DefaultSocket), socketScheme)
 	if !ok {
-		return nil, usageError{fmt.Errorf("--server %q needs a client file (--config); without one use a socket of this host: unix:///path", address)}
+		return nil, misuse("--server %q needs a client file (--config); without one use a socket of this host: unix:///path", address)
 	}
 	return server.Dial(socket)
 }

@@ -75,10 +75,10 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 	if err := d.edits(st); err != nil {
 		return err
 	}
-	if err := d.list(ctx, proto.KindVolume, o.Metadata.Name, "Volumes", nil); err != nil {
+	if err := d.list(ctx, proto.KindVolume, o.Metadata.Name, "Volumes", ""); err != nil {
 		return err
 	}
-	return d.list(ctx, proto.KindEvent, o.Metadata.Name, "Events", nil)
+	return d.list(ctx, proto.KindEvent, o.Metadata.Name, "Events", "")
 }
 
 // orders is what users requested for a set beside its spec.
@@ -168,10 +168,7 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 			return err
 		}
 	}
-	return d.list(ctx, proto.KindEvent, string(set), "Events", func(p *proto.Object) bool {
-		e, err := decode[records.Event, any](p)
-		return err == nil && e.Spec.Member == o.Metadata.Name
-	})
+	return d.list(ctx, proto.KindEvent, string(set), "Events", o.Metadata.Name)
 }
 
 func lifeText(m *records.Member, st *records.MemberStatus) string {
@@ -188,16 +185,16 @@ func (d describer) fields(pairs ...string) {
 	}
 }
 
-// list prints the objects of a set that keep accepts (nil: all); nothing when there are none.
-func (d describer) list(ctx context.Context, kind, set, title string, keep func(*proto.Object) bool) error {
+// list prints the objects of a set, or its events about one member; nothing when there are none.
+func (d describer) list(ctx context.Context, kind, set, title, member string) error {
 	got, err := d.control.List(ctx, &proto.ListRequest{Kind: kind, Namespace: d.namespace, Set: set})
 	if err != nil {
 		return err
 	}
-	objects := got.GetObjects()
-	if keep != nil {
-		objects = slices.DeleteFunc(objects, func(o *proto.Object) bool { return !keep(o) })
-	}
+	objects := slices.DeleteFunc(got.GetObjects(), func(o *proto.Object) bool {
+		e, err := decode[records.Event, any](o)
+		return member != "" && (err != nil || e.Spec.Member != member)
+	})
 	if len(objects) == 0 {
 		return nil
 	}

@@ -79,10 +79,11 @@ type execution struct {
 // onTerminal runs a command on this terminal. While it runs, every key goes to the
 // command, Ctrl-C included.
 func (x *execution) onTerminal(ctx context.Context, control proto.ControlClient, start *proto.ExecStart) error {
-	var ok bool
-	if x.screen, ok = terminal(x.out); !ok {
+	screen, ok := terminal(x.out)
+	if !ok {
 		return misuse("-t needs a terminal, but standard output is not one; omit -t")
 	}
+	x.screen = screen
 	start.Terminal = x.size()
 	resized := make(chan os.Signal, 1)
 	signal.Notify(resized, syscall.SIGWINCH)

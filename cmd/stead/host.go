@@ -51,8 +51,9 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Address, "address", "", "address under which other hosts reach this one (default: that of the default route, or the only one)")
 }
 
-// check fills in the defaults of this host and refuses what cannot work.
+// check fills in the defaults of this host and program, and refuses what cannot work.
 func (o *hostOptions) check() error {
+	o.Version, o.SteadNode = version, steadNode
 	if err := server.CheckMetrics(o.Metrics); err != nil {
 		return usageError{err}
 	}
@@ -107,7 +108,6 @@ func purge(ctx context.Context, o hostOptions, out io.Writer) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	o.Version, o.SteadNode = version, steadNode
 	log, err := newLogger("warn")
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func imageLoadCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := sendArchive(stream, node, in); err != nil {
+			if err := sendArchive(stream, node, in); err != nil && !errors.Is(err, io.EOF) {
 				return err
 			}
 			done, err := stream.CloseAndRecv()
@@ -54,21 +54,18 @@ func imageLoadCommand(c *cli) *cobra.Command {
 	return cmd
 }
 
-// sendArchive sends all of in; a refusal of the server is returned by CloseAndRecv.
+// sendArchive sends all of in. The error is io.EOF when the server refused it, which
+// CloseAndRecv returns.
 func sendArchive(stream grpc.ClientStreamingClient[proto.LoadImageRequest, proto.LoadImageResponse], node string, in io.Reader) error {
-	if err := stream.Send(&proto.LoadImageRequest{Node: node}); err != nil && !errors.Is(err, io.EOF) {
+	if err := stream.Send(&proto.LoadImageRequest{Node: node}); err != nil {
 		return err
 	}
 	buf := make([]byte, 256<<10)
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
-			sendErr := stream.Send(&proto.LoadImageRequest{Data: buf[:n]})
-			if errors.Is(sendErr, io.EOF) {
-				return nil
-			}
-			if sendErr != nil {
-				return sendErr
+			if err := stream.Send(&proto.LoadImageRequest{Data: buf[:n]}); err != nil {
+				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {

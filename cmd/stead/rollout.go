@@ -43,21 +43,17 @@ func rolloutUndo(c *cli) *cobra.Command {
 			}
 			done, err := c.control.Undo(cmd.Context(), &proto.UndoRequest{Namespace: c.namespace, Name: string(ref.Name), ToRevision: to})
 			said := "rolled back"
-			if done.GetUnchanged() {
-				said = "already has the template of " + revisionText(to) + "; nothing was changed"
+			switch {
+			case done.GetUnchanged() && to == 0:
+				said = "already has the template of the previous revision; nothing was changed"
+			case done.GetUnchanged():
+				said = fmt.Sprintf("already has the template of revision %d; nothing was changed", to)
 			}
 			return printEdit(cmd, done, err, "set "+string(ref.Name)+" "+said)
 		},
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the previous one")
 	return cmd
-}
-
-func revisionText(number int64) string {
-	if number == 0 {
-		return "the previous revision"
-	}
-	return fmt.Sprintf("revision %d", number)
 }
 
 // rolloutPause is the verb pause, or resume.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -224,11 +225,7 @@ func images(t *spec.Template) string {
 
 // pairs writes labels as k=v, sorted.
 func pairs(labels map[string]string) string {
-	var out []string
-	for k, v := range labels {
-		out = append(out, k+"="+v)
-	}
-	return strings.Join(slices.Sorted(slices.Values(out)), ",")
+	return joined(slices.Sorted(maps.Keys(labels)), func(k string) string { return k + "=" + labels[k] })
 }
 
 func selectorText(s *spec.LabelSelector) string {

@@ -50,10 +50,8 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 }
 
 func serverCommand() *cobra.Command {
-	var (
-		o     serverOptions
-		level string
-	)
+	var o serverOptions
+	var level string
 	cmd := &cobra.Command{
 		Use:   "server",
 		Short: "Run the control plane: API, engine and, by default, an embedded etcd",

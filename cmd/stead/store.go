@@ -19,15 +19,13 @@ import (
 	"github.com/stead-project/stead/store/etcdstore"
 )
 
-// storeOptions choose the store; flags mirror the fields.
+// storeOptions choose the store.
 type storeOptions struct {
-	Endpoints []string // none: the embedded etcd
-	CA        string   // files for TLS to external endpoints
-	Cert, Key string
-	// Insecure: endpoints of other hosts may be reached without TLS.
-	Insecure bool
-	// QuotaBytes bounds the embedded store's data file; 0: 2 GiB.
-	QuotaBytes int64
+	Endpoints  []string // none: the embedded etcd
+	CA         string   // files for TLS to external endpoints
+	Cert, Key  string
+	Insecure   bool  // endpoints of other hosts may be reached without TLS
+	QuotaBytes int64 // of the embedded store's data file; 0: 2 GiB
 }
 
 func (o *storeOptions) flags(f *pflag.FlagSet) {
