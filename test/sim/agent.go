@@ -41,10 +41,7 @@ type agent struct {
 
 // begin takes up what stands here, as Agent.Run does.
 func (n *node) begin(a *agent) {
-	keeper, err := n.newKeeper(a)
-	if err != nil {
-		panic(err)
-	}
+	keeper := n.newKeeper(a)
 	host := hostRuntime{n: n}
 	a.outbox = session.NewOutbox(300*time.Millisecond, time.Second, n.now)
 	a.known, a.snapshots = session.OpenKnown(n.docs, discard), session.OpenSnapshots(n.tmpfs.docs, discard)

@@ -95,13 +95,9 @@ func (w *Cluster) goBack() bool {
 func (w *Cluster) reload() {
 	w.judge.restored()
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	w.observer = cache.New(w.mem, discard)
-	if err := w.observer.Load(1, nil); err != nil {
-		panic(err)
-	}
+	must(w.observer.Load(1, nil))
 	w.restoring = true
 	batch := store.Batch{Rev: rev}
 	for _, kv := range kvs {
@@ -109,9 +105,7 @@ func (w *Cluster) reload() {
 	}
 	w.judge.before(batch)
 	w.restoring = false
-	if err := w.observer.Load(rev, kvs); err != nil {
-		panic(err)
-	}
+	must(w.observer.Load(rev, kvs))
 	w.seen = rev
 }
 
@@ -124,21 +118,13 @@ func (w *Cluster) declare() bool {
 }
 
 func (w *Cluster) declared() bool {
-	var (
-		txns []store.Txn
-		err  error
-	)
-	step := 1 + w.r.Int64N(1_000_000)
-	w.view(func(v cache.View) { txns, err = control.Declare(v, "operator", w.clock, step) })
+	txns, err := control.Declare(w.view(), "operator", w.clock, 1+w.r.Int64N(1_000_000))
 	if err != nil {
 		return false
 	}
 	for i := range txns[0].Then {
 		if op := &txns[0].Then[i]; op.Key == store.EpochKey {
-			epoch, err := strconv.ParseInt(string(op.Value), 10, 64)
-			if err != nil {
-				panic(err)
-			}
+			epoch := got(strconv.ParseInt(string(op.Value), 10, 64))
 			if w.epochs[epoch] {
 				w.fail("epochs", "epoch %d is declared a second time", epoch)
 			}
@@ -149,10 +135,7 @@ func (w *Cluster) declared() bool {
 	w.count("restore declared")
 	w.back, w.forgot, w.backups = false, false, nil
 	for _, t := range txns {
-		if _, err := w.mem.Commit(w.ctx, t); err != nil {
-			panic(err)
-		}
-		w.look()
+		w.write(t)
 	}
 	return true
 }
@@ -163,26 +146,18 @@ func (w *Cluster) excuse() bool {
 		if n.power {
 			continue
 		}
-		var (
-			t       store.Txn
-			err     error
-			missing bool
-		)
-		w.view(func(v cache.View) {
-			count, _ := v.Count()
-			missing = v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(proof.MissingNodes(v.Epoch(), count, v.Nodes()),
-				func(m records.CountNode) bool { return m.UID == n.uid })
-			if missing {
-				t, err = control.Excuse(v, []string{string(n.name)}, "operator")
-			}
-		})
-		if !missing || err != nil {
+		v := w.view()
+		count, _ := v.Count()
+		missing := v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(proof.MissingNodes(v.Epoch(), count, v.Nodes()),
+			func(m records.CountNode) bool { return m.UID == n.uid })
+		if !missing {
 			continue
 		}
-		if _, err := w.mem.Commit(w.ctx, t); err != nil {
-			panic(err)
+		t, err := control.Excuse(v, []string{string(n.name)}, "operator")
+		if err != nil {
+			continue
 		}
-		w.look()
+		w.write(t)
 		w.note("the operator says that %s is off", n.name)
 		w.count("node excused")
 		return true
@@ -207,25 +182,20 @@ func (w *Cluster) operate() {
 // other machines' by now: nothing was left of them when they were removed.
 func (w *Cluster) excuseRemoved() {
 	for _, n := range w.nodes {
-		var t store.Txn
-		w.view(func(v cache.View) {
-			if owner := ownerOf(v, n.name); owner != "" && owner != n.uid {
-				t, _ = control.Excuse(v, []string{string(n.name)}, "operator") // an error: nobody waits for it
-			}
-		})
-		if len(t.Then) == 0 {
+		owner := w.ownerOf(n.name)
+		if owner == "" || owner == n.uid {
 			continue
 		}
-		if _, err := w.mem.Commit(w.ctx, t); err != nil {
-			panic(err)
+		t, err := control.Excuse(w.view(), []string{string(n.name)}, "operator")
+		if err == nil { // else nobody waits for it
+			w.write(t)
 		}
-		w.look()
 	}
 }
 
 // ownerOf is the machine that has joined under a name; "": none.
-func ownerOf(v cache.View, name spec.NodeName) spec.UID {
-	for _, n := range v.Nodes() {
+func (w *Cluster) ownerOf(name spec.NodeName) spec.UID {
+	for _, n := range w.view().Nodes() {
 		if n.Node.Name == name {
 			return n.Node.UID
 		}

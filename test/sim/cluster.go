@@ -119,11 +119,8 @@ func New(seed uint64, plant plants.Plant) *Cluster {
 
 func (w *Cluster) freshStore() {
 	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock }), memstore.WithHistory(2000))
-	w.observer, w.seen = cache.New(w.mem, discard), 0
-	if err := w.observer.Load(1, nil); err != nil {
-		panic(err)
-	}
-	w.seen = 1
+	w.observer, w.seen = cache.New(w.mem, discard), 1
+	must(w.observer.Load(1, nil))
 }
 
 // Do makes one choice; after a violation nothing happens any more.
@@ -184,12 +181,27 @@ func (w *Cluster) chance(n int) bool { return w.r.IntN(n) == 0 }
 
 // commit writes as someone who needs no guards.
 func (w *Cluster) commit(ops ...store.Op) store.Rev {
-	rev, err := w.mem.Commit(w.ctx, store.Txn{Then: ops})
+	return w.write(store.Txn{Then: ops})
+}
+
+// write is commit with guards that hold.
+func (w *Cluster) write(t store.Txn) store.Rev {
+	rev := got(w.mem.Commit(w.ctx, t))
+	w.look()
+	return rev
+}
+
+// must ends the simulation when something fails of which no failure is simulated.
+func must(err error) {
 	if err != nil {
 		panic(err)
 	}
-	w.look()
-	return rev
+}
+
+// got is what was returned with an error that must be nil.
+func got[T any](v T, err error) T {
+	must(err)
+	return v
 }
 
 // advance moves the clock and keeps alive what lives by leases.
@@ -212,16 +224,17 @@ func (w *Cluster) advance(d time.Duration) {
 func (w *Cluster) look() {
 	for _, b := range w.mem.Since(w.seen) {
 		w.judge.before(b)
-		if err := w.observer.Apply(b); err != nil {
-			panic(err)
-		}
+		must(w.observer.Apply(b))
 		w.seen = b.Rev
-		w.view(func(v cache.View) { w.judge.given(v, b) })
+		w.judge.given(w.view(), b)
 	}
 }
 
-// view calls f with the store as it is.
-func (w *Cluster) view(f func(cache.View)) { w.observer.Look(f) }
+// view is the store as it is.
+func (w *Cluster) view() (v cache.View) {
+	w.observer.Look(func(x cache.View) { v = x })
+	return v
+}
 
 func (w *Cluster) newVolume() records.VolumeID {
 	if w.volumes++; w.plant.OneVolumeID {

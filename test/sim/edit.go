@@ -1,13 +1,10 @@
 package sim
 
 import (
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -127,22 +124,21 @@ func (w *Cluster) adopt() bool {
 func (w *Cluster) bringBack() bool {
 	ref := w.someRef()
 	var asked *records.VolumeRequest
-	w.view(func(v cache.View) {
-		x := v.World(ref)
-		for _, n := range w.nodes {
-			for _, r := range v.VolumeReportsOn(n.name) {
-				id, _ := v.Identity(r.ID)
-				m, _ := v.Member(r.ID)
-				if r.ID.Ref() == ref && r.State == records.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !rules.Orphaned(x.Set) &&
-					(asked == nil || w.chance(2)) && together(x, r) && (!r.Unproven || n.hasTrashed(r.Volume)) {
-					asked = &records.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: records.VerbRestore, Node: r.Node}
-					if id != nil {
-						asked.Token = id.LastToken
-					}
+	v := w.view()
+	x := v.World(ref)
+	for _, n := range w.nodes {
+		for _, r := range v.VolumeReportsOn(n.name) {
+			id, _ := v.Identity(r.ID)
+			m, _ := v.Member(r.ID)
+			if r.ID.Ref() == ref && r.State == records.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !rules.Orphaned(x.Set) &&
+				(asked == nil || w.chance(2)) && together(x, r) && (!r.Unproven || n.hasTrashed(r.Volume)) {
+				asked = &records.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: records.VerbRestore, Node: r.Node}
+				if id != nil {
+					asked.Token = id.LastToken
 				}
 			}
 		}
-	})
+	}
 	if asked == nil {
 		return false
 	}
@@ -189,25 +185,17 @@ func someLoss(r *rand.Rand) *spec.NodeLoss {
 // does.
 func (w *Cluster) giveUp() bool {
 	ref := w.someRef()
+	x := w.view().World(ref)
+	if rules.Orphaned(x.Set) {
+		return false
+	}
 	var asked *records.VolumeRequest
-	w.view(func(v cache.View) {
-		x := v.World(ref)
-		if rules.Orphaned(x.Set) {
-			return
+	r := rules.Read(x)
+	for vol, s := range volumesOf(x) {
+		if s.Member == nil && !r.IsWanted(s.ID.Ordinal) && !vol.Fate.Ordered() && (asked == nil || w.chance(2)) {
+			asked = new(request(s, vol, records.VerbReclaim))
 		}
-		r := rules.Read(x)
-		for _, s := range x.Slots {
-			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
-				vol := s.Volumes[claim]
-				if s.Member == nil && !r.IsWanted(s.ID.Ordinal) && !vol.Fate.Ordered() && (asked == nil || w.chance(2)) {
-					asked = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: records.VerbReclaim}
-					if s.Identity != nil {
-						asked.Token = s.Identity.LastToken
-					}
-				}
-			}
-		}
-	})
+	}
 	if asked == nil {
 		return false
 	}

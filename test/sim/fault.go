@@ -193,9 +193,7 @@ type saved struct {
 
 func (w *Cluster) backup() bool {
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	kvs = slices.DeleteFunc(kvs, func(kv store.KV) bool { return kv.Lease != 0 })
 	said, _ := w.said()
 	w.backups = append(w.backups, saved{rev, kvs, w.mem.Backup(), w.epoch, w.raft, said.Link.Number})
@@ -246,7 +244,7 @@ func (w *Cluster) restore() bool {
 // know is ended by hand, and volumes are put where the store has them.
 func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
 	if n.w.restores > 0 || len(n.lies) > 0 {
-		n.w.view(n.putBack)
+		n.putBack()
 	}
 	for _, id := range slices.Clone(n.agent.ids) {
 		if token, ok := n.agent.workers[id].Pending(); ok && !known(id, token) {

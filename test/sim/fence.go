@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/spec"
 )
@@ -77,8 +76,7 @@ func (w *Cluster) removeNode() bool {
 	if !s.reached() {
 		return false
 	}
-	owner := spec.UID("")
-	w.view(func(v cache.View) { owner = ownerOf(v, n.name) })
+	owner := w.ownerOf(n.name)
 	err := fence.RemoveNode(w.ctx, s.storeLink, reader{s.cache, s}, n.name)
 	s.buried()
 	w.look()
@@ -94,9 +92,7 @@ func (w *Cluster) removeNode() bool {
 // takeName has a new machine join under the name of one that was removed.
 func (w *Cluster) takeName() bool {
 	old := w.someNode()
-	taken := false
-	w.view(func(v cache.View) { taken = ownerOf(v, old.name) != "" })
-	if taken || old.session() != nil || len(w.nodes) >= mostNodes {
+	if w.ownerOf(old.name) != "" || old.session() != nil || len(w.nodes) >= mostNodes {
 		return false
 	}
 	w.join(old.name, fmt.Sprintf("uid-%s-%d", old.name, len(w.nodes)))

@@ -78,11 +78,11 @@ func (g *guard) Acks() map[string]string { return g.acks }
 func (g *guard) Dismiss() { g.watchdog = false }
 
 // newKeeper takes up the records of the agent before this one.
-func (n *node) newKeeper(a *agent) (*deadline.Keeper, error) {
+func (n *node) newKeeper(a *agent) *deadline.Keeper {
 	if n.w.plant.ForgetsDeadline {
 		n.guard.confirmed = n.uptime()
 	}
-	return deadline.New(deadline.Config{
+	return got(deadline.New(deadline.Config{
 		Records: n.guard, Ledger: a.led, Clock: n.uptime, Logger: discard,
 		Cgroup: func(id spec.Identity) string { return "/" + id.String() },
 		StartWatchdog: func() error {
@@ -96,7 +96,7 @@ func (n *node) newKeeper(a *agent) (*deadline.Keeper, error) {
 				n.worker(id).tellExpired()
 			}
 		},
-	})
+	}))
 }
 
 func identityOf(r watchdog.Record) spec.Identity {
@@ -149,17 +149,13 @@ func (n *node) guardLives() {
 	}
 	if a.unsaved && n.w.chance(2) { // at most every so often
 		a.unsaved = false
-		if err := a.snapshots.Save(); err != nil {
-			panic(err)
-		}
+		must(a.snapshots.Save())
 	}
 	if !g.watchdog || !n.w.clock.Before(g.looks) {
 		g.looks = n.w.clock.Add(5 * time.Second)
 		n.run(func() {
 			a.keeper.Tick()
-			if err := a.known.Save(); err != nil {
-				panic(err)
-			}
+			must(a.known.Save())
 		})
 	}
 }
@@ -168,10 +164,7 @@ func (n *node) guardLives() {
 // takes, within the tick.
 func (n *node) killGuarded(r watchdog.Record) {
 	id := identityOf(r)
-	token, err := spec.ParseToken(r.Token)
-	if err != nil {
-		panic(err)
-	}
+	token := got(spec.ParseToken(r.Token))
 	p := n.place(id)
 	before := n.guard.killed[id] == token
 	n.guard.killed[id] = token

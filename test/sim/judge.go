@@ -75,13 +75,11 @@ func (j *judge) restored() {
 		j.former = nil
 	}
 	had := map[records.VolumeID]records.VolumeFate{}
-	j.w.view(func(v cache.View) {
-		for _, ref := range j.w.refs {
-			for _, vol := range v.Volumes(ref) {
-				had[vol.UID] = vol.Fate
-			}
+	for _, ref := range j.w.refs {
+		for _, vol := range j.w.view().Volumes(ref) {
+			had[vol.UID] = vol.Fate
 		}
-	})
+	}
 	j.former = append(j.former, had)
 	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]records.Goal{}
 	j.ends = map[life]bool{}
@@ -126,24 +124,23 @@ func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
 
 // before judges one commit against what was stored before it.
 func (j *judge) before(b store.Batch) {
-	j.w.view(func(v cache.View) {
-		j.count(v, b)
-		for _, e := range b.Events {
-			switch kind, _ := store.Kind(e.Key); {
-			case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
-			case kind == store.KindMember:
-				j.member(v, b, e)
-			case kind == store.KindReport && !e.Delete:
-				j.report(e)
-			case kind == store.KindVolume:
-				j.volume(v, b, e)
-			case kind == store.KindIdentity && e.Delete:
-				j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
-			case kind == store.KindIdentity:
-				j.marked(v, e)
-			}
+	v := j.w.view()
+	j.count(v, b)
+	for _, e := range b.Events {
+		switch kind, _ := store.Kind(e.Key); {
+		case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
+		case kind == store.KindMember:
+			j.member(v, b, e)
+		case kind == store.KindReport && !e.Delete:
+			j.report(e)
+		case kind == store.KindVolume:
+			j.volume(v, b, e)
+		case kind == store.KindIdentity && e.Delete:
+			j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
+		case kind == store.KindIdentity:
+			j.marked(v, e)
 		}
-	})
+	}
 }
 
 // ownerless: what is written is of an orphaned set, and wrong.

@@ -21,13 +21,12 @@ func drifted(d time.Duration) time.Duration { return d + d/100 }
 // life outlives its bound: it runs at most that long after the last moment at which the
 // store had a session of its node.
 func (j *judge) seeSessions() {
-	j.w.view(func(v cache.View) {
-		for _, n := range j.w.nodes {
-			if s, rev := v.Session(n.name); rev != 0 && s.UID == n.uid {
-				j.had[n.uid] = j.w.clock
-			}
+	v := j.w.view()
+	for _, n := range j.w.nodes {
+		if s, rev := v.Session(n.name); rev != 0 && s.UID == n.uid {
+			j.had[n.uid] = j.w.clock
 		}
-	})
+	}
 	for _, id := range slices.SortedFunc(maps.Keys(j.alive), spec.Identity.Compare) {
 		j.inBound(id, j.alive[id])
 	}

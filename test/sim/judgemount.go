@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -28,11 +27,9 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v records.M
 	if j.w.back && j.formerly(v.ID, func(had bool, fate records.VolumeFate) bool { return had && !fate.Ordered() }) {
 		return // its order may be of the store before, which had it (S2: absence is no order)
 	}
-	j.w.view(func(w cache.View) {
-		if r := w.Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Node != n.name || r.Fate.Ordered() {
-			j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up, or has elsewhere", id, v.ID, n.name)
-		}
-	})
+	if r := j.w.view().Volume(id, v.Claim); r == nil || r.UID != v.ID || r.Node != n.name || r.Fate.Ordered() {
+		j.w.fail("volumes", "%s uses volume %s on %s, which the store gave up, or has elsewhere", id, v.ID, n.name)
+	}
 }
 
 // formerly: of a store that the present one has replaced, and nobody has declared that yet.
@@ -82,9 +79,7 @@ func (j *judge) erased(n *node, epoch int64, b *bin) {
 	if j.w.back && j.formerly(b.id, func(had bool, fate records.VolumeFate) bool { return !had || fate == records.FateRestoring }) {
 		return // likewise: the node was told so before, and is told nothing by a store that went back
 	}
-	j.w.view(func(v cache.View) {
-		if r := v.Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != records.FateRestoring { // its node may not have heard that
-			j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
-		}
-	})
+	if r := j.w.view().Volume(b.key.id, b.key.claim); r != nil && r.UID == b.id && r.Fate != records.FateRestoring { // its node may not have heard that
+		j.w.fail("volumes", "%s erases volume %s, which has a record", n.name, b.id)
+	}
 }

@@ -199,7 +199,7 @@ func (j *judge) dropped(v cache.View, old *records.Volume, key string) {
 	if said := x.Said(old.ID, old.Claim); said == nil || said.Volume != old.UID || !said.State.Released() {
 		j.w.fail("volumes", "the record %s is gone, and its node did not say so", key)
 	}
-	n := j.w.machine(v, old.Node)
+	n := j.w.machine(old.Node)
 	if n != nil && n.there(old) && !j.excused(n, old.UID) {
 		j.w.fail("volumes", "the record %s is gone, and the volume is there", key)
 	}

@@ -2,13 +2,10 @@ package sim
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
@@ -26,11 +23,7 @@ func (w *Cluster) lie() bool {
 		m = old[w.r.IntN(len(old))]
 		w.count("fault: late or twice said of a volume")
 	} else {
-		docs, err := wire.Documents(w.lies(x.n))
-		if err != nil {
-			panic(err)
-		}
-		m.ReportsJson = docs
+		m.ReportsJson = got(wire.Documents(w.lies(x.n)))
 		w.count("fault: lie about a volume")
 	}
 	x.n.lied(m)
@@ -41,42 +34,31 @@ func (w *Cluster) lie() bool {
 // lied notes of what a message speaks: of all the node's volumes, if that is all that its
 // trash is to hold.
 func (n *node) lied(m *proto.VolumeReports) {
-	reports, err := wire.ToDocuments[records.VolumeReport](m.GetReportsJson())
-	if err != nil {
-		panic(err)
-	}
-	for _, r := range reports {
+	for _, r := range got(wire.ToDocuments[records.VolumeReport](m.GetReportsJson())) {
 		n.lies[r.Volume] = true
 		n.w.note("%s says of volume %s of %s that it is %s, turn %d", n.name, r.Volume, r.ID.MemberName(), r.State, r.Turn)
 	}
 	if m.GetFull() {
 		n.lies[""] = true // also of what it said and the server has not stored
-		n.w.view(func(v cache.View) {
-			for _, r := range v.VolumeReportsOn(n.name) {
-				n.lies[r.Volume] = true
-			}
-		})
+		for _, r := range n.w.view().VolumeReportsOn(n.name) {
+			n.lies[r.Volume] = true
+		}
 	}
 }
 
 // lies are statements about some volumes, each of any kind.
 func (w *Cluster) lies(n *node) (lies []records.VolumeReport) {
 	var about []records.VolumeReport
-	w.view(func(v cache.View) {
-		for _, ref := range w.refs {
-			for _, s := range v.World(ref).Slots {
-				for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
-					vol := s.Volumes[claim]
-					about = append(about, records.VolumeReport{ID: s.ID, Claim: claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class, Turn: vol.Turn})
-				}
-			}
+	for _, ref := range w.refs {
+		for vol := range volumesOf(w.view().World(ref)) {
+			about = append(about, records.VolumeReport{ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class, Turn: vol.Turn})
 		}
-		for _, x := range w.nodes {
-			for _, r := range v.VolumeReportsOn(x.name) {
-				about = append(about, *r)
-			}
+	}
+	for _, x := range w.nodes {
+		for _, r := range w.view().VolumeReportsOn(x.name) {
+			about = append(about, *r)
 		}
-	})
+	}
 	about = append(about, records.VolumeReport{
 		ID: spec.Identity{Namespace: "default", Set: w.someRef().Name, Ordinal: w.r.IntN(4)}, Claim: spec.ClaimName(claimNames[0]),
 		Volume: records.VolumeID(fmt.Sprintf("%032x", 1<<40+w.r.IntN(20))), Number: 1 + w.r.IntN(3), Class: allClasses[w.r.IntN(len(allClasses))],
@@ -97,17 +79,10 @@ func (x *stream) believe(m *proto.FromNode) {
 	if !x.n.w.plant.BelievesAnyNode || m.GetVolumes() == nil {
 		return
 	}
-	reports, err := wire.ToDocuments[records.VolumeReport](m.GetVolumes().GetReportsJson())
-	if err != nil {
-		panic(err)
-	}
-	for _, r := range reports {
-		others := false
-		x.n.w.view(func(v cache.View) {
-			old := v.VolumeReport(r.ID, r.Claim, r.Volume)
-			others = old != nil && old.Node != x.n.name
-		})
-		if r.Node = x.n.name; others && r.State != records.VolumeErased {
+	for _, r := range got(wire.ToDocuments[records.VolumeReport](m.GetVolumes().GetReportsJson())) {
+		old := x.n.w.view().VolumeReport(r.ID, r.Claim, r.Volume)
+		r.Node = x.n.name
+		if old != nil && old.Node != x.n.name && r.State != records.VolumeErased {
 			x.n.w.commit(store.Put(store.VolumeReportKey(r.ID, r.Claim, r.Volume), store.Encode(r)))
 		}
 	}

@@ -1,11 +1,11 @@
 package sim
 
 import (
+	"iter"
 	"maps"
 	"slices"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -27,22 +27,36 @@ func (w *Cluster) sayLost() bool {
 // mayBeLost are the volumes of a set for which ok holds and of which control would take it
 // that they are lost.
 func (w *Cluster) mayBeLost(ref spec.SetRef, ok func(*node, *records.Volume) bool) (asked []records.VolumeRequest) {
-	w.view(func(v cache.View) {
-		x := v.World(ref)
+	x := w.view().World(ref)
+	for vol, s := range volumesOf(x) {
+		q := request(s, vol, records.VerbLost)
+		if n := w.machine(vol.Node); n != nil && ok(n, vol) && plan.Refusal(x, q, nil) == "" {
+			asked = append(asked, q)
+		}
+	}
+	return asked
+}
+
+// volumesOf yields the volumes of a set in order, each with its slot.
+func volumesOf(x plan.World) iter.Seq2[*records.Volume, *plan.Slot] {
+	return func(yield func(*records.Volume, *plan.Slot) bool) {
 		for _, s := range x.Slots {
 			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
-				vol := s.Volumes[claim]
-				q := records.VolumeRequest{ID: s.ID, Claim: claim, Volume: vol.UID, Verb: records.VerbLost}
-				if s.Identity != nil {
-					q.Token = s.Identity.LastToken
-				}
-				if n := w.machine(v, vol.Node); n != nil && ok(n, vol) && plan.Refusal(x, q, nil) == "" {
-					asked = append(asked, q)
+				if !yield(s.Volumes[claim], &s) {
+					return
 				}
 			}
 		}
-	})
-	return asked
+	}
+}
+
+// request asks something of a volume, knowing all lives that it had.
+func request(s *plan.Slot, vol *records.Volume, verb records.VolumeVerb) records.VolumeRequest {
+	q := records.VolumeRequest{ID: s.ID, Claim: vol.Claim, Volume: vol.UID, Verb: verb}
+	if s.Identity != nil {
+		q.Token = s.Identity.LastToken
+	}
+	return q
 }
 
 func (w *Cluster) saidLost(q records.VolumeRequest) {
@@ -51,12 +65,11 @@ func (w *Cluster) saidLost(q records.VolumeRequest) {
 }
 
 // machine is the one that the store knows by a name; nil: there is none.
-func (w *Cluster) machine(v cache.View, name spec.NodeName) *node {
-	for _, known := range v.Nodes() {
-		for _, n := range w.nodes {
-			if n.uid == known.Node.UID && known.Node.Name == name {
-				return n
-			}
+func (w *Cluster) machine(name spec.NodeName) *node {
+	owner := w.ownerOf(name)
+	for _, n := range w.nodes {
+		if n.uid == owner {
+			return n
 		}
 	}
 	return nil
@@ -85,21 +98,19 @@ func (w *Cluster) giveUpLost() {
 // bereft are the lives of a set that ran on a volume which died with its disk, and was not
 // made again since, as one is that its node had not noted yet.
 func (w *Cluster) bereft(ref spec.SetRef) (list []*records.Member) {
-	w.view(func(v cache.View) {
-		for _, s := range v.World(ref).Slots {
-			m, r := s.Member, s.Report
-			if m == nil || r == nil || m.Goal != records.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {
-				continue
-			}
-			never := r.Cause == causes.VolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
-			n := w.machine(v, m.Node)
-			if !never && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool {
-				vol := s.Volumes[x.Claim]
-				return w.judge.destroyed[x.ID] && (n == nil || vol == nil || !n.there(vol))
-			}) {
-				list = append(list, m)
-			}
+	for _, s := range w.view().World(ref).Slots {
+		m, r := s.Member, s.Report
+		if m == nil || r == nil || m.Goal != records.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {
+			continue
 		}
-	})
+		never := r.Cause == causes.VolumeMissing && r.Phase.Rank() <= records.PhasePreparing.Rank()
+		n := w.machine(m.Node)
+		if !never && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool {
+			vol := s.Volumes[x.Claim]
+			return w.judge.destroyed[x.ID] && (n == nil || vol == nil || !n.there(vol))
+		}) {
+			list = append(list, m)
+		}
+	}
 	return list
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -16,14 +15,10 @@ import (
 // said is what the store says of itself now.
 func (w *Cluster) said() (records.Known, records.Chain) {
 	rev, kvs, err := w.mem.Get(w.ctx, store.ContinuityKey, store.EpochKey)
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	var chain records.Chain
 	if kv, ok := kvs[store.ContinuityKey]; ok {
-		if chain, err = store.Decode[records.Chain](kv); err != nil {
-			panic(err)
-		}
+		chain = got(store.Decode[records.Chain](kv))
 	}
 	return records.Known{
 		Cluster: clusterID, Origin: fmt.Sprint("etcd", w.origin), Term: w.raft,
@@ -92,11 +87,9 @@ func (s *server) remember(now records.Known) {
 	if s.w.counting() {
 		maps.Copy(nodes, s.kept.Nodes)
 	}
-	s.w.view(func(v cache.View) {
-		for _, n := range v.Nodes() {
-			nodes[n.Node.Name] = n.Node.UID
-		}
-	})
+	for _, n := range s.w.view().Nodes() {
+		nodes[n.Node.Name] = n.Node.UID
+	}
 	s.heard = s.heard.Add(now)
 	s.kept = s.kept.Add(now)
 	s.kept.Nodes = nodes
@@ -130,10 +123,7 @@ func (w *Cluster) has(key string) bool {
 }
 
 // counting: a restore waits for nodes.
-func (w *Cluster) counting() (yes bool) {
-	w.view(func(v cache.View) {
-		count, _ := v.Count()
-		yes = count.Open(v.Epoch())
-	})
-	return yes
+func (w *Cluster) counting() bool {
+	count, _ := w.view().Count()
+	return count.Open(w.view().Epoch())
 }

@@ -61,9 +61,7 @@ func (x *stream) hear() {
 		n.guard.answered = l.sent[m.GetPong().GetId()]
 		keeper := n.agent.keeper
 		n.run(func() {
-			if err := x.own.Handle(m); err != nil {
-				panic(err)
-			}
+			must(x.own.Handle(m))
 			if n.w.plant.ConfirmedByArrival {
 				_ = keeper.Confirm(n.uptime())
 			}

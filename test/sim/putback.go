@@ -1,26 +1,20 @@
 package sim
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 )
 
 // putBack moves aside what stands in the place of a volume that the store knows, and has
 // that one stand there: from the trash, or after a restore from where the operator saved it.
-func (n *node) putBack(v cache.View) {
-	if ownerOf(v, n.name) != n.uid {
+func (n *node) putBack() {
+	if n.w.ownerOf(n.name) != n.uid {
 		return // it was removed, and another has its name
 	}
 	for _, ref := range n.w.refs {
-		for _, s := range v.World(ref).Slots {
-			for _, claim := range slices.Sorted(maps.Keys(s.Volumes)) {
-				if vol := s.Volumes[claim]; vol.Node == n.name && n.puts(&s, vol) {
-					n.endSession("the operator moved a volume")
-				}
+		for vol, s := range volumesOf(n.w.view().World(ref)) {
+			if vol.Node == n.name && n.puts(s, vol) {
+				n.endSession("the operator moved a volume")
 			}
 		}
 	}

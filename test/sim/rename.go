@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -17,12 +16,8 @@ func (w *Cluster) rename() bool {
 	if old == nil || old.Deleting || old.Orphaned {
 		return false
 	}
-	busy := false
-	w.view(func(v cache.View) {
-		x := v.World(ref)
-		busy = x.Status == nil || x.Status.ServiceName == "" || plan.Former(old, x.Status, x.Slots) != ""
-	})
-	if busy {
+	x := w.view().World(ref)
+	if x.Status == nil || x.Status.ServiceName == "" || plan.Former(old, x.Status, x.Slots) != "" {
 		return false
 	}
 	set := spec.Clone(*old)

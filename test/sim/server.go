@@ -71,32 +71,18 @@ func (s *server) start() {
 	s.storeLink = &storeLink{Store: w.mem, w: w, s: s}
 	s.cache = cache.New(s.storeLink, discard)
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
-	if err == nil {
-		err = s.cache.Load(rev, kvs)
-	}
-	if err != nil {
-		panic(err)
-	}
+	must(err)
+	must(s.cache.Load(rev, kvs))
 	s.fed = rev
-	s.eng, err = engine.New(engine.Config{
+	s.eng = got(engine.New(engine.Config{
 		Store: s.storeLink, Cache: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
 		Quarantine: time.Minute, VolumeID: w.newVolume, Now: s.now, Next: s.next, Cold: cold,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	s.eng.Start()
-	key, err := seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))
-	if err != nil {
-		panic(err)
-	}
-	s.nodes, err = dispatch.New(dispatch.Config{
-		Store: s.storeLink, Cache: reader{s.cache, s}, Key: key, Name: s.name, Domain: "cluster.local",
+	s.nodes = got(dispatch.New(dispatch.Config{
+		Store: s.storeLink, Cache: reader{s.cache, s}, Key: got(seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))), Name: s.name, Domain: "cluster.local",
 		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard, Known: s.knows,
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	s.publish = s.nodes.ManualPublisher()
 }
 
@@ -204,10 +190,7 @@ func (s *server) campaign() bool {
 	if _, kvs, err := w.mem.Get(w.ctx, store.LeaderKey); err != nil || len(kvs) > 0 {
 		return false
 	}
-	lease, err := w.mem.Grant(w.ctx, leaderTTL)
-	if err != nil {
-		panic(err)
-	}
+	lease := got(w.mem.Grant(w.ctx, leaderTTL))
 	rev, err := s.storeLink.Commit(w.ctx, store.Txn{
 		If:   []store.Compare{store.Absent(store.LeaderKey)},
 		Then: []store.Op{store.PutLeased(store.LeaderKey, []byte(s.name), lease)},

@@ -73,9 +73,7 @@ func (n *node) connect(s *server) bool {
 	clear(a.epochs)
 	clear(a.forgotten)
 	n.run(func() {
-		if x.own, err = a.client.Begin(n.w.ctx, welcome); err != nil {
-			panic(err)
-		}
+		x.own = got(a.client.Begin(n.w.ctx, welcome))
 	})
 	return true
 }
@@ -83,20 +81,12 @@ func (n *node) connect(s *server) bool {
 // hello is the client's, but for what a plant hides, and for the classes that are fenced: the
 // run chooses them after its first agents began.
 func (n *node) hello() *proto.Hello {
-	m, err := n.agent.client.Hello()
-	if err != nil {
-		panic(err)
-	}
-	hello := m.GetHello()
+	hello := got(n.agent.client.Hello()).GetHello()
 	if n.w.fences {
 		var facts records.NodeFacts
-		if err := json.Unmarshal(hello.FactsJson, &facts); err != nil {
-			panic(err)
-		}
+		must(json.Unmarshal(hello.FactsJson, &facts))
 		facts.FencedClasses = facts.SharedClasses
-		if hello.FactsJson, err = json.Marshal(facts); err != nil {
-			panic(err)
-		}
+		hello.FactsJson = got(json.Marshal(facts))
 	}
 	if n.w.plant.NoticesNothing {
 		hello.Newest, hello.Known = wire.Sequence(spec.Sequence{}), wire.Known(records.Known{})
@@ -203,22 +193,14 @@ func (x *stream) wanted(m *proto.Wanted) {
 		return
 	}
 	x.line.listed = true
-	orders, err := wire.ToDocuments[records.VolumeOrder](m.GetVolumesJson())
-	if err != nil {
-		panic(err)
-	}
-	for _, o := range orders {
+	for _, o := range got(wire.ToDocuments[records.VolumeOrder](m.GetVolumesJson())) {
 		if _, had := n.agent.epochs[o.Volume]; !had || m.GetFull() {
 			n.agent.epochs[o.Volume] = seq.Epoch
 		}
 		n.agent.forgotten[o.Volume] = o
 	}
 	if n.w.plant.AbsenceIsAnOrder && m.GetFull() {
-		lives, err := wire.ToDocuments[records.Life](m.GetLivesJson())
-		if err != nil {
-			panic(err)
-		}
-		n.obeyAbsence(lives)
+		n.obeyAbsence(got(wire.ToDocuments[records.Life](m.GetLivesJson())))
 	}
 }
 
@@ -239,9 +221,7 @@ func (w *Cluster) send() bool {
 
 func (x *stream) send() bool {
 	messages, _, err := x.own.Flush()
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	for _, m := range messages {
 		if m.GetVolumes() == nil {
 			x.up = append(x.up, m)

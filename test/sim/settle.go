@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/test/sim/rules"
@@ -79,7 +78,8 @@ func (w *Cluster) mend(ref spec.SetRef) {
 	}
 	set := spec.Clone(*old)
 	set.Orphaned = false
-	if c := &set.Spec.Template.Spec.Containers[0]; !strings.HasPrefix(c.Image, "good") {
+	c := &set.Spec.Template.Spec.Containers[0]
+	if !strings.HasPrefix(c.Image, "good") {
 		c.Image = images[w.r.IntN(4)]
 	}
 	set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
@@ -87,12 +87,10 @@ func (w *Cluster) mend(ref spec.SetRef) {
 		r.Partition, r.OnFailure = nil, ""
 	}
 	set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
-	w.view(func(v cache.View) { // what was given up is not tried again
-		if s, _ := v.Status(ref); s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) {
-			c := &set.Spec.Template.Spec.Containers[0]
-			c.Image = images[(slices.Index(images, c.Image)+1)%4]
-		}
-	})
+	s, _ := w.view().Status(ref)
+	if s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) { // what was given up is not tried again
+		c.Image = images[(slices.Index(images, c.Image)+1)%4]
+	}
 	set.Generation++
 	w.putSet(set, rev)
 }
@@ -166,25 +164,20 @@ func (w *Cluster) exchange(n *node) {
 }
 
 // known: the store has the life, or has had a newer one.
-func (w *Cluster) known(id spec.Identity, token spec.Token) (yes bool) {
-	w.view(func(v cache.View) {
-		m, _ := v.Member(id)
-		rec, _ := v.Identity(id)
-		yes = m != nil && m.Token == token || rec != nil && rec.LastToken.Compare(token) > 0
-	})
-	return yes
+func (w *Cluster) known(id spec.Identity, token spec.Token) bool {
+	m, _ := w.view().Member(id)
+	rec, _ := w.view().Identity(id)
+	return m != nil && m.Token == token || rec != nil && rec.LastToken.Compare(token) > 0
 }
 
 // unfinished says what is not as it is asked; "": all is.
-func (w *Cluster) unfinished() (why string) {
-	w.view(func(v cache.View) {
-		for _, ref := range w.refs {
-			if x := v.World(ref); why == "" {
-				why = lacking(x)
-			}
+func (w *Cluster) unfinished() string {
+	for _, ref := range w.refs {
+		if why := lacking(w.view().World(ref)); why != "" {
+			return why
 		}
-	})
-	return why
+	}
+	return ""
 }
 
 // lacking says what a set lacks of what is asked.

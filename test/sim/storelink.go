@@ -126,9 +126,7 @@ func (d *storeLink) Renew(ctx context.Context, id store.LeaseID) error {
 // remembers is a plant: what the store has now is answered for as long as it is cut off.
 func (s *server) remembers() {
 	rev, kvs, err := s.w.mem.Snapshot(s.w.ctx, "")
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	s.storeLink.seen, s.storeLink.memory = rev, map[string]store.KV{}
 	for _, kv := range kvs {
 		s.storeLink.memory[kv.Key] = kv

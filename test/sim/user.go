@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
@@ -60,15 +59,11 @@ func (w *Cluster) createSet(ref spec.SetRef) {
 }
 
 func (w *Cluster) putSet(set records.Set, seen store.Rev) {
-	_, err := w.mem.Commit(w.ctx, store.Txn{
+	w.note("the user asks for %s", brief(&set))
+	w.write(store.Txn{
 		If:   []store.Compare{store.Seen(store.SetKey(set.Ref), seen)},
 		Then: []store.Op{store.Put(store.SetKey(set.Ref), store.Encode(set))},
 	})
-	if err != nil {
-		panic(err)
-	}
-	w.note("the user asks for %s", brief(&set))
-	w.look()
 }
 
 func brief(s *records.Set) string {
@@ -111,8 +106,7 @@ func brief(s *records.Set) string {
 
 // set is the stored one as the user reads it.
 func (w *Cluster) set(ref spec.SetRef) (set *records.Set, rev store.Rev) {
-	w.view(func(v cache.View) { set, rev = v.Set(ref) })
-	return set, rev
+	return w.view().Set(ref)
 }
 
 // user does one thing that a person may do.
@@ -212,11 +206,9 @@ func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
 // askRestart asks for the restart of one life, as control does.
 func (w *Cluster) askRestart(ref spec.SetRef) bool {
 	var m *records.Member
-	w.view(func(v cache.View) {
-		if slots := v.World(ref).Slots; len(slots) > 0 {
-			m = slots[w.r.IntN(len(slots))].Member
-		}
-	})
+	if slots := w.view().World(ref).Slots; len(slots) > 0 {
+		m = slots[w.r.IntN(len(slots))].Member
+	}
 	if set, _ := w.set(ref); m == nil || m.Goal != records.GoalRun || rules.Orphaned(set) {
 		return false
 	}
@@ -233,13 +225,11 @@ func (w *Cluster) cordon() bool {
 
 func (w *Cluster) setCordon(n *node, to func(bool) bool) bool {
 	var record records.Node
-	w.view(func(v cache.View) {
-		for _, x := range v.Nodes() {
-			if x.Node.Name == n.name {
-				record = *x.Node
-			}
+	for _, x := range w.view().Nodes() {
+		if x.Node.Name == n.name {
+			record = *x.Node
 		}
-	})
+	}
 	if record.Name == "" || record.Cordon == to(record.Cordon) {
 		return false
 	}

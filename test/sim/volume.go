@@ -30,11 +30,7 @@ func (n *node) newReclaimer(a *agent) *reclaim.Reclaimer {
 
 // utter has a node say something of volumes.
 func (x *stream) utter(m *proto.VolumeReports) {
-	reports, err := wire.ToDocuments[records.VolumeReport](m.GetReportsJson())
-	if err != nil {
-		panic(err)
-	}
-	for _, r := range reports {
+	for _, r := range got(wire.ToDocuments[records.VolumeReport](m.GetReportsJson())) {
 		if r.State == records.VolumeRefused {
 			x.n.w.count("volume refused: " + string(r.Cause))
 		}
