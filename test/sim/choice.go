@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stead-project/stead/records"
 )
 
 // Choice is one thing that happens: what, and the number from which every detail
@@ -31,25 +33,57 @@ func ParseChoice(line string) (Choice, error) {
 // action does one kind of choice; false: it could not happen now.
 type action func(w *Cluster) bool
 
+func onServer(do func(*server) bool) action {
+	return func(w *Cluster) bool { return do(w.someServer()) }
+}
+
+func onNode(do func(*node) bool) action { return func(w *Cluster) bool { return do(w.someNode()) } }
+
+// onStream does something on one of the sessions for which ok holds.
+func onStream(ok, do func(*stream) bool) action {
+	return func(w *Cluster) bool {
+		x := w.some(ok)
+		return x != nil && do(x)
+	}
+}
+
+func asks(do func(user) bool) action { return func(w *Cluster) bool { return do(user{w}) } }
+
+// edits changes a set that is not being deleted.
+func edits(edit func(user, *records.Set)) action {
+	return func(w *Cluster) bool { return user{w}.change(func(s *records.Set) { edit(user{w}, s) }) }
+}
+
+func operates(do func(operator) bool) action {
+	return func(w *Cluster) bool { return do(operator{w}) }
+}
+
 // actions are all kinds.
 var actions = map[string]action{
-	"feed": (*Cluster).feed, "turn": (*Cluster).turn, "tell": (*Cluster).tell, "receive": (*Cluster).receive,
-	"send": (*Cluster).send, "take": (*Cluster).take, "store": (*Cluster).store, "work": (*Cluster).work,
-	"campaign": (*Cluster).campaign, "notice-loss": (*Cluster).noticeLoss, "connect": (*Cluster).connect, "wait": (*Cluster).wait,
-	"user": (*Cluster).user, "land": (*Cluster).land, "settle": (*Cluster).settle,
-	"choose": (*Cluster).choose, "unmount": (*Cluster).unmount, "mount": (*Cluster).mount, "kill-disk": (*Cluster).killDisk, "replace-disk": (*Cluster).replaceDisk,
-	"lost": (*Cluster).sayLost, "rename": (*Cluster).rename, "lie": (*Cluster).lie,
-	"crash-server": (*Cluster).crashServer, "crash-between": (*Cluster).crashBetween, "unknown": (*Cluster).unknownOutcome,
-	"start-server": (*Cluster).startServer, "hang-server": (*Cluster).hangServer,
-	"cut-server": (*Cluster).cutServer, "join-server": (*Cluster).joinServer, "halt-agent": (*Cluster).haltAgent,
-	"kill-watchdog": (*Cluster).killWatchdog, "kill-logger": (*Cluster).killLogger, "expire-session": (*Cluster).expireSession, "away": (*Cluster).away, "node-loss": (*Cluster).loseNodes, "resume-agent": (*Cluster).resumeAgent,
-	"crash-agent": (*Cluster).crashAgent, "start-agent": (*Cluster).startAgent, "reboot": (*Cluster).reboot,
-	"power-off": (*Cluster).powerOff, "cut": (*Cluster).cutNode, "join": (*Cluster).joinNode, "break": (*Cluster).breakSession, "sick": (*Cluster).sicken, "lapse": (*Cluster).lapse,
-	"reclaim": (*Cluster).reclaim, "retain": (*Cluster).retain, "claim": (*Cluster).claim, "range": (*Cluster).moveRange, "deadline": (*Cluster).deadline, "recreate": (*Cluster).recreate, "pause": (*Cluster).pause, "floor": (*Cluster).setFloor,
-	"orphan": (*Cluster).orphan, "adopt": (*Cluster).adopt, "give-up": (*Cluster).giveUp, "bring-back": (*Cluster).bringBack, "scale": (*Cluster).scale,
-	"cordon": (*Cluster).cordon, "slow-op": (*Cluster).slowOperation, "backup": (*Cluster).backup, "restore": (*Cluster).restore,
-	"go-back": (*Cluster).goBack, "declare": (*Cluster).declare, "excuse": (*Cluster).excuse, "new-node": (*Cluster).addNode, "link": (*Cluster).link, "lose-memory": (*Cluster).loseMemory,
-	"fence": (*Cluster).fence, "remove-node": (*Cluster).removeNode, "take-name": (*Cluster).takeName,
+	"choose": (*Cluster).choose, "wait": (*Cluster).wait, "settle": (*Cluster).settle, "land": (*Cluster).land, "reclaim": (*Cluster).reclaim,
+	"feed": onServer((*server).feed), "turn": (*Cluster).turn, "store": onServer((*server).storeReports), "campaign": onServer((*server).campaign),
+	"notice-loss": onServer((*server).noticeLoss), "link": (*Cluster).link, "connect": (*Cluster).connect,
+	"tell": onStream((*stream).answers, (*stream).tell), "receive": onStream((*stream).hasOrders, (*stream).receiveSome),
+	"send": onStream((*stream).send, anySession), "take": onStream((*stream).hasReports, (*stream).takeSome), "work": onNode((*node).work),
+	// What goes wrong.
+	"crash-server": onServer((*server).crash), "crash-between": onServer((*server).crashBetween), "unknown": onServer((*server).unknownOutcome),
+	"start-server": onServer((*server).restart), "hang-server": onServer((*server).hang), "lose-memory": onServer((*server).loseMemory),
+	"cut-server": onServer(func(s *server) bool { return s.setCut(true) }), "join-server": onServer(func(s *server) bool { return s.setCut(false) }),
+	"away": (*Cluster).away, "backup": (*Cluster).backup, "restore": (*Cluster).restore, "go-back": (*Cluster).goBack,
+	"halt-agent": onNode((*node).haltAgent), "resume-agent": onNode((*node).resumeAgent), "crash-agent": onNode((*node).crashAgent),
+	"start-agent": onNode((*node).start), "reboot": onNode((*node).reboot), "power-off": onNode((*node).goDown),
+	"cut": onNode((*node).cutOff), "join": onNode((*node).join), "sick": onNode((*node).sicken), "lapse": (*Cluster).lapse, "slow-op": onNode((*node).slowOperation),
+	"kill-watchdog": onNode((*node).killWatchdog), "kill-logger": onNode((*node).killLogger),
+	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
+	"unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
+	// What people ask.
+	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
+	"lost": asks(user.sayLost), "give-up": asks(user.giveUp), "bring-back": asks(user.bringBack),
+	"retain": edits(user.retain), "claim": edits(user.claim), "scale": edits(user.scale), "range": edits(user.moveRange), "deadline": edits(user.deadline),
+	"recreate": edits(user.recreate), "pause": edits(user.pause), "floor": edits(user.setFloor), "node-loss": edits(user.loseNodes),
+	// What operators do.
+	"cordon": onNode((*node).cordon), "declare": operates(operator.declare), "excuse": operates(operator.excuse), "fence": operates(operator.fence),
+	"remove-node": operates(operator.removeNode), "new-node": (*Cluster).addNode, "take-name": onNode((*node).takeName),
 }
 
 // weight of a kind: how often it is drawn in a calm and in a stormy run.

@@ -112,7 +112,7 @@ func New(seed uint64, plant plants.Plant) *Cluster {
 		n.connect(w.servers[0])
 	}
 	for _, ref := range w.refs {
-		w.createSet(ref)
+		user{w}.createSet(ref)
 	}
 	return w
 }

@@ -45,8 +45,6 @@ func (w *Cluster) classify(set *records.Set) {
 
 // unmount has the disk of a class not be there for a while, as after a boot without it:
 // what shows is an empty mount point.
-func (w *Cluster) unmount() bool { return w.someNode().unmount() }
-
 func (n *node) unmount() bool {
 	name := []string{diskClass, diskClass, rules.SharedClass}[n.w.r.IntN(3)]
 	c := n.classes[name]
@@ -59,8 +57,6 @@ func (n *node) unmount() bool {
 }
 
 // mount brings a disk back.
-func (w *Cluster) mount() bool { return w.someNode().mount() }
-
 func (n *node) mount() (did bool) {
 	for _, name := range allClasses {
 		if c := n.classes[name]; c.away() && c.disk != nil {
@@ -72,8 +68,8 @@ func (n *node) mount() (did bool) {
 }
 
 // killDisk ends a disk with all that is on it.
-func (w *Cluster) killDisk() bool {
-	n := w.someNode()
+func (n *node) killDisk() bool {
+	w := n.w
 	c := n.classes[diskClass]
 	if c.disk == nil {
 		return false
@@ -96,8 +92,6 @@ func (w *Cluster) killDisk() bool {
 }
 
 // replaceDisk is the operator's part: a new disk, and stead agent accept-disk.
-func (w *Cluster) replaceDisk() bool { return w.someNode().replaceDisk() }
-
 func (n *node) replaceDisk() bool {
 	c := n.classes[diskClass]
 	if c.disk != nil {

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -13,7 +15,7 @@ import (
 )
 
 // change edits a set that is not being deleted, as its user.
-func (w *Cluster) change(edit func(*records.Set)) bool {
+func (w user) change(edit func(*records.Set)) bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || old.Deleting {
@@ -31,29 +33,25 @@ func (w *Cluster) change(edit func(*records.Set)) bool {
 }
 
 // retain says what becomes of volumes, in all four combinations.
-func (w *Cluster) retain() bool {
-	return w.change(func(s *records.Set) {
-		both := []spec.Retention{spec.Retain, spec.Delete, spec.Delete}
-		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: both[w.r.IntN(3)], WhenDeleted: both[w.r.IntN(3)]}
-	})
+func (w user) retain(s *records.Set) {
+	both := []spec.Retention{spec.Retain, spec.Delete, spec.Delete}
+	s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: both[w.r.IntN(3)], WhenDeleted: both[w.r.IntN(3)]}
 }
 
 // claim adds a claim, has one grow, or changes how long its volumes lie in the trash.
-func (w *Cluster) claim() bool {
-	return w.change(func(s *records.Set) {
-		claims := s.Spec.VolumeClaimTemplates
-		if len(claims) < 2 && w.chance(2) || len(claims) == 0 {
-			s.Spec.VolumeClaimTemplates = append(claims, spec.ClaimTemplate{Metadata: spec.ObjectMeta{Name: claimNames[len(claims)]}, Spec: claimOf(1000)})
-			w.classify(s)
-			return
-		}
-		c := &claims[w.r.IntN(len(claims))]
-		if w.chance(2) {
-			c.Spec.Resources = claimOf(c.Spec.Resources.Requests["storage"].Milli + 1000).Resources
-			return
-		}
-		c.Reclaim = &spec.Reclaim{After: &scalar.Duration{Duration: time.Duration(w.r.IntN(60)) * time.Second}}
-	})
+func (w user) claim(s *records.Set) {
+	claims := s.Spec.VolumeClaimTemplates
+	if len(claims) < 2 && w.chance(2) || len(claims) == 0 {
+		s.Spec.VolumeClaimTemplates = append(claims, spec.ClaimTemplate{Metadata: spec.ObjectMeta{Name: claimNames[len(claims)]}, Spec: claimOf(1000)})
+		w.classify(s)
+		return
+	}
+	c := &claims[w.r.IntN(len(claims))]
+	if w.chance(2) {
+		c.Spec.Resources = claimOf(c.Spec.Resources.Requests["storage"].Milli + 1000).Resources
+		return
+	}
+	c.Reclaim = &spec.Reclaim{After: &scalar.Duration{Duration: time.Duration(w.r.IntN(60)) * time.Second}}
 }
 
 // claimNames are those that a set may have, in this order.
@@ -64,32 +62,28 @@ func claimOf(milli int64) spec.ClaimSpec {
 }
 
 // scale asks for another number of members.
-func (w *Cluster) scale() bool {
-	return w.change(func(s *records.Set) {
-		n := int32(w.r.IntN(6))
-		s.Spec.Replicas = &n
-		if s.InitialReplicas == 0 {
-			s.InitialReplicas = int(n)
-		}
-	})
+func (w user) scale(s *records.Set) {
+	n := int32(w.r.IntN(6))
+	s.Spec.Replicas = &n
+	if s.InitialReplicas == 0 {
+		s.InitialReplicas = int(n)
+	}
 }
 
 // moveRange moves the range of ordinals, or reserves some.
-func (w *Cluster) moveRange() bool {
-	return w.change(func(s *records.Set) {
-		o := &spec.Ordinals{Start: int32(w.r.IntN(4))}
-		for range w.r.IntN(3) {
-			first := int32(w.r.IntN(6))
-			o.Reserved = append(o.Reserved, spec.OrdinalSpan{First: first, Last: first + int32(w.r.IntN(3))})
-		}
-		if s.Spec.Ordinals = o; w.chance(3) {
-			s.Spec.Ordinals = nil
-		}
-	})
+func (w user) moveRange(s *records.Set) {
+	o := &spec.Ordinals{Start: int32(w.r.IntN(4))}
+	for range w.r.IntN(3) {
+		first := int32(w.r.IntN(6))
+		o.Reserved = append(o.Reserved, spec.OrdinalSpan{First: first, Last: first + int32(w.r.IntN(3))})
+	}
+	if s.Spec.Ordinals = o; w.chance(3) {
+		s.Spec.Ordinals = nil
+	}
 }
 
 // orphan lets go of a set: nothing is done for it until somebody adopts it.
-func (w *Cluster) orphan() bool {
+func (w user) orphan() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || old.Deleting || old.Orphaned {
@@ -103,7 +97,7 @@ func (w *Cluster) orphan() bool {
 
 // adopt applies an orphaned set as it was, or without one of its claims, whose volumes
 // nobody uses from then on.
-func (w *Cluster) adopt() bool {
+func (w user) adopt() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil || !old.Orphaned {
@@ -121,7 +115,7 @@ func (w *Cluster) adopt() bool {
 
 // bringBack asks for a volume from the trash, as control does. Whether one that is there by
 // the word of its node alone is there a person looks first.
-func (w *Cluster) bringBack() bool {
+func (w user) bringBack() bool {
 	ref := w.someRef()
 	var asked *records.VolumeRequest
 	v := w.view()
@@ -169,9 +163,7 @@ func together(x plan.World, r *records.VolumeReport) bool {
 }
 
 // loseNodes says what becomes of members whose node is silent.
-func (w *Cluster) loseNodes() bool {
-	return w.change(func(s *records.Set) { s.Spec.NodeLoss = someLoss(w.r) })
-}
+func (w user) loseNodes(s *records.Set) { s.Spec.NodeLoss = someLoss(w.r) }
 
 // someLoss is mostly Replace, with a bound that passes in a run.
 func someLoss(r *rand.Rand) *spec.NodeLoss {
@@ -183,7 +175,7 @@ func someLoss(r *rand.Rand) *spec.NodeLoss {
 
 // giveUp asks for the end of one volume that nobody uses and nobody wants, as control
 // does.
-func (w *Cluster) giveUp() bool {
+func (w user) giveUp() bool {
 	ref := w.someRef()
 	x := w.view().World(ref)
 	if rules.Orphaned(x.Set) {
@@ -208,34 +200,48 @@ func (w *Cluster) giveUp() bool {
 }
 
 // deadline says how long a rollout may stand still, and what becomes of it then.
-func (w *Cluster) deadline() bool {
-	return w.change(func(s *records.Set) {
-		seconds := s.Spec.MinReadySeconds + int32(10+w.r.IntN(40))
-		s.Spec.ProgressDeadlineSeconds = &seconds
-		rolling(&s.Spec.UpdateStrategy).OnFailure = []string{"", spec.OnFailureRollback, spec.OnFailureRollback}[w.r.IntN(3)]
-		if w.chance(2) {
-			s.Spec.Template.Spec.Containers[0].Image = images[4+w.r.IntN(3)]
-		}
-	})
+func (w user) deadline(s *records.Set) {
+	seconds := s.Spec.MinReadySeconds + int32(10+w.r.IntN(40))
+	s.Spec.ProgressDeadlineSeconds = &seconds
+	rolling(&s.Spec.UpdateStrategy).OnFailure = []string{"", spec.OnFailureRollback, spec.OnFailureRollback}[w.r.IntN(3)]
+	if w.chance(2) {
+		s.Spec.Template.Spec.Containers[0].Image = images[4+w.r.IntN(3)]
+	}
 }
 
 // recreate has all stop before any starts on another template.
-func (w *Cluster) recreate() bool {
-	return w.change(func(s *records.Set) {
-		s.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
-		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
-	})
+func (w user) recreate(s *records.Set) {
+	s.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.RecreateStrategy}
+	s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
 }
 
 // pause holds the rollout back, or lets it go on.
-func (w *Cluster) pause() bool {
-	return w.change(func(s *records.Set) { s.Paused = !s.Paused })
-}
+func (w user) pause(s *records.Set) { s.Paused = !s.Paused }
 
 // setFloor says how many members must stay available, and asks for another template.
-func (w *Cluster) setFloor() bool {
-	return w.change(func(s *records.Set) {
-		s.Spec.Disruption = w.floor()
-		s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(4)]
-	})
+func (w user) setFloor(s *records.Set) {
+	s.Spec.Disruption = w.floor()
+	s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(4)]
+}
+
+// rename gives a set another governing service, as control does: not before the rename
+// before it is complete, and with a restart of all.
+func (w user) rename() bool {
+	ref := w.someRef()
+	old, rev := w.set(ref)
+	if old == nil || old.Deleting || old.Orphaned {
+		return false
+	}
+	x := w.view().World(ref)
+	if x.Status == nil || x.Status.ServiceName == "" || plan.Former(old, x.Status, x.Slots) != "" {
+		return false
+	}
+	set := spec.Clone(*old)
+	names := []string{"", "web", "data"}
+	at := slices.Index(names, old.Spec.ServiceName)
+	set.Spec.ServiceName, set.RestartedAt = names[(at+1+w.r.IntN(2))%3], fmt.Sprint(w.clock.UnixNano())
+	set.Generation++
+	w.note("the user renames the service %s to %s", old.Service(), set.Service())
+	w.putSet(set, rev)
+	return true
 }

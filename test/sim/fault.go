@@ -1,107 +1,135 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
-	"github.com/stead-project/stead/store/memstore"
 )
 
-func (w *Cluster) crashServer() bool {
-	s := w.someServer()
-	if !s.up {
-		return false
-	}
-	s.stop("it crashed")
-	return true
-}
+func (s *server) crash() bool { return s.stop("it crashed") }
 
 // crashBetween has a server die at one of its next commits, before or after it.
-func (w *Cluster) crashBetween() bool {
-	s := w.someServer()
+func (s *server) crashBetween() bool {
 	if !s.up || s.storeLink.crashIn > 0 {
 		return false
 	}
-	s.storeLink.crashIn, s.storeLink.after = 1+w.r.IntN(4), w.chance(2)
+	s.storeLink.crashIn, s.storeLink.after = 1+s.w.r.IntN(4), s.w.chance(2)
 	return true
 }
 
-func (w *Cluster) unknownOutcome() bool {
-	s := w.someServer()
+func (s *server) unknownOutcome() bool {
 	if !s.up {
 		return false
 	}
-	s.storeLink.unknown, s.storeLink.after = true, w.chance(2)
+	s.storeLink.unknown, s.storeLink.after = true, s.w.chance(2)
 	return true
 }
 
-func (w *Cluster) startServer() bool {
-	s := w.someServer()
-	if s.up && s.hung {
+// restart starts a server that is down, or has one go on that hangs.
+func (s *server) restart() bool {
+	switch {
+	case s.up && s.hung:
 		s.hung = false
-		return true
-	}
-	if s.up || s.cut {
+	case s.up || s.cut:
 		return false
+	default:
+		s.start()
+		s.w.note("%s starts", s.name)
 	}
-	s.start()
-	w.note("%s starts", s.name)
 	return true
 }
 
-// hangServer stops renewals and answers; the process still believes what it believed.
-func (w *Cluster) hangServer() bool {
-	s := w.someServer()
+// hang stops renewals and answers; the process still believes what it believed.
+func (s *server) hang() bool {
 	if !s.up || s.hung {
 		return false
 	}
 	s.hung = true
-	w.note("%s hangs", s.name)
+	s.w.note("%s hangs", s.name)
 	return true
 }
 
-func (w *Cluster) crashAgent() bool {
-	n := w.someNode()
-	if n.agent == nil {
+// setCut takes a server's way to the store, or gives it back: nodes reach it still, and it
+// answers from what it knows.
+func (s *server) setCut(cut bool) bool {
+	if s.cut == cut {
 		return false
 	}
-	n.stopAgent("it crashed")
+	s.cut = cut
+	if cut && s.w.plant.PongFromMemory {
+		s.remembers()
+	}
+	s.w.note("%s is cut off from the store: %v", s.name, cut)
 	return true
 }
 
-func (w *Cluster) reboot() bool {
-	n := w.someNode()
+// away is a control plane that nobody reaches for a while; members do what they do.
+func (w *Cluster) away() bool {
+	for _, s := range w.servers {
+		s.setCut(true)
+	}
+	work := onNode((*node).work)
+	for d := 10 + w.r.IntN(60); d > 0; d-- {
+		w.advance(time.Second)
+		if w.chance(4) {
+			work(w)
+		}
+	}
+	for _, s := range w.servers {
+		s.setCut(false)
+	}
+	return true
+}
+
+// haltAgent stops the agent's process for a while, as SIGSTOP does: what it was told waits
+// for it, and its members run on.
+func (n *node) haltAgent() bool {
+	if n.agent == nil || n.stopped {
+		return false
+	}
+	n.stopped = true
+	n.w.note("%s's agent is stopped", n.name)
+	return true
+}
+
+// resumeAgent lets it go on; it may look at what came first, or at its clock.
+func (n *node) resumeAgent() bool {
+	if !n.stopped {
+		return false
+	}
+	n.stopped = false
+	n.w.note("%s's agent goes on", n.name)
+	return true
+}
+
+func (n *node) crashAgent() bool { return n.stopAgent("it crashed") }
+
+func (n *node) reboot() bool {
 	if !n.power {
 		return false
 	}
 	n.powerOff()
 	n.powerOn()
-	if len(w.classOf) > 0 && w.chance(4) { // its disks come up late
+	if len(n.w.classOf) > 0 && n.w.chance(4) { // its disks come up late
 		n.unmount()
 	}
 	return true
 }
 
-func (w *Cluster) powerOff() bool {
-	n := w.someNode()
+func (n *node) goDown() bool {
 	if !n.power {
 		return false
 	}
-	w.note("%s goes down", n.name)
+	n.w.note("%s goes down", n.name)
 	n.powerOff()
 	return true
 }
 
-// cutNode takes a node's network away; joinNode gives it back.
-func (w *Cluster) cutNode() bool { return w.someNode().setCut(true) }
+// cutOff takes a node's network away; join gives it back.
+func (n *node) cutOff() bool { return n.setCut(true) }
 
-func (w *Cluster) joinNode() bool {
-	n := w.someNode()
-	return !w.clock.Before(n.late) && n.setCut(false)
-}
+func (n *node) join() bool { return !n.w.clock.Before(n.late) && n.setCut(false) }
 
 func (n *node) setCut(cut bool) bool {
 	if n.cut == cut {
@@ -112,18 +140,54 @@ func (n *node) setCut(cut bool) bool {
 	return true
 }
 
-func (w *Cluster) breakSession() bool {
-	x := w.some(anySession)
-	if x == nil {
-		return false
-	}
+func (x *stream) breaks() bool {
 	x.n.endSession("the stream broke")
 	return true
 }
 
+// expire has the store end a session early, whatever its lease's time: as a change
+// of etcd's leader or a jump of its clock may.
+func (x *stream) expire() bool {
+	w := x.n.w
+	if w.mem.Revoke(w.ctx, store.LeaseID(x.id)) != nil {
+		return false
+	}
+	w.note("the store ends session %d of %s", x.id, x.n.name)
+	return true
+}
+
+// killWatchdog ends the watchdog's process, if every guarded life has a logger that kills.
+func (n *node) killWatchdog() bool {
+	if !n.power || !n.guard.watchdog {
+		return false
+	}
+	for _, r := range n.guard.records {
+		if p := n.place(identityOf(r)); !p.alive.IsZero() && p.logger != p.alive {
+			return false
+		}
+	}
+	n.guard.watchdog = false
+	clear(n.guard.acks)
+	n.w.note("%s's watchdog ends", n.name)
+	return true
+}
+
+// killLogger ends the loggers of a life, if there is a watchdog.
+func (n *node) killLogger() bool {
+	for _, member := range n.guard.guarded() {
+		id := identityOf(n.guard.records[member])
+		if p := n.place(id); n.guard.watchdog && !p.logger.IsZero() && n.w.chance(2) {
+			p.logger = spec.Token{}
+			n.w.note("%s: the loggers of %s end", n.name, id.MemberName())
+			return true
+		}
+	}
+	return false
+}
+
 // sicken makes a running member unready, or well again, or ends its process.
-func (w *Cluster) sicken() bool {
-	n := w.someNode()
+func (n *node) sicken() bool {
+	w := n.w
 	for _, id := range sortedKeys(n.places) {
 		p := n.places[id]
 		if p.alive.IsZero() || !w.chance(2) {
@@ -158,8 +222,8 @@ func (w *Cluster) lapse() (any bool) {
 }
 
 // slowOperation has the disk of a ledger fail, or operations of a worker wait.
-func (w *Cluster) slowOperation() bool {
-	n := w.someNode()
+func (n *node) slowOperation() bool {
+	w := n.w
 	if n.agent == nil || len(n.agent.ids) == 0 {
 		return false
 	}
@@ -179,84 +243,4 @@ func (w *Cluster) slowOperation() bool {
 	}
 	n.slow[slowKey{id, op}] = w.clock.Add(time.Duration(w.r.IntN(20)) * time.Second)
 	return true
-}
-
-// saved is a backup: all that does not hang on a lease.
-type saved struct {
-	rev   store.Rev
-	kvs   []store.KV
-	store memstore.Backup // with what hangs on leases
-	epoch int64
-	raft  uint64
-	link  int64
-}
-
-func (w *Cluster) backup() bool {
-	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
-	must(err)
-	kvs = slices.DeleteFunc(kvs, func(kv store.KV) bool { return kv.Lease != 0 })
-	said, _ := w.said()
-	w.backups = append(w.backups, saved{rev, kvs, w.mem.Backup(), w.epoch, w.raft, said.Link.Number})
-	return true
-}
-
-// restore puts an older store in the place of this one as "stead backup unpack" does: it has
-// no sessions, and is held until somebody declares what it is, which may be at once.
-func (w *Cluster) restore() bool {
-	if len(w.backups) == 0 {
-		return false
-	}
-	b := w.backups[w.r.IntN(len(w.backups))]
-	for _, s := range w.servers {
-		s.stop("the store is restored")
-	}
-	_ = w.mem.Close()
-	w.judge.restored()
-	w.epoch, w.back, w.forgot = b.epoch, true, false
-	w.raft = b.raft + 1
-	w.origin++
-	w.note("the store of revision %d is unpacked", b.rev)
-	w.freshStore()
-	w.restores++
-	w.restoring = true
-	for part := range slices.Chunk(b.kvs, 100) {
-		var ops []store.Op
-		for _, kv := range part {
-			ops = append(ops, store.Put(kv.Key, kv.Value))
-		}
-		w.commit(ops...)
-	}
-	w.restoring = false
-	w.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: "it was unpacked", By: "the operator", At: w.clock})))
-	for _, s := range w.servers {
-		if w.chance(4) {
-			s.loseMemory()
-		}
-		s.start()
-	}
-	if w.chance(2) {
-		w.declared()
-	}
-	return true
-}
-
-// resolve is the operator's part after a restore: a life that the store does not
-// know is ended by hand, and volumes are put where the store has them.
-func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
-	if n.w.restores > 0 || len(n.lies) > 0 {
-		n.putBack()
-	}
-	for _, id := range slices.Clone(n.agent.ids) {
-		if token, ok := n.agent.workers[id].Pending(); ok && !known(id, token) {
-			n.w.note("the operator ends %s %s on %s", id.MemberName(), token, n.name)
-			n.agent.workers[id].over(token)
-		}
-	}
-	for _, e := range n.agent.led.Entries() {
-		if !e.Open.IsZero() && !known(e.ID, e.Open) {
-			n.w.note("the operator ends %s %s on %s", e.ID.MemberName(), e.Open, n.name)
-			n.w.judge.resolved[life{e.ID, e.Open}] = true
-			n.worker(e.ID).over(e.Open)
-		}
-	}
 }

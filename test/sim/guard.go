@@ -8,7 +8,6 @@ import (
 	"github.com/stead-project/stead/agent/deadline"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/store"
 )
 
 // guard is what lies on a node's tmpfs for the killers of guarded lives, and the watchdog.
@@ -178,63 +177,4 @@ func (n *node) killGuarded(r watchdog.Record) {
 	}
 	n.w.judge.expired(n, id, token)
 	p.end()
-}
-
-// killWatchdog ends the watchdog's process, if every guarded life has a logger that kills.
-func (w *Cluster) killWatchdog() bool {
-	n := w.someNode()
-	if !n.power || !n.guard.watchdog {
-		return false
-	}
-	for _, r := range n.guard.records {
-		if p := n.place(identityOf(r)); !p.alive.IsZero() && p.logger != p.alive {
-			return false
-		}
-	}
-	n.guard.watchdog = false
-	clear(n.guard.acks)
-	w.note("%s's watchdog ends", n.name)
-	return true
-}
-
-// killLogger ends the loggers of a life, if there is a watchdog.
-func (w *Cluster) killLogger() bool {
-	n := w.someNode()
-	for _, member := range n.guard.guarded() {
-		id := identityOf(n.guard.records[member])
-		if p := n.place(id); n.guard.watchdog && !p.logger.IsZero() && w.chance(2) {
-			p.logger = spec.Token{}
-			w.note("%s: the loggers of %s end", n.name, id.MemberName())
-			return true
-		}
-	}
-	return false
-}
-
-// expireSession has the store end a session early, whatever its lease's time: as a change
-// of etcd's leader or a jump of its clock may.
-func (w *Cluster) expireSession() bool {
-	x := w.some(anySession)
-	if x == nil || w.mem.Revoke(w.ctx, store.LeaseID(x.id)) != nil {
-		return false
-	}
-	w.note("the store ends session %d of %s", x.id, x.n.name)
-	return true
-}
-
-// away is a control plane that nobody reaches for a while; members do what they do.
-func (w *Cluster) away() bool {
-	for _, s := range w.servers {
-		s.setCut(true)
-	}
-	for d := 10 + w.r.IntN(60); d > 0; d-- {
-		w.advance(time.Second)
-		if w.chance(4) {
-			w.work()
-		}
-	}
-	for _, s := range w.servers {
-		s.setCut(false)
-	}
-	return true
 }

@@ -13,11 +13,8 @@ import (
 
 // lie has a node say of volumes what need not be so: of its own, of other nodes', of such
 // that never were; or say again what it said before.
-func (w *Cluster) lie() bool {
-	x := w.some(anySession)
-	if x == nil {
-		return false
-	}
+func (x *stream) lie() bool {
+	w := x.n.w
 	m := &proto.VolumeReports{Full: w.chance(6)}
 	if old := x.n.uttered; len(old) > 0 && w.chance(3) {
 		m = old[w.r.IntN(len(old))]

@@ -14,7 +14,7 @@ import (
 
 // sayLost has a person say that a volume is lost for good, as control lets it: mostly one
 // that is not there, but also one whose disk is away, or that stands where it belongs.
-func (w *Cluster) sayLost() bool {
+func (w user) sayLost() bool {
 	honest := !w.chance(4)
 	asked := w.mayBeLost(w.someRef(), func(n *node, vol *records.Volume) bool { return !honest || !n.there(vol) })
 	if len(asked) == 0 {
@@ -26,7 +26,7 @@ func (w *Cluster) sayLost() bool {
 
 // mayBeLost are the volumes of a set for which ok holds and of which control would take it
 // that they are lost.
-func (w *Cluster) mayBeLost(ref spec.SetRef, ok func(*node, *records.Volume) bool) (asked []records.VolumeRequest) {
+func (w user) mayBeLost(ref spec.SetRef, ok func(*node, *records.Volume) bool) (asked []records.VolumeRequest) {
 	x := w.view().World(ref)
 	for vol, s := range volumesOf(x) {
 		q := request(s, vol, records.VerbLost)
@@ -59,7 +59,7 @@ func request(s *plan.Slot, vol *records.Volume, verb records.VolumeVerb) records
 	return q
 }
 
-func (w *Cluster) saidLost(q records.VolumeRequest) {
+func (w user) saidLost(q records.VolumeRequest) {
 	w.note("the user says that volume %s of %s is lost", q.Volume, q.ID.MemberName())
 	w.commit(store.Put(store.VolumeRequestKey(q.ID, q.Claim), store.Encode(q)))
 }
@@ -78,13 +78,14 @@ func (w *Cluster) machine(name spec.NodeName) *node {
 // giveUpLost is what an operator does once faults are mended: what died with its disk, or
 // is not where its node said, is said to be lost; a life under which its disk died is
 // restarted, for it does not say that its volume is missing.
-func (w *Cluster) giveUpLost() {
+func (w operator) giveUpLost() {
+	person := user{w.Cluster}
 	for _, ref := range w.refs {
-		for _, q := range w.mayBeLost(ref, func(n *node, vol *records.Volume) bool {
+		for _, q := range person.mayBeLost(ref, func(n *node, vol *records.Volume) bool {
 			return !n.there(vol) && (w.judge.destroyed[vol.UID] || n.lies[vol.UID])
 		}) {
 			if !w.has(store.VolumeRequestKey(q.ID, q.Claim)) {
-				w.saidLost(q)
+				person.saidLost(q)
 			}
 		}
 		for _, m := range w.bereft(ref) {
@@ -97,7 +98,7 @@ func (w *Cluster) giveUpLost() {
 
 // bereft are the lives of a set that ran on a volume which died with its disk, and was not
 // made again since, as one is that its node had not noted yet.
-func (w *Cluster) bereft(ref spec.SetRef) (list []*records.Member) {
+func (w operator) bereft(ref spec.SetRef) (list []*records.Member) {
 	for _, s := range w.view().World(ref).Slots {
 		m, r := s.Member, s.Report
 		if m == nil || r == nil || m.Goal != records.GoalRun || s.Request != nil || r.Ready || r.Cause == "" || r.Phase.Over() {

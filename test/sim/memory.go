@@ -65,8 +65,6 @@ func (s *server) meet() {
 }
 
 // loseMemory has the disk of a server replaced by an empty one.
-func (w *Cluster) loseMemory() bool { return w.someServer().loseMemory() }
-
 func (s *server) loseMemory() bool {
 	if s.kept.At.Epoch == 0 {
 		return false

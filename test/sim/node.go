@@ -87,13 +87,14 @@ func (n *node) startAgent() {
 }
 
 // stopAgent ends the agent's process as SIGKILL does.
-func (n *node) stopAgent(why string) {
+func (n *node) stopAgent(why string) bool {
 	if n.agent == nil {
-		return
+		return false
 	}
 	n.endSession(why)
 	n.agent, n.stopped = nil, false
 	n.w.note("%s's agent ends: %s", n.name, why)
+	return true
 }
 
 // place is what stands here of an identity.
@@ -141,13 +142,13 @@ func (n *node) powerOn() {
 	n.w.note("%s boots: %s", n.name, n.boot())
 }
 
-func (w *Cluster) startAgent() bool {
-	n := w.someNode()
+// start starts the agent, after the machine if that is off.
+func (n *node) start() bool {
 	if n.agent != nil {
 		return false
 	}
 	if !n.power {
-		if w.clock.Before(n.late) || !w.chance(3) {
+		if n.w.clock.Before(n.late) || !n.w.chance(3) {
 			return false
 		}
 		n.powerOn()
@@ -157,17 +158,59 @@ func (w *Cluster) startAgent() bool {
 }
 
 // work has the first worker of a node that has something to do do some of it.
-func (w *Cluster) work() bool {
-	n := w.someNode()
+func (n *node) work() bool {
 	if n.agent == nil || n.stopped || len(n.agent.ids) == 0 {
 		return false
 	}
 	workers, ids := n.agent.workers, n.agent.ids
-	at, most := w.r.IntN(len(ids)), 1+w.r.IntN(10)
+	at, most := n.w.r.IntN(len(ids)), 1+n.w.r.IntN(10)
 	for i := range ids {
 		if workers[ids[(at+i)%len(ids)]].steps(most) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// mostNodes bounds the nodes that join later.
+const mostNodes = 6
+
+// addNode has a machine join that no backup of before knows.
+func (w *Cluster) addNode() bool {
+	if len(w.nodes) >= mostNodes {
+		return false
+	}
+	name := fmt.Sprint("n", len(w.nodes))
+	w.newcomer(spec.NodeName(name), "uid-"+name)
+	return true
+}
+
+// takeName has a new machine join under the name of one that was removed.
+func (old *node) takeName() bool {
+	w := old.w
+	if w.ownerOf(old.name) != "" || old.session() != nil || len(w.nodes) >= mostNodes {
+		return false
+	}
+	w.newcomer(old.name, fmt.Sprintf("uid-%s-%d", old.name, len(w.nodes)))
+	w.backups = nil // no name in them is another machine's
+	return true
+}
+
+// newcomer has a machine begin its agent for the first time.
+func (w *Cluster) newcomer(name spec.NodeName, uid string) {
+	n := newNode(w, name)
+	n.uid, n.pace = spec.UID(uid), somePace(w.r)
+	w.nodes = append(w.nodes, n)
+	n.startAgent()
+	w.note("%s (%s) is new", n.name, n.uid)
+}
+
+// ownerOf is the machine that has joined under a name; "": none.
+func (w *Cluster) ownerOf(name spec.NodeName) spec.UID {
+	for _, n := range w.view().Nodes() {
+		if n.Node.Name == name {
+			return n.Node.UID
+		}
+	}
+	return ""
 }

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
 )
 
 // putBack moves aside what stands in the place of a volume that the store knows, and has
@@ -48,4 +51,25 @@ func (n *node) puts(s *plan.Slot, vol *records.Volume) bool {
 		delete(x.bins(disk), vol.UID)
 	}
 	return true
+}
+
+// resolve is the operator's part after a restore: a life that the store does not
+// know is ended by hand, and volumes are put where the store has them.
+func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
+	if n.w.restores > 0 || len(n.lies) > 0 {
+		n.putBack()
+	}
+	for _, id := range slices.Clone(n.agent.ids) {
+		if token, ok := n.agent.workers[id].Pending(); ok && !known(id, token) {
+			n.w.note("the operator ends %s %s on %s", id.MemberName(), token, n.name)
+			n.agent.workers[id].over(token)
+		}
+	}
+	for _, e := range n.agent.led.Entries() {
+		if !e.Open.IsZero() && !known(e.ID, e.Open) {
+			n.w.note("the operator ends %s %s on %s", e.ID.MemberName(), e.Open, n.name)
+			n.w.judge.resolved[life{e.ID, e.Open}] = true
+			n.worker(e.ID).over(e.Open)
+		}
+	}
 }

@@ -97,9 +97,9 @@ func (s *server) next(x plan.World) plan.Plan {
 }
 
 // stop ends the process as SIGKILL does; its leases run out by themselves.
-func (s *server) stop(why string) {
+func (s *server) stop(why string) bool {
 	if !s.up {
-		return
+		return false
 	}
 	s.w.note("%s ends: %s", s.name, why)
 	s.up, s.term = false, nil
@@ -108,6 +108,7 @@ func (s *server) stop(why string) {
 			n.endSession("its server ended")
 		}
 	}
+	return true
 }
 
 // buried ends the process that died at one of its commits.
@@ -142,8 +143,8 @@ func (w *Cluster) latest() store.Rev {
 	return w.seen
 }
 
-func (w *Cluster) feed() bool {
-	s := w.someServer()
+func (s *server) feed() bool {
+	w := s.w
 	behind := w.latest() - s.fed
 	if !s.up || s.cut || behind <= 0 {
 		return false
@@ -177,16 +178,11 @@ func (s *server) turn(ref spec.SetRef) {
 }
 
 // campaign tries once to lead, as store.Candidate does.
-func (w *Cluster) campaign() bool {
-	s := w.someServer()
+func (s *server) campaign() bool {
+	w := s.w
 	if !s.up || s.cut || s.term != nil {
 		return false
 	}
-	return s.campaign()
-}
-
-func (s *server) campaign() bool {
-	w := s.w
 	if _, kvs, err := w.mem.Get(w.ctx, store.LeaderKey); err != nil || len(kvs) > 0 {
 		return false
 	}
@@ -207,12 +203,10 @@ func (s *server) campaign() bool {
 
 // noticeLoss ends a term whose lease may be over or whose key is gone; until then a deposed
 // leader believes to lead.
-func (w *Cluster) noticeLoss() bool {
-	s := w.someServer()
-	return s.up && s.term != nil && s.noticeLoss()
-}
-
 func (s *server) noticeLoss() bool {
+	if !s.up || s.term == nil {
+		return false
+	}
 	gone := s.w.clock.Sub(s.asked) > leaderTTL
 	s.cache.Look(func(v cache.View) {
 		_, created := v.Leader()
@@ -239,17 +233,25 @@ func (s *server) keepAlive() {
 	}
 }
 
-func (w *Cluster) store() bool {
-	s := w.someServer()
+// storeReports writes what nodes have reported; false: that was nothing.
+func (s *server) storeReports() bool {
 	if !s.up {
 		return false
 	}
-	before := w.seen
-	s.storeReports()
-	return w.seen > before || !s.up
+	before := s.w.seen
+	s.nodes.StoreReports(s.w.ctx)
+	return s.buried() || s.w.seen > before
 }
 
-func (s *server) storeReports() {
-	s.nodes.StoreReports(s.w.ctx)
-	s.buried()
+// link has a leader continue the chain of the store.
+func (w *Cluster) link() bool {
+	for _, s := range w.servers {
+		if s.up && !s.cut && !s.hung && s.term != nil {
+			before := w.seen
+			s.term.Link(w.ctx)
+			s.buried()
+			return w.seen > before
+		}
+	}
+	return false
 }

@@ -135,10 +135,7 @@ func (w *Cluster) some(ok func(*stream) bool) *stream {
 
 func anySession(*stream) bool { return true }
 
-func (w *Cluster) tell() bool {
-	x := w.some(func(x *stream) bool { return !x.s.hung })
-	return x != nil && x.tell()
-}
+func (x *stream) answers() bool { return !x.s.hung }
 
 func (x *stream) tell() bool {
 	before := len(x.down)
@@ -154,12 +151,10 @@ func (x *stream) tell() bool {
 	return len(x.down) > before
 }
 
-func (w *Cluster) receive() bool {
-	x := w.some(func(x *stream) bool { return len(x.down) > 0 && !x.n.stopped })
-	if x == nil {
-		return false
-	}
-	for range 1 + w.r.IntN(len(x.down)) {
+func (x *stream) hasOrders() bool { return len(x.down) > 0 && !x.n.stopped }
+
+func (x *stream) receiveSome() bool {
+	for range 1 + x.n.w.r.IntN(len(x.down)) {
 		x.receive()
 	}
 	return true
@@ -215,11 +210,11 @@ func (n *node) obeyAbsence(lives []records.Life) {
 	}
 }
 
-func (w *Cluster) send() bool {
-	return w.some(func(x *stream) bool { return !x.n.stopped && x.send() }) != nil
-}
-
+// send has the node say what it has to say; false: nothing.
 func (x *stream) send() bool {
+	if x.n.stopped {
+		return false
+	}
 	messages, _, err := x.own.Flush()
 	must(err)
 	for _, m := range messages {
@@ -232,12 +227,10 @@ func (x *stream) send() bool {
 	return len(messages) > 0
 }
 
-func (w *Cluster) take() bool {
-	x := w.some(func(x *stream) bool { return len(x.up) > 0 && !x.s.hung })
-	if x == nil {
-		return false
-	}
-	x.take(1 + w.r.IntN(len(x.up)))
+func (x *stream) hasReports() bool { return len(x.up) > 0 && !x.s.hung }
+
+func (x *stream) takeSome() bool {
+	x.take(1 + x.n.w.r.IntN(len(x.up)))
 	return true
 }
 

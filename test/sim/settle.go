@@ -23,7 +23,7 @@ func (w *Cluster) settle() bool {
 	defer func() { w.judge.settling = false }()
 	w.heal()
 	for round := range rounds {
-		w.giveUpLost()
+		operator{w}.giveUpLost()
 		w.round(round)
 		if w.over() || w.cancelled() {
 			return true
@@ -63,7 +63,7 @@ func (w *Cluster) heal() {
 		if len(n.lies) > 0 {
 			n.endSession("it lies no more")
 		}
-		w.setCordon(n, func(bool) bool { return false })
+		n.setCordon(func(bool) bool { return false })
 	}
 	for _, ref := range w.refs {
 		w.mend(ref)
@@ -105,7 +105,7 @@ func (w *Cluster) round(n int) {
 		w.advance(time.Second)
 	}
 	w.look()
-	w.operate()
+	operator{w}.operate()
 	led := false
 	for _, s := range w.servers {
 		s.feedTo(w.latest())

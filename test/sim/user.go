@@ -11,11 +11,14 @@ import (
 	"github.com/stead-project/stead/test/sim/rules"
 )
 
+// user is a person who asks something of sets.
+type user struct{ *Cluster }
+
 // images of templates: what members that run them do. "good" ones become ready.
 var images = []string{"good-1", "good-2", "good-3", "good-4", "crash", "never", "missing"}
 
 // createSet makes a set as control does, from nothing.
-func (w *Cluster) createSet(ref spec.SetRef) {
+func (w user) createSet(ref spec.SetRef) {
 	n := int32(w.r.IntN(5))
 	grace := int64(w.r.IntN(10))
 	w.uids++
@@ -109,8 +112,8 @@ func (w *Cluster) set(ref spec.SetRef) (set *records.Set, rev store.Rev) {
 	return w.view().Set(ref)
 }
 
-// user does one thing that a person may do.
-func (w *Cluster) user() bool {
+// anything does one thing that a person may do.
+func (w user) anything() bool {
 	ref := w.someRef()
 	old, rev := w.set(ref)
 	if old == nil {
@@ -132,7 +135,7 @@ func (w *Cluster) user() bool {
 }
 
 // edit changes one thing of a set, sometimes more.
-func (w *Cluster) edit(set *records.Set) {
+func (w user) edit(set *records.Set) {
 	u := &set.Spec.UpdateStrategy
 	for again := true; again; again = w.chance(3) {
 		switch w.r.IntN(20) {
@@ -181,7 +184,7 @@ func (w *Cluster) edit(set *records.Set) {
 }
 
 // floor is how many members must stay, or none of it.
-func (w *Cluster) floor() *spec.Disruption {
+func (w user) floor() *spec.Disruption {
 	limit := &scalar.IntOrPercent{Number: int32(w.r.IntN(4))}
 	if w.chance(3) {
 		limit = &scalar.IntOrPercent{Number: int32(10 * w.r.IntN(11)), Percent: true}
@@ -204,7 +207,7 @@ func rolling(u *spec.UpdateStrategy) *spec.RollingUpdate {
 }
 
 // askRestart asks for the restart of one life, as control does.
-func (w *Cluster) askRestart(ref spec.SetRef) bool {
+func (w user) askRestart(ref spec.SetRef) bool {
 	var m *records.Member
 	if slots := w.view().World(ref).Slots; len(slots) > 0 {
 		m = slots[w.r.IntN(len(slots))].Member
@@ -218,14 +221,11 @@ func (w *Cluster) askRestart(ref spec.SetRef) bool {
 }
 
 // cordon keeps new lives off a node, or lets them come again.
-func (w *Cluster) cordon() bool {
-	n := w.someNode()
-	return w.setCordon(n, func(old bool) bool { return !old })
-}
+func (n *node) cordon() bool { return n.setCordon(func(old bool) bool { return !old }) }
 
-func (w *Cluster) setCordon(n *node, to func(bool) bool) bool {
+func (n *node) setCordon(to func(bool) bool) bool {
 	var record records.Node
-	for _, x := range w.view().Nodes() {
+	for _, x := range n.w.view().Nodes() {
 		if x.Node.Name == n.name {
 			record = *x.Node
 		}
@@ -234,6 +234,6 @@ func (w *Cluster) setCordon(n *node, to func(bool) bool) bool {
 		return false
 	}
 	record.Cordon = to(record.Cordon)
-	w.commit(store.Put(store.NodeKey(n.name), store.Encode(record)))
+	n.w.commit(store.Put(store.NodeKey(n.name), store.Encode(record)))
 	return true
 }
