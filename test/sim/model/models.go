@@ -1,9 +1,8 @@
 package model
 
 import (
-	"time"
-
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/test/sim/plants"
 )
 
 // Models are what is explored; the first of a test's form are exhausted in a moment.
@@ -35,10 +34,10 @@ var Plants = []struct {
 	// Long: it takes too many states for the unit tests.
 	Long bool
 }{
-	{Plant{Name: "start without proof", See: forgetSilent}, Bounds{Members: 1, Cuts: 1, Numbers: 2}, "two lives", false},
+	{Plant{Name: "start without proof", See: plants.ForgetSilent}, Bounds{Members: 1, Cuts: 1, Numbers: 2}, "two lives", false},
 	{Plant{Name: "stale leader writes", StaleLeaderWrites: true}, Bounds{Members: 1, Edits: 1, Terms: 1, Numbers: 2}, "s0 writes, and does not lead", false},
 	{Plant{Name: "token reused after restore", RestoreKeepsEpoch: true}, Bounds{Members: 1, Edits: 2, Terms: 1, Cuts: 1, Backups: 1, Restores: 1, Numbers: 2}, "two lives of 0: 1.1 on n1 and 1.1 on n0", false},
-	{Plant{Name: "restore decides at once", See: everyoneSaid}, Bounds{Members: 1, Edits: 1, Terms: 1, Backups: 1, Restores: 1, Numbers: 2}, "two lives", false},
+	{Plant{Name: "restore decides at once", See: plants.EveryoneSaid}, Bounds{Members: 1, Edits: 1, Terms: 1, Backups: 1, Restores: 1, Numbers: 2}, "two lives", false},
 	{Plant{Name: "hello hides what is pending", HidesPending: true}, Bounds{Members: 1, Edits: 1, Terms: 1, Cuts: 1, Backups: 1, Restores: 1, Numbers: 2}, "two lives", false},
 	{Plant{Name: "deadline from the answer's arrival", ConfirmedByArrival: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},
 	{Plant{Name: "pong from memory", PongFromMemory: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Apart: true}, "two lives", true},
@@ -46,58 +45,19 @@ var Plants = []struct {
 	{Plant{Name: "hello hides what is pending, guarded", HidesPending: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},
 	// Since no pong comes before the first list only a start that lands late shows it.
 	{Plant{Name: "deadline moved before the ledger closes", ConfirmsFirst: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Landings: 1}, "two lives", true},
-	{Plant{Name: "no margin", See: noMargin}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Lags: 1}, "two lives", true},
-	{Plant{Name: "counts from its start", See: longGone}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", false},
+	{Plant{Name: "no margin", See: plants.NoMargin}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Lags: 1}, "two lives", true},
+	{Plant{Name: "counts from its start", See: plants.LongGone}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", false},
 	{Plant{Name: "a killer that kills once", KillsOnce: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Landings: 1}, "two lives", true},
 	{Plant{Name: "the silence is not compared", LostUncompared: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},
 	{Plant{Name: "proof of another epoch", See: thisEpoch}, Bounds{Members: 1, Terms: 1, Backups: 1, Restores: 1, Numbers: 1, Bound: 1}, "two lives", true},
 }
 
-// noMargin has deadlines count as past when they are.
-func noMargin(w *plan.World) {
-	for i := range w.Nodes {
-		if w.Nodes[i].Session == nil {
-			w.Nodes[i].Gone += 2 * time.Second
-		}
-	}
-}
-
-// longGone has a silence count before it was seen.
-func longGone(w *plan.World) {
-	for i := range w.Nodes {
-		if w.Nodes[i].Session == nil {
-			w.Nodes[i].Gone = time.Hour
-		}
-	}
-}
-
 // thisEpoch takes lives and facts for ones of the present store.
 func thisEpoch(w *plan.World) {
-	everyoneSaid(w)
+	plants.EveryoneSaid(w)
 	for i := range w.Slots {
 		if m := w.Slots[i].Member; m != nil {
 			m.Token.Epoch = w.Epoch
-		}
-	}
-}
-
-// forgetSilent takes a life on a node without session for one that is over.
-func forgetSilent(w *plan.World) {
-	for i := range w.Slots {
-		for _, n := range w.Nodes {
-			if m := w.Slots[i].Member; m != nil && m.Node == n.Node.Name && n.Session == nil {
-				w.Slots[i].Member, w.Slots[i].Report = nil, nil
-			}
-		}
-	}
-}
-
-// everyoneSaid takes every node for one that has said since the restore what it runs.
-func everyoneSaid(w *plan.World) {
-	for i := range w.Nodes {
-		if f := w.Nodes[i].Facts; f != nil {
-			facts := *f
-			facts.Epoch, w.Nodes[i].Facts = w.Epoch, &facts
 		}
 	}
 }

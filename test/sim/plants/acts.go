@@ -1,7 +1,6 @@
 package plants
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -11,12 +10,19 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
+// own has *p be a copy of what it points to, which may be changed; nil stays nil.
+func own[T any](p **T) *T {
+	if *p != nil {
+		c := **p
+		*p = &c
+	}
+	return *p
+}
+
 func setChange(change func(*records.Set)) func(*plan.World) {
 	return func(w *plan.World) {
 		if w.Set != nil {
-			set := *w.Set
-			change(&set)
-			w.Set = &set
+			change(own(&w.Set))
 		}
 	}
 }
@@ -24,15 +30,41 @@ func setChange(change func(*records.Set)) func(*plan.World) {
 func statusChange(change func(*records.SetStatus)) func(*plan.World) {
 	return func(w *plan.World) {
 		if w.Status != nil {
-			status := *w.Status
-			change(&status)
-			w.Status = &status
+			change(own(&w.Status))
 		}
 	}
 }
 
-// silent changes what is known of nodes without a session.
-func silent(change func(*plan.World, *plan.Node)) func(*plan.World) {
+// rollingUpdate changes the limits of updates; those that are not set are empty.
+func rollingUpdate(change func(*spec.RollingUpdate)) func(*plan.World) {
+	return setChange(func(s *records.Set) {
+		if own(&s.Spec.UpdateStrategy.RollingUpdate) == nil {
+			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{}
+		}
+		change(s.Spec.UpdateStrategy.RollingUpdate)
+	})
+}
+
+// notOfType has a set with this strategy update as others do.
+func notOfType(strategy string) func(*plan.World) {
+	return setChange(func(s *records.Set) {
+		if s.Spec.UpdateStrategy.Type == strategy {
+			s.Spec.UpdateStrategy.Type = ""
+		}
+	})
+}
+
+// eachSlot changes what is known of each ordinal.
+func eachSlot(change func(*plan.World, *plan.Slot)) func(*plan.World) {
+	return func(w *plan.World) {
+		for i := range w.Slots {
+			change(w, &w.Slots[i])
+		}
+	}
+}
+
+// Silent changes what is known of nodes without a session.
+func Silent(change func(*plan.World, *plan.Node)) func(*plan.World) {
 	return func(w *plan.World) {
 		for i := range w.Nodes {
 			if n := &w.Nodes[i]; n.Session == nil {
@@ -41,6 +73,13 @@ func silent(change func(*plan.World, *plan.Node)) func(*plan.World) {
 		}
 	}
 }
+
+// NoMargin has deadlines count as past when they are; LongGone has a silence count before it
+// was seen.
+var (
+	NoMargin = Silent(func(_ *plan.World, n *plan.Node) { n.Gone += 2 * time.Second })
+	LongGone = Silent(func(_ *plan.World, n *plan.Node) { n.Gone = time.Hour })
+)
 
 // moreNodes adds some that nobody can use and that are never silent.
 func moreNodes(w *plan.World) {
@@ -53,128 +92,84 @@ func moreNodes(w *plan.World) {
 }
 
 // allGuarded takes every life for one with a bound.
-func allGuarded(w *plan.World) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		if s.Member != nil && s.Member.Bound == 0 {
-			m := *s.Member
-			m.Bound, s.Member = 10*time.Second, &m
-			if s.Report != nil {
-				r := *s.Report
-				r.Bound, s.Report = m.Bound, &r
-			}
-		}
+func allGuarded(_ *plan.World, s *plan.Slot) {
+	if s.Member == nil || s.Member.Bound > 0 {
+		return
+	}
+	own(&s.Member).Bound = 10 * time.Second
+	if s.Report != nil {
+		own(&s.Report).Bound = s.Member.Bound
 	}
 }
 
-// forgetSilent takes a life on a node without session for one that is over.
-func forgetSilent(w *plan.World) {
-	for i := range w.Slots {
-		m := w.Slots[i].Member
-		if m == nil {
-			continue
-		}
-		at := slices.IndexFunc(w.Nodes, func(n plan.Node) bool { return n.Node.Name == m.Node && n.Session != nil })
-		if at < 0 {
-			w.Slots[i].Member, w.Slots[i].Report, w.Slots[i].Request = nil, nil, nil
-		}
+// ForgetSilent takes a life on a node without session for one that is over.
+var ForgetSilent = eachSlot(func(w *plan.World, s *plan.Slot) {
+	if s.Member == nil {
+		return
 	}
-}
-
-func forgetStrays(w *plan.World) {
-	for i := range w.Slots {
-		w.Slots[i].Strays = nil
+	n := proof.FindNode(w.Nodes, s.Member.Node)
+	if n == nil || n.Session == nil {
+		s.Member, s.Report, s.Request = nil, nil, nil
 	}
-}
+})
 
 // everyoneLives gives a session to every node.
-func everyoneLives(w *plan.World) {
-	for i := range w.Nodes {
-		if n := &w.Nodes[i]; n.Session == nil && n.Facts != nil {
-			n.Session = &records.Session{Node: n.Node.Name, UID: n.Node.UID, Boot: n.Facts.Boot}
-		}
+func everyoneLives(_ *plan.World, n *plan.Node) {
+	if n.Facts != nil {
+		n.Session = &records.Session{Node: n.Node.Name, UID: n.Node.UID, Boot: n.Facts.Boot}
 	}
 }
 
 // whateverSession takes what any session told for the word of the present one.
-func whateverSession(w *plan.World) {
-	for i := range w.Slots {
-		r := w.Slots[i].Report
-		if r == nil {
-			continue
-		}
-		if n := proof.FindNode(w.Nodes, r.Node); n != nil && n.Session != nil {
-			told := *r
-			told.Session, w.Slots[i].Report = n.Session.ID, &told
-		}
+func whateverSession(w *plan.World, s *plan.Slot) {
+	if s.Report == nil {
+		return
+	}
+	if n := proof.FindNode(w.Nodes, s.Report.Node); n != nil && n.Session != nil {
+		own(&s.Report).Session = n.Session.ID
 	}
 }
 
 // forgetReady takes members that were ready in their lives for such that never were.
-func forgetReady(w *plan.World) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		if s.Identity == nil || s.Report == nil {
-			continue
-		}
-		record, told := *s.Identity, *s.Report
-		record.ReadyToken, told.ReadyOnce = spec.Token{}, false
-		s.Identity, s.Report = &record, &told
+func forgetReady(_ *plan.World, s *plan.Slot) {
+	if s.Identity != nil && s.Report != nil {
+		own(&s.Identity).ReadyToken, own(&s.Report).ReadyOnce = spec.Token{}, false
 	}
 }
 
-// everyoneSaid takes every node for one that has said what it runs.
-func everyoneSaid(w *plan.World) {
+// EveryoneSaid takes every node for one that has said what it runs.
+func EveryoneSaid(w *plan.World) {
 	w.Count = nil
 	for i := range w.Nodes {
-		if f := w.Nodes[i].Facts; f != nil {
-			facts := *f
-			facts.Epoch = w.Epoch
-			w.Nodes[i].Facts = &facts
+		if n := &w.Nodes[i]; n.Facts != nil {
+			own(&n.Facts).Epoch = w.Epoch
 		}
 	}
 }
 
-func forgetDue(w *plan.World) {
-	for i := range w.Slots {
-		if id := w.Slots[i].Identity; id != nil {
-			record := *id
-			record.Due = ""
-			w.Slots[i].Identity = &record
-		}
+func forgetDue(_ *plan.World, s *plan.Slot) {
+	if s.Identity != nil {
+		own(&s.Identity).Due = ""
 	}
 }
 
 // forgetData takes the volumes of an earlier set for ones that this set has used.
-func forgetData(w *plan.World) {
+func forgetData(w *plan.World, s *plan.Slot) {
 	w.WasBootstrapped = false
-	for i := range w.Slots {
-		if rec := w.Slots[i].Identity; rec != nil && w.Set != nil {
-			mine := *rec
-			mine.ReadyOnce, w.Slots[i].Identity = w.Set.UID, &mine
-		}
-	}
-}
-
-func forgetVolumes(w *plan.World) {
-	for i := range w.Slots {
-		w.Slots[i].Volumes = nil
+	if s.Identity != nil && w.Set != nil {
+		own(&s.Identity).ReadyOnce = w.Set.UID
 	}
 }
 
 // lowestFirst turns the ordinals of updates around.
-func lowestFirst(w plan.World, p *plan.Plan) {
-	for i, a := range p.Actions {
-		stop, ok := a.(plan.Stop)
-		if !ok || stop.Reason != records.ReasonUpdate {
-			continue
-		}
-		for _, s := range w.Slots {
-			if s.Member != nil && s.Member.Goal == records.GoalRun && s.Report != nil && s.Report.Ready && s.ID.Ordinal < stop.ID.Ordinal {
-				stop.ID, stop.Token = s.ID, s.Member.Token
-				p.Actions[i] = stop
-				break
-			}
+func lowestFirst(w plan.World, stop *plan.Stop) {
+	if stop.Reason != records.ReasonUpdate {
+		return
+	}
+	for _, s := range w.Slots {
+		if s.Member != nil && s.Member.Goal == records.GoalRun && s.Report != nil && s.Report.Ready && s.ID.Ordinal < stop.ID.Ordinal {
+			stop.ID, stop.Token = s.ID, s.Member.Token
+			return
 		}
 	}
 }
@@ -189,45 +184,46 @@ func churn(w plan.World, p *plan.Plan) {
 }
 
 // shareVolume gives a new life the volume of another one.
-func shareVolume(w plan.World, p *plan.Plan) {
-	eachStart(func(w plan.World, a *plan.Start) {
-		for _, s := range w.Slots {
-			if v := s.Volumes["data"]; v != nil && s.ID != a.Member.ID && len(a.Member.Volumes) > 0 {
-				a.Member.Volumes = slices.Clone(a.Member.Volumes)
-				a.Member.Volumes[0].ID = v.UID
-			}
+func shareVolume(w plan.World, a *plan.Start) {
+	for _, s := range w.Slots {
+		if v := s.Volumes["data"]; v != nil && s.ID != a.Member.ID && len(a.Member.Volumes) > 0 {
+			a.Member.Volumes = slices.Clone(a.Member.Volumes)
+			a.Member.Volumes[0].ID = v.UID
 		}
-	})(w, p)
+	}
 }
 
 // eachFate changes what is recorded of volumes.
 func eachFate(change func(plan.World, *records.Volume)) func(plan.World, *plan.Plan) {
 	return func(w plan.World, p *plan.Plan) {
+		changed := func(volumes []records.Volume) []records.Volume {
+			volumes = slices.Clone(volumes)
+			for i := range volumes {
+				change(w, &volumes[i])
+			}
+			return volumes
+		}
 		for i, a := range p.Actions {
 			switch a := a.(type) {
 			case plan.SetVolumes:
-				a.Volumes = slices.Clone(a.Volumes)
-				for j := range a.Volumes {
-					change(w, &a.Volumes[j])
-				}
+				a.Volumes = changed(a.Volumes)
 				p.Actions[i] = a
 			case plan.Stop:
-				a.Volumes = slices.Clone(a.Volumes)
-				for j := range a.Volumes {
-					change(w, &a.Volumes[j])
-				}
+				a.Volumes = changed(a.Volumes)
 				p.Actions[i] = a
 			}
 		}
 	}
 }
 
-// forgetFates has lives end before it is recorded what becomes of their volumes.
-func forgetFates(w plan.World, p *plan.Plan) {
-	for i, a := range p.Actions {
-		if stop, ok := a.(plan.Stop); ok {
-			stop.Volumes = nil
-			p.Actions[i] = stop
+// each changes the actions of one kind.
+func each[T plan.Action](change func(plan.World, *T)) func(plan.World, *plan.Plan) {
+	return func(w plan.World, p *plan.Plan) {
+		for i, a := range p.Actions {
+			if a, is := a.(T); is {
+				change(w, &a)
+				p.Actions[i] = a
+			}
 		}
 	}
 }
@@ -246,43 +242,27 @@ func forgetOver(w plan.World, p *plan.Plan) {
 }
 
 // nothingReclaimed takes a volume that is being given up for one that is yet to go.
-func nothingReclaimed(w *plan.World) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		s.Volumes = maps.Clone(s.Volumes)
-		for claim, v := range s.Volumes {
-			if v.Fate == records.FateReclaiming {
-				back := *v
-				back.Fate = records.FateDelete
-				s.Volumes[claim] = &back
-			}
-		}
+func nothingReclaimed(v *records.Volume) {
+	if v.Fate == records.FateReclaiming {
+		v.Fate = records.FateDelete
 	}
 }
 
 // askedToGiveUp has a person ask for the end of every volume.
-func askedToGiveUp(w *plan.World) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		s.Asked = map[spec.ClaimName]*records.VolumeRequest{}
-		for claim, v := range s.Volumes {
-			s.Asked[claim] = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: records.VerbReclaim}
-			if s.Identity != nil {
-				s.Asked[claim].Token = s.Identity.LastToken
-			}
-		}
-	}
+func askedToGiveUp(_ *plan.World, s *plan.Slot) {
+	s.Asked = askedOfAll(s, records.VerbReclaim)
 }
 
-func eachStart(change func(plan.World, *plan.Start)) func(plan.World, *plan.Plan) {
-	return func(w plan.World, p *plan.Plan) {
-		for i, a := range p.Actions {
-			if start, ok := a.(plan.Start); ok {
-				change(w, &start)
-				p.Actions[i] = start
-			}
+// askedOfAll asks the same of all volumes of an ordinal.
+func askedOfAll(s *plan.Slot, verb records.VolumeVerb) map[spec.ClaimName]*records.VolumeRequest {
+	asked := map[spec.ClaimName]*records.VolumeRequest{}
+	for claim, v := range s.Volumes {
+		asked[claim] = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: verb}
+		if s.Identity != nil {
+			asked[claim].Token = s.Identity.LastToken
 		}
 	}
+	return asked
 }
 
 func neverSecond(_ plan.World, p *plan.Plan) {

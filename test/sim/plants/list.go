@@ -21,7 +21,7 @@ var general = []Plant{
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true},
 	{Name: "restore-keeps-the-epoch", Judges: "continuity", NoticesNothing: true, Blind: "progress", Often: backs},
 	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
-	{Name: "restore-decides-at-once", Judges: "count", See: everyoneSaid, Blind: rule9, Often: restores},
+	{Name: "restore-decides-at-once", Judges: "count", See: EveryoneSaid, Blind: rule9, Often: restores},
 	{Name: "counts-the-backup-only", Judges: "count", CountsTheBackup: true, Often: joins},
 	{Name: "strays-not-compared", Rare: true, Judges: "strays", Unguarded: []string{store.HellosKey}, CountsTheBackup: true, Blind: "count", Often: joins},
 	{Name: "told-too-early", Judges: "one life, reports", ToldTooEarly: true},
@@ -38,21 +38,21 @@ var general = []Plant{
 	{Name: "starts-unguarded", Judges: "bound, one life, proof", StartsUnguarded: true, Often: silences},
 	{Name: "forgets-its-deadline", Judges: "bound, one life", ForgetsDeadline: true, Often: silences},
 	{Name: "kills-too-early", Judges: "hold", KillsEarly: true, Often: silences},
-	{Name: "waits-for-no-margin", Judges: "proof, reasons", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone += 2 * time.Second }), Often: silences},
-	{Name: "counts-from-its-start", Judges: "proof, reasons, order, due", See: silent(func(_ *plan.World, n *plan.Node) { n.Gone = time.Hour }), Often: silences},
+	{Name: "waits-for-no-margin", Judges: "proof, reasons", See: NoMargin, Often: silences},
+	{Name: "counts-from-its-start", Judges: "proof, reasons, order, due", See: LongGone, Often: silences},
 	{Name: "replaces-while-most-are-gone", Judges: "proof, reasons", See: moreNodes, Often: silences},
-	{Name: "replaces-what-is-held", Judges: "proof, reasons", See: allGuarded, Often: silences},
-	{Name: "guards-nothing", Judges: "bound", Say: eachStart(func(_ plan.World, a *plan.Start) { a.Member.Bound = 0 })},
+	{Name: "replaces-what-is-held", Judges: "proof, reasons", See: eachSlot(allGuarded), Often: silences},
+	{Name: "guards-nothing", Judges: "bound", Say: each(func(_ plan.World, a *plan.Start) { a.Member.Bound = 0 })},
 	{Name: "fences-what-is-on", Judges: "one life", FencesWhatIsOn: true, Often: fences},
 	// S7: what transactions compare.
 	{Name: "stale-leader-writes", Judges: "leader", Unguarded: []string{"leader"}},
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
 	// The planner: proof, order, budget, revisions, volumes, words.
-	{Name: "starts-without-proof", Judges: "proof, reasons", See: forgetSilent},
-	{Name: "ignores-strays", Judges: "strays, volumes", See: forgetStrays, Often: joins},
-	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: everyoneLives},
-	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: whateverSession},
-	{Name: "takes-lapsed-for-broken", Judges: "cure", See: forgetReady, Often: []string{"lapse", "deadline", "wait"}},
+	{Name: "starts-without-proof", Judges: "proof, reasons", See: ForgetSilent},
+	{Name: "ignores-strays", Judges: "strays, volumes", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Strays = nil }), Often: joins},
+	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: Silent(everyoneLives)},
+	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: eachSlot(whateverSession)},
+	{Name: "takes-lapsed-for-broken", Judges: "cure", See: eachSlot(forgetReady), Often: []string{"lapse", "deadline", "wait"}},
 	{Name: "waits-for-no-lapse", Judges: "cure", See: func(w *plan.World) {
 		outages := map[plan.Outage]time.Duration{}
 		for _, o := range plan.Next(*w).Outages {
@@ -61,34 +61,17 @@ var general = []Plant{
 		w.Outages = outages
 	}, Often: []string{"lapse", "deadline", "wait"}},
 	{Name: "ignores-order", Judges: "order", See: setChange(func(s *records.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
-	{Name: "ignores-the-budget", Judges: "budget", See: setChange(func(s *records.Set) {
-		if s.Spec.UpdateStrategy.Type == "" {
-			r := spec.RollingUpdate{}
-			if old := s.Spec.UpdateStrategy.RollingUpdate; old != nil {
-				r = *old
-			}
-			r.MaxUnavailable = &scalar.IntOrPercent{Number: 100}
-			s.Spec.UpdateStrategy.RollingUpdate = &r
-		}
-	}), Blind: rule9},
+	{Name: "ignores-the-budget", Judges: "budget", See: rollingUpdate(func(r *spec.RollingUpdate) { r.MaxUnavailable = &scalar.IntOrPercent{Number: 100} }), Blind: rule9},
 	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *records.Set) { s.Spec.Disruption = nil }), Often: []string{"floor", "user"}},
-	{Name: "ignores-the-partition", Judges: "churn, due", See: setChange(func(s *records.Set) {
-		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{MaxUnavailable: r.MaxUnavailable, OnFailure: r.OnFailure}
-		}
-	}), Blind: rule9},
+	{Name: "ignores-the-partition", Judges: "churn, due", See: rollingUpdate(func(r *spec.RollingUpdate) { r.Partition = nil }), Blind: rule9},
 	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *records.Set) { s.Paused = false }), Blind: rule9},
-	{Name: "ignores-on-delete", Judges: "churn, due", See: setChange(func(s *records.Set) {
-		if s.Spec.UpdateStrategy.Type == spec.OnDeleteStrategy {
-			s.Spec.UpdateStrategy.Type = ""
-		}
-	}), Blind: rule9},
-	{Name: "forgets-what-is-due", Judges: "due", See: forgetDue},
-	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: lowestFirst},
+	{Name: "ignores-on-delete", Judges: "churn, due", See: notOfType(spec.OnDeleteStrategy), Blind: rule9},
+	{Name: "forgets-what-is-due", Judges: "due", See: eachSlot(forgetDue)},
+	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: each(lowestFirst)},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
-	{Name: "forgets-the-data", Judges: "data", See: forgetData, Often: volumes},
-	{Name: "makes-volumes-anew", Judges: "volumes", See: forgetVolumes},
-	{Name: "forgets-the-fate", Judges: "volumes", Say: forgetFates, Often: volumes},
+	{Name: "forgets-the-data", Judges: "data", See: eachSlot(forgetData), Often: volumes},
+	{Name: "makes-volumes-anew", Judges: "volumes", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Volumes = nil })},
+	{Name: "forgets-the-fate", Judges: "volumes", Say: each(func(_ plan.World, a *plan.Stop) { a.Volumes = nil }), Often: volumes},
 	{Name: "forgets-one-that-is-over", Judges: "volumes", Say: forgetOver, Often: volumes},
 	{Name: "decides-for-all-at-once", Judges: "volumes", See: setChange(func(s *records.Set) {
 		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: spec.Delete, WhenDeleted: spec.Delete}
@@ -108,7 +91,7 @@ var general = []Plant{
 			v.Fate = records.FateReclaiming
 		}
 	}), Often: volumes, Blind: "progress"},
-	{Name: "takes-a-volume-back", Judges: "volumes", See: nothingReclaimed, Often: volumes, Blind: "progress"},
+	{Name: "takes-a-volume-back", Judges: "volumes", See: func(w *plan.World) { everyVolume(w, nothingReclaimed, func(*records.MemberVolume) {}) }, Often: volumes, Blind: "progress"},
 	{Name: "shrinks-a-volume", Judges: "volumes", Say: eachFate(func(_ plan.World, v *records.Volume) { v.SizeBytes = 0 }), Often: volumes},
 	{Name: "uses-a-volume-id-again", Judges: "volumes", OneVolumeID: true, Often: volumes},
 	{Name: "never-gives-up", Judges: "progress", Say: without[plan.SetVolumes], Often: volumes},
@@ -121,16 +104,8 @@ var general = []Plant{
 			p.Status.Conditions[2].Status = "True"
 		}
 	}, Often: rollouts},
-	{Name: "rolls-back-unasked", Judges: "rollback", See: setChange(func(s *records.Set) {
-		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: r.Partition, MaxUnavailable: r.MaxUnavailable, OnFailure: spec.OnFailureRollback}
-		}
-	}), Often: rollouts},
-	{Name: "never-rolls-back", Judges: "rollback", See: setChange(func(s *records.Set) {
-		if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil {
-			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: r.Partition, MaxUnavailable: r.MaxUnavailable}
-		}
-	}), Often: rollouts},
+	{Name: "rolls-back-unasked", Judges: "rollback", See: rollingUpdate(func(r *spec.RollingUpdate) { r.OnFailure = spec.OnFailureRollback }), Often: rollouts},
+	{Name: "never-rolls-back", Judges: "rollback", See: rollingUpdate(func(r *spec.RollingUpdate) { r.OnFailure = "" }), Often: rollouts},
 	{Name: "rolls-back-to-anything", Judges: "completion, rollback", See: statusChange(func(s *records.SetStatus) { s.CurrentCompleted = true }), Often: rollouts},
 	{Name: "tries-again", Judges: "rollback, deadline, due, churn", See: statusChange(func(s *records.SetStatus) { s.RolledBackFrom = "" }), Often: rollouts},
 	{Name: "completes-what-was-given-up", Judges: "completion", Say: func(w plan.World, p *plan.Plan) {
@@ -138,20 +113,9 @@ var general = []Plant{
 			p.Status.CurrentRevision = w.TemplateHash
 		}
 	}, Often: rollouts},
-	{Name: "updates-beside-the-old", Judges: "due", See: setChange(func(s *records.Set) {
-		if s.Spec.UpdateStrategy.Type == spec.RecreateStrategy {
-			s.Spec.UpdateStrategy.Type = ""
-		}
-	}), Often: []string{"recreate"}},
-	{Name: "brings-back-unsaid", Judges: "volumes", Say: func(_ plan.World, p *plan.Plan) {
-		for i, a := range p.Actions {
-			if a, ok := a.(plan.RestoreVolume); ok {
-				a.Volume.Fate = records.FateKeep
-				p.Actions[i] = a
-			}
-		}
-	}, Often: append([]string{"bring-back"}, volumes...)},
-	{Name: "gives-up-unasked", Judges: "volumes", See: askedToGiveUp, Often: volumes, Blind: "progress"},
+	{Name: "updates-beside-the-old", Judges: "due", See: notOfType(spec.RecreateStrategy), Often: []string{"recreate"}},
+	{Name: "brings-back-unsaid", Judges: "volumes", Say: each(func(_ plan.World, a *plan.RestoreVolume) { a.Volume.Fate = records.FateKeep }), Often: append([]string{"bring-back"}, volumes...)},
+	{Name: "gives-up-unasked", Judges: "volumes", See: eachSlot(askedToGiveUp), Often: volumes, Blind: "progress"},
 	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *records.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
 	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
 		if w.Set == nil {
@@ -168,12 +132,12 @@ var general = []Plant{
 			s.Spec.Ordinals = &spec.Ordinals{Reserved: s.Spec.Ordinals.Reserved}
 		}
 	}), Often: []string{"range"}},
-	{Name: "shares-a-volume", Judges: "volumes", Say: shareVolume},
-	{Name: "uses-a-token-again", Judges: "tokens, reasons", Say: eachStart(func(_ plan.World, a *plan.Start) {
+	{Name: "shares-a-volume", Judges: "volumes", Say: each(shareVolume)},
+	{Name: "uses-a-token-again", Judges: "tokens, reasons", Say: each(func(_ plan.World, a *plan.Start) {
 		a.Member.Token.Number--
 		a.Identity.LastToken = a.Member.Token
 	})},
-	{Name: "shares-an-address", Judges: "addresses, progress", Say: eachStart(func(_ plan.World, a *plan.Start) {
+	{Name: "shares-an-address", Judges: "addresses, progress", Say: each(func(_ plan.World, a *plan.Start) {
 		a.Member.Address = netip.MustParseAddr("10.88.0.1")
 	})},
 	{Name: "gives-no-reason", Judges: "reasons", Say: func(_ plan.World, p *plan.Plan) {

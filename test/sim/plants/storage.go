@@ -6,7 +6,6 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
@@ -24,8 +23,8 @@ var storagePlants = []Plant{
 			v.Fate = records.FateReclaiming
 		}
 	}), Often: disks, Blind: "progress"},
-	{Name: "ends-for-a-loss-that-nobody-sees", Judges: "churn", See: everyVolumeMissing, Often: disks},
-	{Name: "counts-volumes-anew", Judges: "volumes, data", Say: eachStart(func(_ plan.World, a *plan.Start) {
+	{Name: "ends-for-a-loss-that-nobody-sees", Judges: "churn", See: eachSlot(everyVolumeMissing), Often: disks},
+	{Name: "counts-volumes-anew", Judges: "volumes, data", Say: each(func(_ plan.World, a *plan.Start) {
 		a.Volumes = slices.Clone(a.Volumes)
 		for i := range a.Volumes {
 			a.Volumes[i].Number = 1
@@ -60,17 +59,15 @@ func everyVolume(w *plan.World, change func(*records.Volume), mount func(*record
 		s := &w.Slots[i]
 		s.Volumes = maps.Clone(s.Volumes)
 		for claim, v := range s.Volumes {
-			now := *v
-			change(&now)
-			s.Volumes[claim] = &now
+			change(own(&v))
+			s.Volumes[claim] = v
 		}
-		if s.Member != nil {
-			m := *s.Member
-			m.Volumes = slices.Clone(m.Volumes)
-			for j := range m.Volumes {
-				mount(&m.Volumes[j])
-			}
-			s.Member = &m
+		if s.Member == nil {
+			continue
+		}
+		own(&s.Member).Volumes = slices.Clone(s.Member.Volumes)
+		for j := range s.Member.Volumes {
+			mount(&s.Member.Volumes[j])
 		}
 	}
 }
@@ -79,10 +76,8 @@ func everyVolume(w *plan.World, change func(*records.Volume), mount func(*record
 func everyVolumeShared(w *plan.World) {
 	everyVolume(w, func(v *records.Volume) { v.Shared = true }, func(v *records.MemberVolume) { v.Shared = true })
 	for i := range w.Nodes {
-		if f := w.Nodes[i].Facts; f != nil {
-			facts := *f
-			facts.SharedClasses = facts.Classes
-			w.Nodes[i].Facts = &facts
+		if n := &w.Nodes[i]; n.Facts != nil {
+			own(&n.Facts).SharedClasses = n.Facts.Classes
 		}
 	}
 }
@@ -94,17 +89,9 @@ func everyVolumeFenced(w *plan.World) {
 
 // everyVolumeMissing takes any life of which a person says that its volume is lost for one
 // that never had it.
-func everyVolumeMissing(w *plan.World) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		if s.Report == nil || len(s.Volumes) == 0 {
-			continue
-		}
-		r := *s.Report
-		r.Cause, r.Phase, s.Report = causes.VolumeMissing, records.PhasePreparing, &r
-		s.Asked = map[spec.ClaimName]*records.VolumeRequest{}
-		for claim, v := range s.Volumes {
-			s.Asked[claim] = &records.VolumeRequest{ID: s.ID, Claim: claim, Volume: v.UID, Verb: records.VerbLost, Token: s.Identity.LastToken}
-		}
+func everyVolumeMissing(_ *plan.World, s *plan.Slot) {
+	if s.Report != nil && len(s.Volumes) > 0 {
+		own(&s.Report).Cause, s.Report.Phase = causes.VolumeMissing, records.PhasePreparing
+		s.Asked = askedOfAll(s, records.VerbLost)
 	}
 }
