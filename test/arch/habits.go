@@ -12,11 +12,9 @@ import (
 
 // headersLeft are folders in which such headers still are, and how many at most.
 var headersLeft = map[string]int{
-	"agent/session":  3,
-	"agent/worker":   4,
-	"server/plan":    16,
-	"test/sim":       14,
-	"test/sim/model": 5,
+	"agent/session": 3,
+	"agent/worker":  4,
+	"server/plan":   16,
 }
 
 // headers judges the headers of if and switch: what stands before the semicolon defines new

@@ -96,7 +96,8 @@ func (w *Cluster) goBack() bool {
 	for _, n := range w.nodes { // some are heard late, or are off
 		if w.chance(4) {
 			n.late = w.clock.Add(time.Duration(w.r.IntN(240)) * time.Second)
-			if n.setCut(true); n.power && w.chance(2) {
+			n.setCut(true)
+			if n.power && w.chance(2) {
 				n.powerOff()
 			}
 		}

@@ -138,7 +138,8 @@ func (d *dealer) of(w weight) int {
 func (d *dealer) next() Choice {
 	n := d.r.IntN(d.total)
 	for _, w := range d.table {
-		if n -= d.of(w); n < 0 {
+		n -= d.of(w)
+		if n < 0 {
 			return Choice{w.kind, d.r.Uint64N(1_000_000)}
 		}
 	}

@@ -237,7 +237,8 @@ func (w *Cluster) view() (v cache.View) {
 }
 
 func (w *Cluster) newVolume() records.VolumeID {
-	if w.volumes++; w.plant.OneVolumeID {
+	w.volumes++
+	if w.plant.OneVolumeID {
 		w.volumes = (w.volumes-1)%20 + 1
 	}
 	return records.VolumeID(fmt.Sprintf("%032x", w.volumes))

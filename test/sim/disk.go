@@ -28,7 +28,8 @@ func (d *disk) Read() ([]byte, error) { return append([]byte(nil), d.now...), ni
 // WriteAt implements ledger.Disk.
 func (d *disk) WriteAt(p []byte, at int64) (int, error) {
 	if d.failIn > 0 {
-		if d.failIn--; d.failIn == 0 {
+		d.failIn--
+		if d.failIn == 0 {
 			d.now = append(d.now[:at:at], p[:len(p)/2]...)
 			return len(p) / 2, fmt.Errorf("write: %w", io.ErrShortWrite)
 		}

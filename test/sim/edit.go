@@ -77,7 +77,8 @@ func (w user) moveRange(s *records.Set) {
 		first := int32(w.r.IntN(6))
 		o.Reserved = append(o.Reserved, spec.OrdinalSpan{First: first, Last: first + int32(w.r.IntN(3))})
 	}
-	if s.Spec.Ordinals = o; w.chance(3) {
+	s.Spec.Ordinals = o
+	if w.chance(3) {
 		s.Spec.Ordinals = nil
 	}
 }

@@ -191,7 +191,8 @@ func (h hostVolumes) Erase(_ context.Context, class string, id records.VolumeID)
 	n := h.n
 	fs, err := n.open(class)
 	if err != nil {
-		if n.w.count("trash waits for its disk"); !n.w.plant.ForgetsTrash {
+		n.w.count("trash waits for its disk")
+		if !n.w.plant.ForgetsTrash {
 			return err
 		}
 		fs = newFileSystem()

@@ -73,7 +73,8 @@ func (j *judge) erased(n *node, epoch int64, b *bin) {
 	if lay := j.w.clock.Sub(b.moved); lay < b.least && !n.lies[b.id] {
 		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
 	}
-	if delete(j.handed, b.id); epoch != j.w.epoch || n.lies[b.id] {
+	delete(j.handed, b.id)
+	if epoch != j.w.epoch || n.lies[b.id] {
 		return // it was forgotten by the store before this one
 	}
 	if j.w.back && j.formerly(b.id, func(had bool, fate records.VolumeFate) bool { return !had || fate == records.FateRestoring }) {

@@ -140,7 +140,8 @@ func (w operator) closeFence(s *server) bool {
 			return true
 		}
 		f.n.powerOff()
-		if w.note("%s is switched off", f.n.name); w.chance(2) {
+		w.note("%s is switched off", f.n.name)
+		if w.chance(2) {
 			f.n.powerOn()
 		}
 		if w.chance(2) { // the program's answer comes later

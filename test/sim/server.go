@@ -58,7 +58,8 @@ type reader struct {
 // Wait implements cache.Reader. What a store has said that went back since is never shown: who
 // waits for it does so until the process ends, which here is at once.
 func (r reader) Wait(ctx context.Context, rev store.Rev) error {
-	if r.s.feedTo(rev); r.s.stale && r.s.fed < rev {
+	r.s.feedTo(rev)
+	if r.s.stale && r.s.fed < rev {
 		return store.ErrWentBack
 	}
 	return r.Cache.Wait(ctx, rev)

@@ -41,7 +41,8 @@ func (w *Cluster) settle() bool {
 // heal ends all faults.
 func (w *Cluster) heal() {
 	for _, s := range w.servers {
-		if s.cut = false; !s.up {
+		s.cut = false
+		if !s.up {
 			s.start()
 		}
 		s.hung, s.storeLink.crashIn, s.storeLink.unknown = false, 0, false
@@ -144,11 +145,10 @@ func (w *Cluster) exchange(n *node) {
 	if x := n.session(); x != nil {
 		w.Steps++
 		x.s.feedTo(w.latest())
-		if x.tell(); n.session() == x {
-			for len(x.down) > 0 && n.session() == x {
-				w.Steps++
-				x.receive()
-			}
+		x.tell()
+		for len(x.down) > 0 && n.session() == x {
+			w.Steps++
+			x.receive()
 		}
 	}
 	for _, id := range slices.Clone(n.agent.ids) {

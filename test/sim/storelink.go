@@ -41,7 +41,8 @@ func (d *storeLink) Commit(ctx context.Context, t store.Txn) (store.Rev, error) 
 	}
 	t = d.w.plant.Txn(t)
 	if d.crashIn > 0 {
-		if d.crashIn--; d.crashIn == 0 {
+		d.crashIn--
+		if d.crashIn == 0 {
 			d.dead = true
 			d.w.count("fault: server dies at a commit")
 			if d.after {

@@ -53,7 +53,8 @@ func (w user) createSet(ref spec.SetRef) {
 		set.Spec.Ordinals = &spec.Ordinals{Start: int32(w.r.IntN(3))}
 	}
 	if r := rand.New(rand.NewPCG(w.seed, uint64(w.uids))); r.IntN(2) == 0 {
-		if set.Spec.NodeLoss = someLoss(r); r.IntN(2) == 0 { // nothing keeps its members to a node
+		set.Spec.NodeLoss = someLoss(r)
+		if r.IntN(2) == 0 { // nothing keeps its members to a node
 			set.Spec.VolumeClaimTemplates = nil
 		}
 	}

@@ -61,14 +61,16 @@ func (e *Explorer) begin() State {
 	s.st.epoch, s.st.want = 1, e.bounds.Members
 	s.st.leader, s.st.term = 1, current
 	for n := range uint8(nodes) {
-		if e.hello(&s, n, 0); e.bounds.Apart && n == 0 {
+		e.hello(&s, n, 0)
+		if e.bounds.Apart && n == 0 {
 			e.hello(&s, n, 1)
 		}
 	}
 	s.srv[0] = server{cache: s.st, term: current}
 	s.srv[1] = server{cache: s.st}
 	for n := range s.host {
-		if s.host[n].confirmed = 0; e.bounds.Bound > 0 {
+		s.host[n].confirmed = 0
+		if e.bounds.Bound > 0 {
 			s.host[n].confirmed, s.host[n].listed = 1, true
 		}
 	}
@@ -137,7 +139,8 @@ func (e *Explorer) trace(ways []way, at int32) []string {
 	for i := len(numbers) - 1; i >= 0; i-- {
 		k, now := uint16(0), s
 		e.moves(&now, func(next State, what string) {
-			if k++; k == numbers[i] {
+			k++
+			if k == numbers[i] {
 				next.canon()
 				s, told = next, append(told, what)
 			}

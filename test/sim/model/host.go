@@ -37,7 +37,8 @@ func (e *Explorer) hostMoves(s *State, n uint8, yield func(State, string)) {
 		next.host[n].confirmed = 0
 		for o := range next.host[n].local {
 			l := &next.host[n].local[o]
-			if l.alive, l.box = 0, none; l.open != 0 {
+			l.alive, l.box = 0, none
+			if l.open != 0 {
 				l.close(l.open)
 			}
 			l.otok, l.ogoal, l.over = 0, none, 0
@@ -72,7 +73,8 @@ func (e *Explorer) perform(s *State, n uint8, o int, kind step.Kind, t token) {
 	case step.Expire:
 		l.expire(t)
 	case step.CreateContainer, step.StartContainer: // both at once
-		if l.box = up; s.left.Landings > 0 {
+		l.box = up
+		if s.left.Landings > 0 {
 			s.left.Landings--
 			l.landing = t
 			return
