@@ -157,9 +157,6 @@ func (w *Cluster) over() bool { return w.fault != nil || w.beyondIt != "" }
 // Violation is the promise that was broken; nil: none.
 func (w *Cluster) Violation() *Violation { return w.fault }
 
-// Choices are those made so far.
-func (w *Cluster) Choices() []Choice { return w.done }
-
 func (w *Cluster) fail(judge, format string, args ...any) {
 	if !w.over() && !strings.Contains(w.plant.Blind, judge) {
 		w.fault = &Violation{judge, fmt.Sprintf(format, args...)}

@@ -75,10 +75,10 @@ func (n *node) killDisk() bool {
 		return false
 	}
 	for _, d := range c.disk.dirs {
-		w.judge.destroyed[d.id] = true
+		w.judge.volume(d.id).destroyed = true
 	}
 	for id := range n.bins(c.disk) {
-		w.judge.destroyed[id] = true
+		w.judge.volume(id).destroyed = true
 	}
 	c.disk, c.shows = nil, c.under
 	w.note("%s: the disk of class %s dies", n.name, diskClass)

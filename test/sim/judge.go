@@ -16,28 +16,51 @@ import (
 type judge struct {
 	w        *Cluster
 	settling bool
+	rules    *rules.Judge                 // of plans
 	alive    map[spec.Identity]run        // the process that runs
-	first    map[life]run                 // where and in which boot a life was first started
-	over     map[life]bool                // a store was told that it is over
-	ends     map[life]bool                // this store was told so
-	stopped  map[life]bool                // a store ever asked for its end
 	newest   map[spec.Identity]spec.Token // ever, of any store
-	resolved map[life]bool                // an operator ended it by hand
-	lasts    map[spec.Identity]spec.Token // the newest token written of each
-	goals    map[life]records.Goal
-	volumes  map[records.VolumeID]volumeRun
+	lives    map[life]*lifeTruth
+	volumes  map[records.VolumeID]*volumeTruth
 	former   []map[records.VolumeID]records.VolumeFate // what stores had of volumes that went back, or were replaced, since one was declared
-	ids      map[records.VolumeID]bool                 // of all volumes there ever were
-	used     map[records.VolumeID]spec.UID             // of those that were ready once: under which set first
-	going    map[records.VolumeID]bool                 // a store ever said that it is reclaimed
-	behind   map[records.VolumeID]bool                 // left on a host that was off: to the trash, should it return
-	bounds   map[life]time.Duration                    // of guarded lives
 	had      map[spec.UID]time.Time                    // when a store had a session of the machine last
-	counted  counted
-	fenced   map[life]bool // somebody said that its machine was off
+	may      map[telling]string                        // what a life may be told of its new volumes at most
+	stored
+}
 
-	storageTruth
-	rules *rules.Judge // of plans
+// stored is what the present store has said.
+type stored struct {
+	lasts   map[spec.Identity]spec.Token // the newest token written of each
+	goals   map[life]records.Goal
+	ends    map[life]bool     // it was told that they are over
+	numbers map[numberKey]int // the highest of each claim
+	counted counted
+}
+
+func newStored() stored {
+	return stored{map[spec.Identity]spec.Token{}, map[life]records.Goal{}, map[life]bool{}, map[numberKey]int{}, newCounted()}
+}
+
+// lifeTruth is what there ever was of a life.
+type lifeTruth struct {
+	first    run // where and in which boot it was first started
+	over     bool
+	stopped  bool          // a store asked for its end
+	resolved bool          // an operator ended it by hand
+	fenced   bool          // somebody said that its machine was off
+	bound    time.Duration // of a guarded one
+	service  *string       // under which it was told to be found
+}
+
+// volumeTruth is what there ever was of a volume.
+type volumeTruth struct {
+	known     bool          // a store had it
+	owner     spec.Identity // that had it last, on node; node "": nobody
+	node      spec.NodeName
+	handed    bool     // a life had it, and it was not erased since
+	used      spec.UID // under which set it was ready first
+	going     bool     // a store said that it is reclaimed
+	behind    bool     // left on a host that was off: to the trash, should it return
+	destroyed bool     // its disk died
 }
 
 // run is a process: of which life, on which host, in which boot.
@@ -48,24 +71,28 @@ type run struct {
 	boot  spec.BootID
 }
 
-type volumeRun struct {
-	owner spec.Identity
-	node  spec.NodeName
-}
-
 func newJudge(w *Cluster) *judge {
 	j := &judge{
-		w: w, alive: map[spec.Identity]run{}, first: map[life]run{}, over: map[life]bool{}, ends: map[life]bool{},
-		stopped: map[life]bool{}, newest: map[spec.Identity]spec.Token{}, resolved: map[life]bool{},
-		lasts: map[spec.Identity]spec.Token{}, goals: map[life]records.Goal{},
-		volumes: map[records.VolumeID]volumeRun{}, going: map[records.VolumeID]bool{}, behind: map[records.VolumeID]bool{}, ids: map[records.VolumeID]bool{}, used: map[records.VolumeID]spec.UID{},
-		bounds: map[life]time.Duration{}, had: map[spec.UID]time.Time{}, counted: newCounted(), fenced: map[life]bool{},
-
-		storageTruth: newStorageTruth(),
+		w: w, alive: map[spec.Identity]run{}, newest: map[spec.Identity]spec.Token{}, lives: map[life]*lifeTruth{},
+		volumes: map[records.VolumeID]*volumeTruth{}, had: map[spec.UID]time.Time{}, may: map[telling]string{}, stored: newStored(),
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
 	j.rules.Restored()
 	return j
+}
+
+func (j *judge) life(id spec.Identity, token spec.Token) *lifeTruth {
+	return entry(j.lives, life{id, token})
+}
+
+func (j *judge) volume(id records.VolumeID) *volumeTruth { return entry(j.volumes, id) }
+
+// entry is that of a key, made if need be.
+func entry[K comparable, V any](m map[K]*V, k K) *V {
+	if m[k] == nil {
+		m[k] = new(V)
+	}
+	return m[k]
 }
 
 // restored: another store takes the place of the one that is shown. It may say again what was
@@ -81,10 +108,7 @@ func (j *judge) restored() {
 		}
 	}
 	j.former = append(j.former, had)
-	j.lasts, j.goals = map[spec.Identity]spec.Token{}, map[life]records.Goal{}
-	j.ends = map[life]bool{}
-	j.numbers = map[numberKey]int{}
-	j.counted = newCounted()
+	j.stored = newStored()
 	j.rules.Restored()
 }
 
@@ -95,13 +119,14 @@ func (j *judge) started(p *place, token spec.Token) {
 	if other, ok := j.alive[p.id]; ok && !j.beside(l, life{p.id, other.token}, other.uid) && !j.beside(life{p.id, other.token}, l, now.uid) {
 		j.w.fail("one life", "%s starts %s on %s while %s runs on %s", p.id, token, now.node, other.token, other.node)
 	}
-	if j.over[l] {
+	truth := j.life(p.id, token)
+	if truth.over {
 		j.w.fail("one life", "%s starts %s on %s, which was told to be over", p.id, token, now.node)
 	}
-	if before, ok := j.first[l]; ok && before != now {
+	if before := truth.first; before != (run{}) && before != now {
 		j.w.fail("token once", "%s starts %s on %s in %s; it was started on %s in %s", p.id, token, now.node, now.boot, before.node, before.boot)
 	}
-	j.first[l], j.alive[p.id] = now, now
+	truth.first, j.alive[p.id] = now, now
 	j.inBound(p.id, now)
 	j.w.count("process started")
 }
@@ -116,8 +141,8 @@ func (j *judge) ended(l life) {
 // ending judges that a process which an agent ends was asked to end: by name, or because
 // the identity has had a newer life.
 func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
-	l := life{id, token}
-	if !j.stopped[l] && !j.resolved[l] && j.newest[id].Compare(token) <= 0 {
+	l := j.life(id, token)
+	if !l.stopped && !l.resolved && j.newest[id].Compare(token) <= 0 {
 		j.w.fail("absence", "%s ends %s %s, and nobody asked for it", n.name, id, token)
 	}
 }
@@ -134,13 +159,22 @@ func (j *judge) before(b store.Batch) {
 		case kind == store.KindReport && !e.Delete:
 			j.report(e)
 		case kind == store.KindVolume:
-			j.volume(v, b, e)
+			j.written(v, b, e)
 		case kind == store.KindIdentity && e.Delete:
 			j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
 		case kind == store.KindIdentity:
 			j.marked(v, e)
 		}
 	}
+}
+
+// decoded is the record that is written, which must be readable.
+func decoded[T any](j *judge, e store.Event) (T, bool) {
+	doc, err := store.Decode[T](e.KV)
+	if err != nil {
+		j.w.fail("records", "%v", err)
+	}
+	return doc, err == nil
 }
 
 // ownerless: what is written is of an orphaned set, and wrong.
@@ -160,9 +194,8 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 		j.forgotten(v, b, e.Key)
 		return
 	}
-	m, err := store.Decode[records.Member](e.KV)
-	if err != nil {
-		j.w.fail("records", "%v", err)
+	m, ok := decoded[records.Member](j, e)
+	if !ok {
 		return
 	}
 	l := life{m.ID, m.Token}
@@ -172,7 +205,8 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 	case j.goals[l] == records.GoalStop && m.Goal != records.GoalStop:
 		j.w.fail("tokens", "%s %s was told to stop and is wanted again", m.ID, m.Token)
 	}
-	if old, _ := v.Member(m.ID); old != nil && old.Token != m.Token && !j.proven(v, old) {
+	old, _ := v.Member(m.ID)
+	if old != nil && old.Token != m.Token && !j.proven(v, old) {
 		j.w.fail("proof", "%s gets %s, and nothing proves that %s is over", m.ID, m.Token, old.Token)
 	}
 	if held := v.Addresses()[m.Address.String()]; held != nil && held.FreedAt == nil && held.ID != m.ID {
@@ -181,28 +215,29 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 	if rec, _ := v.Identity(m.ID); rec != nil && rec.Address.IsValid() && rec.Address != m.Address {
 		j.w.fail("addresses", "%s gets the address %s; it has %s", m.ID, m.Address, rec.Address)
 	}
-	if old, _ := v.Member(m.ID); old != nil && old.Token == m.Token && old.Bound != m.Bound {
+	if old != nil && old.Token == m.Token && old.Bound != m.Bound {
 		j.w.fail("bound", "the bound of %s %s becomes %s after %s", m.ID, m.Token, m.Bound, old.Bound)
 	}
-	if old, _ := v.Member(m.ID); old != nil && old.Bound > 0 && old.Node != m.Node && !j.ends[life{m.ID, old.Token}] {
+	if old != nil && old.Bound > 0 && old.Node != m.Node && !j.ends[life{m.ID, old.Token}] {
 		j.w.count("guarded life replaced elsewhere")
 	}
-	if old, _ := v.Member(m.ID); old != nil && old.Node != m.Node && j.fenced[life{m.ID, old.Token}] {
+	if old != nil && old.Node != m.Node && j.life(m.ID, old.Token).fenced {
 		j.w.count("fenced life replaced elsewhere")
 	}
-	if old, _ := v.Member(m.ID); old == nil || old.Token != m.Token {
+	if old == nil || old.Token != m.Token {
 		j.firstStart(v, &m)
 		j.notes(v, &m)
 		if !j.w.restoring {
 			j.unknown(v, l)
 		}
 	}
-	j.lasts[m.ID], j.goals[l], j.bounds[l] = m.Token, m.Goal, m.Bound
+	truth := j.life(m.ID, m.Token)
+	j.lasts[m.ID], j.goals[l], truth.bound = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
 		j.newest[m.ID] = m.Token
 	}
-	if m.Goal == records.GoalStop && !j.stopped[l] {
-		j.stopped[l] = true
+	if m.Goal == records.GoalStop && !truth.stopped {
+		truth.stopped = true
 		j.stops(v, b, &m)
 	}
 }
@@ -212,10 +247,13 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 func (j *judge) forgotten(v cache.View, b store.Batch, key string) {
 	ref, _ := store.RefOfKey(key)
 	for _, s := range v.World(ref).Slots {
-		if store.MemberKey(s.ID) == key && s.Member != nil && !j.proven(v, s.Member) {
+		if store.MemberKey(s.ID) != key || s.Member == nil {
+			continue
+		}
+		if !j.proven(v, s.Member) {
 			j.w.fail("proof", "%s %s is forgotten, and nothing proves that it is over", s.ID, s.Member.Token)
 		}
-		if store.MemberKey(s.ID) == key && s.Member != nil && s.Member.StopReason != records.ReasonScaleDown && s.Member.StopReason != records.ReasonDelete {
+		if s.Member.StopReason != records.ReasonScaleDown && s.Member.StopReason != records.ReasonDelete {
 			j.undecided(v, b, &s)
 		}
 	}
@@ -223,14 +261,13 @@ func (j *judge) forgotten(v cache.View, b store.Batch, key string) {
 
 // proven: the life runs nowhere, and never will.
 func (j *judge) proven(v cache.View, m *records.Member) bool {
-	return j.alive[m.ID].token != m.Token && (j.over[life{m.ID, m.Token}] || j.lapsed(v, m))
+	return j.alive[m.ID].token != m.Token && (j.life(m.ID, m.Token).over || j.lapsed(v, m))
 }
 
 // report: what is told to be over does not run.
 func (j *judge) report(e store.Event) {
-	r, err := store.Decode[records.Report](e.KV)
-	if err != nil {
-		j.w.fail("records", "%v", err)
+	r, ok := decoded[records.Report](j, e)
+	if !ok {
 		return
 	}
 	l := life{r.ID, r.Token}
@@ -240,9 +277,10 @@ func (j *judge) report(e store.Event) {
 		}
 		return
 	}
-	j.over[l], j.ends[l] = true, true
+	truth := j.life(r.ID, r.Token)
+	truth.over, j.ends[l] = true, true
 	if r.Cause == causes.Fenced {
-		j.fenced[l] = true
+		truth.fenced = true
 		j.w.count("life over by a fence")
 	}
 	if j.alive[r.ID].token == r.Token {

@@ -9,25 +9,9 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// storageTruth is what the judge knows of disks, volumes and names.
-type storageTruth struct {
-	destroyed map[records.VolumeID]bool // their disk died
-	handed    map[records.VolumeID]bool // a life had it, and it was not erased since
-	numbers   map[numberKey]int         // the highest of each claim
-	may       map[telling]string        // what a life may be told of its new volumes at most
-	services  map[life]string           // under which it was told to be found
-}
-
-func newStorageTruth() storageTruth {
-	return storageTruth{
-		destroyed: map[records.VolumeID]bool{}, handed: map[records.VolumeID]bool{}, numbers: map[numberKey]int{},
-		may: map[telling]string{}, services: map[life]string{},
-	}
-}
-
 // makes judges that a volume is made once, and on the disk of its class (SAFETY S11).
 func (j *judge) makes(n *node, id spec.Identity, v records.MemberVolume) {
-	if j.handed[v.ID] {
+	if j.volume(v.ID).handed {
 		j.w.fail("made once", "%s makes volume %s of %s a second time", n.name, v.ID, id)
 	}
 	if n.classes[v.Class].away() {
@@ -46,7 +30,7 @@ func (j *judge) forgets(n *node, class string, id records.VolumeID) {
 // excused: a volume is not where its node should have it, or not what that said of it: its
 // disk died, or the node lied about it.
 func (j *judge) excused(n *node, id records.VolumeID) bool {
-	return j.destroyed[id] || n != nil && n.lies[id]
+	return j.volume(id).destroyed || n != nil && n.lies[id]
 }
 
 // numberKey is a claim of an identity, for as long as its set stands.
@@ -85,7 +69,7 @@ func (j *judge) notes(v cache.View, m *records.Member) {
 	for _, mount := range m.Volumes {
 		at := telling{life{m.ID, m.Token}, mount.Claim}
 		switch {
-		case j.used[mount.ID] != "":
+		case j.volume(mount.ID).used != "":
 			j.may[at] = ""
 		case mount.Number > 1 || v.Bootstrapped(m.SetUID) || j.dataOf(v, m.ID.Ref()):
 			j.may[at] = records.VolumeReplaced
@@ -98,7 +82,7 @@ func (j *judge) notes(v cache.View, m *records.Member) {
 // dataOf: a volume of the set is kept on which a life was ready.
 func (j *judge) dataOf(v cache.View, ref spec.SetRef) bool {
 	return slices.ContainsFunc(v.Volumes(ref), func(vol *records.Volume) bool {
-		return vol.Fate != records.FateReclaiming && j.used[vol.UID] != ""
+		return vol.Fate != records.FateReclaiming && j.volume(vol.UID).used != ""
 	})
 }
 
@@ -125,16 +109,16 @@ func (j *judge) given(v cache.View, b store.Batch) {
 // told judges what a node is told of a life.
 func (j *judge) told(l *records.Life) {
 	m := &l.Member
-	now := life{m.ID, m.Token}
-	if before, known := j.services[now]; known && before != l.Service {
-		j.w.fail("names", "%s %s is told the service %q after %q", m.ID, m.Token, l.Service, before)
+	truth := j.life(m.ID, m.Token)
+	if before := truth.service; before != nil && *before != l.Service {
+		j.w.fail("names", "%s %s is told the service %q after %q", m.ID, m.Token, l.Service, *before)
 	}
-	j.services[now] = l.Service
+	truth.service = &l.Service
 	if j.w.restores > 0 {
 		return
 	}
 	for claim, says := range l.FreshVolumes {
-		if may := j.may[telling{now, claim}]; may == "" || may == records.VolumeReplaced && says == records.VolumeFirst {
+		if may := j.may[telling{life{m.ID, m.Token}, claim}]; may == "" || may == records.VolumeReplaced && says == records.VolumeFirst {
 			j.w.fail("data", "%s %s is told that its volume of %s is new (%s); it is %q", m.ID, m.Token, claim, says, may)
 		}
 		j.w.count("volume told as " + says)
@@ -157,4 +141,34 @@ func (j *judge) lost(v cache.View, b store.Batch, old *records.Volume, m *record
 func left(v cache.View, old *records.Volume) bool {
 	_, session := v.Session(old.Node)
 	return old.Fate == records.FateLost && !old.Shared && session == 0 && v.ModRev(store.FenceKey(old.Node)) != 0
+}
+
+// marked notes volumes on which a life was ready, and under which set first.
+func (j *judge) marked(v cache.View, e store.Event) {
+	rec, _ := decoded[records.IdentityRecord](j, e)
+	for claim, number := range rec.VolumeReady {
+		if vol := v.Volume(rec.ID, claim); vol != nil && vol.Number == number && j.volume(vol.UID).used == "" {
+			j.volume(vol.UID).used = rec.ReadyOnce
+		}
+	}
+}
+
+// firstStart judges that no life begins in a set that takes the start for its first while
+// a volume is kept that an earlier set of the name used (SAFETY S19). A store that was
+// restored may not know what a later one has marked.
+func (j *judge) firstStart(v cache.View, m *records.Member) {
+	if j.w.restores > 0 {
+		return
+	}
+	for _, vol := range v.Volumes(m.ID.Ref()) {
+		by := j.volume(vol.UID).used
+		switch {
+		case by == "" || by == m.SetUID || vol.Fate == records.FateReclaiming:
+		case !v.Bootstrapped(m.SetUID):
+			j.w.fail("data", "%s %s begins in a set that is not bootstrapped, and volume %s of %s holds data of the set before",
+				m.ID, m.Token, vol.UID, vol.ID)
+		default:
+			j.w.count("life begun beside data of an earlier set")
+		}
+	}
 }

@@ -12,24 +12,22 @@ import (
 	"github.com/stead-project/stead/test/sim/rules"
 )
 
-// volume judges what is written of one: it is made once, with a life; it stays what and
+// written judges what is written of a volume: it is made once, with a life; it stays what and
 // where it is; its fate goes the way of SAFETY S11; and its record goes last.
-func (j *judge) volume(v cache.View, b store.Batch, e store.Event) {
+func (j *judge) written(v cache.View, b store.Batch, e store.Event) {
 	old := volumeOf(v, e.Key)
 	if e.Delete {
 		j.dropped(v, old, e.Key)
 		return
 	}
-	now, err := store.Decode[records.Volume](e.KV)
-	if err != nil {
-		j.w.fail("records", "%v", err)
+	now, ok := decoded[records.Volume](j, e)
+	if !ok {
 		return
 	}
-	if now.Fate == records.FateReclaiming {
-		j.going[now.UID] = true
-	}
-	_, used := j.ids[now.UID]
-	j.ids[now.UID] = true
+	truth := j.volume(now.UID)
+	truth.going = truth.going || now.Fate == records.FateReclaiming
+	used := truth.known
+	truth.known = true
 	switch {
 	case j.w.restoring:
 	case old == nil && used && now.Fate == records.FateRestoring:
@@ -176,7 +174,7 @@ func (j *judge) user(id spec.Identity, m *records.Member) string {
 			continue
 		}
 		// One that is over by its deadline may be open until its agent looks.
-		if open := n.agent.led.Look(id).Open; !open.IsZero() && !j.over[life{id, open}] && !j.nobodyKnows(n.uid) {
+		if open := n.agent.led.Look(id).Open; !open.IsZero() && !j.life(id, open).over && !j.nobodyKnows(n.uid) {
 			return open.String() + " is open on " + string(n.name)
 		}
 	}
@@ -191,7 +189,8 @@ func (j *judge) dropped(v cache.View, old *records.Volume, key string) {
 		return
 	}
 	if left(v, old) {
-		j.going[old.UID], j.behind[old.UID] = true, true
+		truth := j.volume(old.UID)
+		truth.going, truth.behind = true, true
 		j.w.count("volume left on a host that is off")
 		return
 	}

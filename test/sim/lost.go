@@ -82,7 +82,7 @@ func (w operator) giveUpLost() {
 	person := user{w.Cluster}
 	for _, ref := range w.refs {
 		for _, q := range person.mayBeLost(ref, func(n *node, vol *records.Volume) bool {
-			return !n.there(vol) && (w.judge.destroyed[vol.UID] || n.lies[vol.UID])
+			return !n.there(vol) && (w.judge.volume(vol.UID).destroyed || n.lies[vol.UID])
 		}) {
 			if !w.has(store.VolumeRequestKey(q.ID, q.Claim)) {
 				person.saidLost(q)
@@ -108,7 +108,7 @@ func (w operator) bereft(ref spec.SetRef) (list []*records.Member) {
 		n := w.machine(m.Node)
 		if !never && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool {
 			vol := s.Volumes[x.Claim]
-			return w.judge.destroyed[x.ID] && (n == nil || vol == nil || !n.there(vol))
+			return w.judge.volume(x.ID).destroyed && (n == nil || vol == nil || !n.there(vol))
 		}) {
 			list = append(list, m)
 		}

@@ -41,7 +41,7 @@ func (n *node) puts(s *plan.Slot, vol *records.Volume) bool {
 		return true
 	case there && binned:
 		n.w.note("the operator throws the copy of volume %s in the trash of %s away", vol.UID, n.name)
-	case !there && (used && n.w.restores > 0 && !n.w.judge.destroyed[vol.UID] || binned) && !gone:
+	case !there && (used && n.w.restores > 0 && !n.w.judge.volume(vol.UID).destroyed || binned) && !gone:
 		n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
 		disk.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
 	default:
@@ -68,7 +68,7 @@ func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
 	for _, e := range n.agent.led.Entries() {
 		if !e.Open.IsZero() && !known(e.ID, e.Open) {
 			n.w.note("the operator ends %s %s on %s", e.ID.MemberName(), e.Open, n.name)
-			n.w.judge.resolved[life{e.ID, e.Open}] = true
+			n.w.judge.life(e.ID, e.Open).resolved = true
 			n.worker(e.ID).over(e.Open)
 		}
 	}

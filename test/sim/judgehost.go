@@ -1,16 +1,72 @@
 package sim
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/test/sim/rules"
 )
+
+// tick is how late a killer may come, and drifted a time on the slowest clock as the
+// fastest one counts it.
+const tick = 2100 * time.Millisecond
+
+func drifted(d time.Duration) time.Duration { return d + d/100 }
+
+// seeSessions notes which nodes the store has a session of, and judges that no guarded
+// life outlives its bound: it runs at most that long after the last moment at which the
+// store had a session of its node.
+func (j *judge) seeSessions() {
+	v := j.w.view()
+	for _, n := range j.w.nodes {
+		if s, rev := v.Session(n.name); rev != 0 && s.UID == n.uid {
+			j.had[n.uid] = j.w.clock
+		}
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(j.alive), spec.Identity.Compare) {
+		j.inBound(id, j.alive[id])
+	}
+}
+
+func (j *judge) inBound(id spec.Identity, r run) {
+	bound := j.life(id, r.token).bound
+	if age := j.w.clock.Sub(j.had[r.uid]); bound > 0 && age > drifted(bound)+tick {
+		j.w.fail("bound", "%s %s of bound %s runs on %s, which had no session for %s", id, r.token, bound, r.node, age)
+	}
+}
+
+// expired judges the end of a guarded life by its killers: no sooner than its bound after
+// a ping that was answered, and never of a life without one.
+func (j *judge) expired(n *node, id spec.Identity, token spec.Token) {
+	l := j.life(id, token)
+	age := j.w.clock.Sub(n.guard.evidence)
+	if l.bound == 0 || drifted(age) < l.bound {
+		j.w.fail("hold", "%s %s of bound %s is killed on %s, which was confirmed %s ago", id, token, l.bound, n.name, age)
+	}
+	l.resolved = true
+}
+
+// lapsed: a guarded life whose node has no session, for so long that its bound is past.
+// Nothing of it may run from then on.
+func (j *judge) lapsed(v cache.View, m *records.Member) bool {
+	s, rev := v.Session(m.Node)
+	if m.Bound == 0 || rules.Late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
+		return false
+	}
+	j.w.count("life over by its deadline")
+	j.life(m.ID, m.Token).over = true
+	return true
+}
 
 // mounted judges that a volume is used by its owner alone, on the host it is on, and
 // that the store has it and does not give it up.
 func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v records.MemberVolume) {
-	before, known := j.volumes[v.ID]
+	truth := j.volume(v.ID)
+	before, known := *truth, truth.node != ""
 	if known && (before.owner != id || before.node != n.name && !v.Shared) {
 		j.w.fail("volumes", "%s uses volume %s on %s; it is of %s on %s", id, v.ID, n.name, before.owner, before.node)
 	}
@@ -20,7 +76,7 @@ func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v records.M
 	if known && before.node != n.name {
 		j.w.count("shared volume used on another node")
 	}
-	j.volumes[v.ID], j.handed[v.ID] = volumeRun{id, n.name}, true
+	truth.owner, truth.node, truth.handed = id, n.name, true
 	if token.Epoch != j.w.epoch {
 		return // the store was restored since, and may not know it
 	}
@@ -43,7 +99,7 @@ func (j *judge) formerly(id records.VolumeID, is func(had bool, fate records.Vol
 // missing and foreign judge that a life finds its volumes; not so after a restore, which
 // knows of volumes as they were once, nor when their disk died or their node lied.
 func (j *judge) missing(n *node, id spec.Identity, v records.MemberVolume) {
-	if j.destroyed[v.ID] {
+	if j.volume(v.ID).destroyed {
 		j.w.count("life waits for a volume that is lost")
 	}
 	if j.w.restores == 0 && !j.excused(n, v.ID) {
@@ -60,10 +116,11 @@ func (j *judge) foreign(n *node, id spec.Identity, v records.MemberVolume, have 
 // moved judges that what goes to the trash is what a store gave up, and used by nobody: what
 // was left behind is not what a life elsewhere uses.
 func (j *judge) moved(n *node, key volumeKey, d dir) {
-	if !j.going[d.id] && !n.lies[d.id] {
+	truth := j.volume(d.id)
+	if !truth.going && !n.lies[d.id] {
 		j.w.fail("volumes", "%s moves volume %s of %s to the trash, and nobody gave it up", n.name, d.id, key.id)
 	}
-	if r, ok := j.alive[key.id]; ok && !(j.behind[d.id] && r.node != n.name) {
+	if r, ok := j.alive[key.id]; ok && !(truth.behind && r.node != n.name) {
 		j.w.fail("volumes", "%s moves volume %s of %s to the trash while %s runs on %s", n.name, d.id, key.id, r.token, r.node)
 	}
 }
@@ -73,7 +130,7 @@ func (j *judge) erased(n *node, epoch int64, b *bin) {
 	if lay := j.w.clock.Sub(b.moved); lay < b.least && !n.lies[b.id] {
 		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
 	}
-	delete(j.handed, b.id)
+	j.volume(b.id).handed = false
 	if epoch != j.w.epoch || n.lies[b.id] {
 		return // it was forgotten by the store before this one
 	}
