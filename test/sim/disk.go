@@ -1,10 +1,21 @@
 package sim
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/session"
+	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // disk holds a ledger. What was not synced may be lost in a crash of the machine,
@@ -66,3 +77,134 @@ func (d *disk) powerCut(n int) {
 	d.now = d.now[:min(len(d.now), common+n)]
 	d.safe = d.now
 }
+
+// home is what a node's disk says of who it is.
+type home struct{ n *node }
+
+var _ session.Home = home{}
+
+func (h home) Name() spec.NodeName { return h.n.name }
+
+func (h home) UID() spec.UID { return h.n.uid }
+
+func (h home) Cluster() string { return clusterID }
+
+func (h home) Belong(*proto.Welcome) error { return nil }
+
+func (h home) Newest() spec.Sequence { return h.n.newest }
+
+func (h home) KeepNewest(seq spec.Sequence) error {
+	return h.n.act(spec.Identity{}, "KeepNewest", func() error { h.n.newest = seq; return nil })
+}
+
+// documents are small files, each there whole or not at all.
+type documents map[string][]byte
+
+var _ session.Dir = documents{}
+
+// Get implements session.Dir.
+func (d documents) Get(name string, doc any) error {
+	b, ok := d[name]
+	if !ok {
+		return fs.ErrNotExist
+	}
+	return json.Unmarshal(b, doc)
+}
+
+// Put implements session.Dir.
+func (d documents) Put(name string, doc any) (err error) {
+	d[name], err = json.Marshal(doc)
+	return err
+}
+
+// refusals hears what an agent logs, and judges that it was sent nothing that it must refuse.
+type refusals struct{ n *node }
+
+func (r refusals) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
+
+func (r refusals) Handle(_ context.Context, m slog.Record) error {
+	switch m.Message {
+	case "assignment not decoded; ignored", "assignment for another node ignored", "volume orders not decoded; ignored":
+		r.n.w.fail("dispatch", "%s is sent what it cannot take: %s", r.n.name, m.Message)
+	}
+	return nil
+}
+
+func (r refusals) WithAttrs([]slog.Attr) slog.Handler { return r }
+
+func (r refusals) WithGroup(string) slog.Handler { return r }
+
+// tmpfs is what outlives an agent and ends with a boot: what its workers keep and show. A
+// file is there whole or not at all; the agent may die before and after each is written.
+type tmpfs struct {
+	n      *node
+	docs   documents
+	lives  map[spec.Identity]records.Life
+	states map[spec.Identity]worker.State
+}
+
+var _ worker.HostFiles = (*tmpfs)(nil)
+
+func newTmpfs(n *node) *tmpfs {
+	return &tmpfs{n: n, docs: documents{}, lives: map[spec.Identity]records.Life{}, states: map[spec.Identity]worker.State{}}
+}
+
+func (f *tmpfs) LoadLife(id spec.Identity) (records.Life, bool) {
+	life, ok := f.lives[id]
+	return life, ok
+}
+
+func (f *tmpfs) LoadState(id spec.Identity) (worker.State, bool) {
+	s, ok := f.states[id]
+	s.Containers = maps.Clone(s.Containers)
+	return s, ok
+}
+
+func (f *tmpfs) SaveLife(life *records.Life) error {
+	if had, ok := f.lives[life.Member.ID]; ok && had.Member.Token == life.Member.Token && had.Member.Goal == life.Member.Goal {
+		return nil // the same content is not written again
+	}
+	return f.n.act(life.Member.ID, "SaveLife", func() error { f.lives[life.Member.ID] = *life; return nil })
+}
+
+func (f *tmpfs) SaveState(id spec.Identity, s *worker.State) error {
+	return f.n.act(id, "SaveState", func() error {
+		kept := *s
+		kept.Containers = maps.Clone(s.Containers)
+		f.states[id] = kept
+		return nil
+	})
+}
+
+func (f *tmpfs) Forget(id spec.Identity) error {
+	return f.n.act(id, "Forget", func() error {
+		delete(f.lives, id)
+		f.n.mayCrash("between two files")
+		delete(f.states, id)
+		return nil
+	})
+}
+
+func (f *tmpfs) ShowMember(life *records.Life, _ files.Node) error {
+	return f.n.act(life.Member.ID, "ShowMember", func() error { return nil })
+}
+
+func (f *tmpfs) ShowSet(id spec.Identity, _ *records.Snapshot, _ []records.Change, _ files.Uptime) error {
+	return f.n.act(id, "ShowSet", func() error { return nil })
+}
+
+func (f *tmpfs) ShowConfirmed(spec.Identity, files.Uptime) error { return nil }
+
+func (f *tmpfs) ShowVolumeNew(spec.Identity, []byte) error { return nil }
+
+func (f *tmpfs) ShowTermination(spec.Identity, records.Reason) error { return nil }
+
+func (f *tmpfs) ShowMedia(spec.Identity, files.Media, *int64) error { return nil }
+
+func (f *tmpfs) MakeLogDir(spec.Identity, string) (string, error) { return "logs", nil }
+
+func (f *tmpfs) LoggerDead(id spec.Identity, _, _ string) bool {
+	return f.n.place(id).logger.IsZero()
+}
+
+func (f *tmpfs) LastLine(context.Context, spec.Identity, string, string) string { return "" }

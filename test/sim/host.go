@@ -1,8 +1,6 @@
 package sim
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +80,7 @@ func (p *place) begin(token spec.Token) {
 // land has a start take effect that nobody waits for any more.
 func (w *Cluster) land() bool {
 	for _, n := range w.nodes {
-		for _, id := range slices.SortedFunc(maps.Keys(n.places), spec.Identity.Compare) {
+		for _, id := range sortedKeys(n.places) {
 			p := n.places[id]
 			l := p.lateness
 			if l == nil {

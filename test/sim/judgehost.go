@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -27,7 +26,7 @@ func (j *judge) seeSessions() {
 			j.had[n.uid] = j.w.clock
 		}
 	}
-	for _, id := range slices.SortedFunc(maps.Keys(j.alive), spec.Identity.Compare) {
+	for _, id := range sortedKeys(j.alive) {
 		j.inBound(id, j.alive[id])
 	}
 }

@@ -79,7 +79,7 @@ func (w *Cluster) machine(name spec.NodeName) *node {
 // is not where its node said, is said to be lost; a life under which its disk died is
 // restarted, for it does not say that its volume is missing.
 func (w operator) giveUpLost() {
-	person := user{w.Cluster}
+	person := user(w)
 	for _, ref := range w.refs {
 		for _, q := range person.mayBeLost(ref, func(n *node, vol *records.Volume) bool {
 			return !n.there(vol) && (w.judge.volume(vol.UID).destroyed || n.lies[vol.UID])

@@ -186,12 +186,12 @@ func (w *Cluster) addNode() bool {
 }
 
 // takeName has a new machine join under the name of one that was removed.
-func (old *node) takeName() bool {
-	w := old.w
-	if w.ownerOf(old.name) != "" || old.session() != nil || len(w.nodes) >= mostNodes {
+func (n *node) takeName() bool {
+	w := n.w
+	if w.ownerOf(n.name) != "" || n.session() != nil || len(w.nodes) >= mostNodes {
 		return false
 	}
-	w.newcomer(old.name, fmt.Sprintf("uid-%s-%d", old.name, len(w.nodes)))
+	w.newcomer(n.name, fmt.Sprintf("uid-%s-%d", n.name, len(w.nodes)))
 	w.backups = nil // no name in them is another machine's
 	return true
 }

@@ -95,11 +95,7 @@ func TestKeptRuns(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := ParseScript(string(text))
+			s, err := ReadScript(file)
 			if err != nil {
 				t.Fatal(err)
 			}

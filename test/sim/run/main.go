@@ -27,13 +27,13 @@ func main() {
 	steps := flag.Int("steps", enough, "and make at least so many steps")
 	plant := flag.String("plant", "", "put in this fault")
 	often := flag.String("often", "", "draw these kinds of choices more often: restore,scale")
-	replay := flag.String("replay", "", "replay this file instead, and tell it")
+	kept := flag.String("replay", "", "replay this file instead, and tell it")
 	out := flag.String("out", ".cache/sim-failed.txt", "where a run that failed is written")
 	all := flag.Bool("plants", false, "look for every plant instead: each must be found")
 	models := flag.Bool("model", false, "explore the small models instead, state by state")
 	flag.Parse()
-	if *replay != "" {
-		os.Exit(tell(*replay))
+	if *kept != "" {
+		os.Exit(tell(*kept))
 	}
 	if *all {
 		os.Exit(find())
@@ -93,52 +93,38 @@ func counts(c map[string]int) {
 // find looks for every plant; of those that take hundreds of seeds it replays the kept run.
 func find() (code int) {
 	for _, p := range plants.All {
+		text := ""
 		if p.Rare {
 			file := filepath.Join("test/sim/testdata", p.Name+".txt")
-			if found, err := replayed(file); err != nil || found == nil {
-				fmt.Printf("%-28s not found in its kept run %s (error %v)\n", p.Name, file, err)
+			found, err := replay(file, nil)
+			if err != nil || found == nil {
 				code = 1
+				text = fmt.Sprintf("not found in its kept run %s (error %v)", file, err)
 			} else {
-				fmt.Printf("%-28s found in its kept run: %v\n", p.Name, found)
+				text = fmt.Sprintf("found in its kept run: %v", found)
 			}
-			continue
-		}
-		t, err := sim.Find(p, 2000)
-		if err != nil {
-			fmt.Printf("%-28s %v\n", p.Name, err)
+		} else if t, err := sim.Find(p, 2000); err != nil {
 			code = 1
-			continue
+			text = err.Error()
+		} else {
+			text = fmt.Sprintf("found after %d seeds, %d steps: %v", t.Runs, t.Steps, t.Failed.Violation())
 		}
-		fmt.Printf("%-28s found after %d seeds, %d steps: %v\n", p.Name, t.Runs, t.Steps, t.Failed.Violation())
+		fmt.Printf("%-28s %s\n", p.Name, text)
 	}
 	return code
 }
 
-// replayed replays a kept run, and returns what it found.
-func replayed(file string) (*sim.Violation, error) {
-	text, err := os.ReadFile(file)
+// replay replays a kept run, and returns what it found.
+func replay(file string, trace func(string)) (*sim.Violation, error) {
+	s, err := sim.ReadScript(file)
 	if err != nil {
 		return nil, err
 	}
-	s, err := sim.ParseScript(string(text))
-	if err != nil {
-		return nil, err
-	}
-	return s.Replay(nil)
+	return s.Replay(trace)
 }
 
 func tell(file string) int {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	s, err := sim.ParseScript(string(text))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 2
-	}
-	v, err := s.Replay(func(line string) { fmt.Println("  ", line) })
+	v, err := replay(file, func(line string) { fmt.Println("  ", line) })
 	switch {
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
