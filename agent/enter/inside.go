@@ -97,14 +97,9 @@ func (h *helper) run() (int, error) {
 		h.report(message{Kind: started})
 	}
 	var status syscall.WaitStatus
-	for {
-		_, waited := syscall.Wait4(pid, &status, 0, nil)
-		if waited == nil {
-			break
-		}
-		if waited != syscall.EINTR {
-			return 0, errors.Join(err, fmt.Errorf("wait: %w", waited))
-		}
+	_, waited := again(func() (int, error) { return syscall.Wait4(pid, &status, 0, nil) })
+	if waited != nil {
+		return 0, errors.Join(err, fmt.Errorf("wait: %w", waited))
 	}
 	if status.Signaled() {
 		return 128 + int(status.Signal()), err

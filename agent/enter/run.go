@@ -120,7 +120,7 @@ func (h *Helper) path() string {
 	return filepath.Join("/proc/self/fd", strconv.Itoa(int(h.program.Fd())))
 }
 
-// Close forgets the copy; helpers that run go on.
+// Close forgets the copy; helpers that run continue.
 func (h *Helper) Close() { h.program.Close() }
 
 // Command is one command for a container.

@@ -2,6 +2,8 @@ package files
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/stead-project/stead/records"
@@ -39,15 +41,12 @@ func (c *Cache) Put(full bool, received []records.Files) {
 	defer c.mu.Unlock()
 	next := map[cacheKey]records.Files{}
 	if !full {
-		next = c.files
+		maps.Copy(next, c.files)
 	}
 	for _, f := range received {
 		key := cacheKey{f.Kind, f.Namespace, f.Name}
 		if had, ok := c.files[key]; ok && had.Sequence.Compare(f.Sequence) > 0 {
 			f = had
-		}
-		if next == nil {
-			next = map[cacheKey]records.Files{}
 		}
 		next[key] = f
 	}
@@ -58,11 +57,7 @@ func (c *Cache) Put(full bool, received []records.Files) {
 func (c *Cache) All() []records.Files {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make([]records.Files, 0, len(c.files))
-	for _, f := range c.files {
-		out = append(out, f)
-	}
-	return out
+	return slices.Collect(maps.Values(c.files))
 }
 
 // Find is the cache as a Lookup.

@@ -39,9 +39,7 @@ func Build(l *records.Life, c *spec.Container, n Node, find Lookup, parts Parts)
 		Hostname: l.Member.ID.MemberName(),
 		Mounts:   mounts(l, c, parts),
 		Log:      parts.Log,
-	}
-	for _, name := range v.names {
-		out.Env = append(out.Env, name+"="+v.values[name])
+		Env:      v.list(),
 	}
 	secure(&out, l.Template.Spec.SecurityContext, c.SecurityContext)
 	limit(&out, c.Resources)
@@ -72,29 +70,19 @@ func mounts(l *records.Life, c *spec.Container, parts Parts) []runtime.Mount {
 		source := parts.Volumes[m.Name]
 		switch {
 		case media[m.Name]:
-			source = mediaPath(filepath.Join(parts.Place.Media, m.Name), m.SubPath)
+			source = filepath.Join(parts.Place.Media, m.Name)
+			if m.SubPath != "" { // of the present version: it does not follow later changes, as in Kubernetes
+				source = filepath.Join(source, "..data", m.SubPath)
+			}
 		case m.SubPath != "":
 			source = parts.SubPaths[i]
 		}
 		target := filepath.Clean(m.MountPath)
 		out = slices.DeleteFunc(out, func(x runtime.Mount) bool { return x.Target == target })
-		out = append(out, runtime.Mount{
-			Source:   source,
-			Target:   target,
-			ReadOnly: m.ReadOnly || media[m.Name],
-		})
+		out = append(out, runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || media[m.Name]})
 	}
 	slices.SortStableFunc(out, func(a, b runtime.Mount) int { return strings.Compare(a.Target, b.Target) })
 	return out
-}
-
-// mediaPath is what a ConfigMap or Secret shows. A subPath goes through the present
-// version: such a mount does not follow later changes, as in Kubernetes.
-func mediaPath(source, sub string) string {
-	if sub == "" {
-		return source
-	}
-	return filepath.Join(source, "..data", sub)
 }
 
 func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.SecurityContext) {

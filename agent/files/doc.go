@@ -8,7 +8,7 @@
 //
 //	member.json         who this member is: name, namespace, set, ordinal, uid, token,
 //	                    fqdn, address, node, service, domain, revision, reason, labels
-//	set.json            its set as last seen: replicas, the ordinals it began with,
+//	set.json            its set as last seen: replicas, the ordinals it started with,
 //	                    generation, bootstrapped, sequence, the last event included and
 //	                    peers in ordinal order; the sequence never goes back
 //	events              what became of the set and its members, one JSON object a line,
@@ -16,7 +16,7 @@
 //	confirmed           until when set.json and events are confirmed to be current: a
 //	                    moment on the clock of /proc/uptime, moved on every few seconds
 //	bootstrapped        exists (content "1") once every initial member was ready once, or
-//	                    the set goes on with data of an earlier one; never removed
+//	                    the set continues with data of an earlier one; never removed
 //	volume-new          one line "<claim> first" or "<claim> replaced" for each volume
 //	                    on which the member was never ready when its containers were
 //	                    started; absent when there is none

@@ -29,6 +29,15 @@ func (v *variables) get(name string) (string, bool) {
 	return value, ok
 }
 
+// list is the variables as NAME=value.
+func (v *variables) list() []string {
+	out := make([]string, 0, len(v.names))
+	for _, name := range v.names {
+		out = append(out, name+"="+v.values[name])
+	}
+	return out
+}
+
 // Env is the environment of a container: the STEAD_* constants, then envFrom, then
 // env, each able to replace what came before it. Errors: *MissingError.
 func Env(l *records.Life, c *spec.Container, n Node, find Lookup) ([]string, error) {
@@ -36,11 +45,7 @@ func Env(l *records.Life, c *spec.Container, n Node, find Lookup) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	out := make([]string, 0, len(v.names))
-	for _, name := range v.names {
-		out = append(out, name+"="+v.values[name])
-	}
-	return out, nil
+	return v.list(), nil
 }
 
 func environment(l *records.Life, c *spec.Container, n Node, find Lookup) (*variables, error) {

@@ -87,7 +87,7 @@ func Member(l *records.Life) ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
-// UID names one life for ever in the form of a UUID, as metadata.uid of a pod does.
+// UID names one life, for good, in the form of a UUID, as metadata.uid of a pod does.
 func UID(l *records.Life) string {
 	sum := sha256.Sum256([]byte(string(l.Member.SetUID) + " " + l.Member.ID.String() + " " + l.Member.Token.String()))
 	h := fmt.Sprintf("%x", sum[:16])
@@ -106,14 +106,11 @@ func Labels(l *records.Life) map[string]string {
 
 // VolumeNew is the content of volume-new; nil: the file must not be there.
 func VolumeNew(l *records.Life) []byte {
-	var b strings.Builder
+	var out []byte
 	for _, claim := range slices.Sorted(maps.Keys(l.FreshVolumes)) {
-		b.WriteString(string(claim) + " " + l.FreshVolumes[claim] + "\n")
+		out = fmt.Appendf(out, "%s %s\n", claim, l.FreshVolumes[claim])
 	}
-	if b.Len() == 0 {
-		return nil
-	}
-	return []byte(b.String())
+	return out
 }
 
 // Hosts is the content of /etc/hosts.
@@ -203,8 +200,9 @@ func Set(p *records.Snapshot, confirmed Uptime) ([]byte, error) {
 	peers := slices.Concat(p.Peers, p.Expected)
 	slices.SortFunc(peers, func(a, b records.Peer) int { return a.Ordinal - b.Ordinal })
 	b, err := json.Marshal(setDoc{
-		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas, Ordinals: append([]int{}, p.InitialOrdinals...), Generation: p.Generation,
-		Bootstrapped: p.Bootstrapped, Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]records.Peer{}, peers...),
+		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas,
+		Ordinals: append([]int{}, p.InitialOrdinals...), Generation: p.Generation, Bootstrapped: p.Bootstrapped,
+		Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]records.Peer{}, peers...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", SetFile, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -125,7 +127,7 @@ func WriteConfirmed(p Place, until Uptime) error {
 			return nil
 		}
 	}
-	if _, err := os.Stat(p.Stead); until == 0 || errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(p.Stead); until == 0 || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return Put(p.Stead, ConfirmedFile, []byte(until.String()+"\n"), 0o444)
@@ -145,20 +147,21 @@ func Clean(p Place) error {
 // WriteMedia makes dir show m the way Kubernetes does: files are links through
 // "..data" to a directory that is swapped as a whole. With a group the files
 // belong to it and it may read them. Nothing is touched when nothing changed.
-func WriteMedia(dir string, m Media, group *int64) error {
+func WriteMedia(dir string, m Media, group *int64) (err error) {
+	defer wrap.Error(&err, "write volume %s", m.Name)
 	version := ".." + m.digest(group)
 	if now, err := os.Readlink(filepath.Join(dir, "..data")); err == nil && now == version {
 		return tidy(dir, version, m)
 	}
 	if err := m.fill(dir, version, group); err != nil {
-		return fmt.Errorf("write volume %s: %w", m.Name, err)
+		return err
 	}
 	link := filepath.Join(dir, "..data.new")
 	if err := errors.Join(absent(link), os.Symlink(version, link)); err != nil {
-		return fmt.Errorf("write volume %s: %w", m.Name, err)
+		return err
 	}
 	if err := os.Rename(link, filepath.Join(dir, "..data")); err != nil {
-		return fmt.Errorf("write volume %s: %w", m.Name, err)
+		return err
 	}
 	return tidy(dir, version, m)
 }
@@ -224,30 +227,22 @@ func tidy(dir, version string, m Media) error {
 	for name := range m.Files {
 		top, _, _ := strings.Cut(name, "/")
 		want[top] = true
-		link := filepath.Join(dir, top)
-		if _, err := os.Lstat(link); err == nil {
-			continue
-		}
-		if err := os.Symlink(filepath.Join("..data", top), link); err != nil {
-			return fmt.Errorf("write volume %s: %w", m.Name, err)
+		if err := os.Symlink(filepath.Join("..data", top), filepath.Join(dir, top)); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
 		}
 	}
 	found, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("write volume %s: %w", m.Name, err)
-	}
+	errs := []error{err}
 	for _, e := range found {
 		if !want[e.Name()] {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				return fmt.Errorf("write volume %s: %w", m.Name, err)
-			}
+			errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func absent(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,7 +22,7 @@ const endLooks = 8
 
 // Options say what Read shows.
 type Options struct {
-	// Tail is how many of the last lines to begin with; negative: all of them.
+	// Tail is how many of the last lines to start with; negative: all of them.
 	Tail int64
 	// Follow reads until the run is over.
 	Follow bool
@@ -86,7 +87,7 @@ func pick(dir string, previous bool) (string, error) {
 }
 
 // ended reports whether the run's logger is gone. A run without a lock file has
-// just begun, or was never locked: a newer run ends it.
+// just started, or was never locked: a newer run ends it.
 func ended(run string) bool {
 	f, err := os.Open(filepath.Join(run, lockName))
 	if err != nil {
@@ -97,7 +98,7 @@ func ended(run string) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil
 }
 
-// Abandoned reports that the logger of a run had begun to write, and is gone now.
+// Abandoned reports that the logger of a run had started to write, and is gone now.
 func Abandoned(dir, run string) bool {
 	at := filepath.Join(dir, run)
 	_, err := os.Stat(filepath.Join(at, lockName))
@@ -120,8 +121,10 @@ type source struct {
 	offset int64
 }
 
-func (r *reader) close() {
-	for _, f := range r.files {
+func (r *reader) close() { closeAll(r.files) }
+
+func closeAll(files []*source) {
+	for _, f := range files {
 		f.Close()
 	}
 }
@@ -165,9 +168,7 @@ func (r *reader) more() error {
 			}
 		}
 	}
-	for _, f := range all[:newer] {
-		f.Close()
-	}
+	closeAll(all[:newer])
 	r.files = append(r.files, all[newer:]...)
 	return nil
 }
@@ -249,9 +250,8 @@ func LastLine(ctx context.Context, dir, run string, patience time.Duration) stri
 	if r.seek() != nil || r.drain(ctx) != nil {
 		return ""
 	}
-	lines := strings.Split(out.String(), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if text := strings.TrimSpace(lines[i]); text != "" {
+	for _, line := range slices.Backward(strings.Split(out.String(), "\n")) {
+		if text := strings.TrimSpace(line); text != "" {
 			return text
 		}
 	}

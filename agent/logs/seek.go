@@ -27,9 +27,7 @@ func openAll(run string) ([]*source, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return files, nil // between two files
 		}
-		for _, f := range files {
-			f.Close()
-		}
+		closeAll(files)
 		if err := errors.Join(err, err2); err != nil {
 			return nil, fmt.Errorf("open the log: %w", err)
 		}
@@ -46,9 +44,7 @@ func openOnce(run string) ([]*source, error) {
 			continue
 		}
 		if err != nil {
-			for _, f := range files {
-				f.Close()
-			}
+			closeAll(files)
 			return nil, fmt.Errorf("open the log: %w", err)
 		}
 		if k := len(files); k > 0 && same(files[k-1].File, f) {
@@ -98,9 +94,7 @@ func (r *reader) seekTail(lines int64) error {
 		if lines > 0 {
 			continue
 		}
-		for _, old := range r.files[:i] {
-			old.Close()
-		}
+		closeAll(r.files[:i])
 		r.files = r.files[i:]
 		return nil
 	}

@@ -121,12 +121,12 @@ func New(cfg Config) (*Runtime, error) {
 }
 
 func newRuntime(d *daemon) *Runtime {
-	images := &imageStore{daemon: d, pulls: newKeyed()}
+	images := &imageStore{daemon: d}
 	entered := &openContainers{of: map[runtime.ContainerID]*openContainer{}}
 	lives := &lifecycle{daemon: d, images: images, entered: entered}
 	return &Runtime{
 		daemon: d, imageStore: images, sandboxes: &sandboxes{d}, lifecycle: lives,
-		commands: &commands{daemon: d, lifecycle: lives, turns: newKeyed(), entered: entered},
+		commands: &commands{daemon: d, lifecycle: lives, entered: entered},
 	}
 }
 
@@ -227,35 +227,17 @@ func isContractError(err error) bool {
 	return false
 }
 
-// keyed lets one caller at a time work on one key.
-type keyed struct {
-	mu   sync.Mutex
-	held map[string]chan struct{}
-}
-
-func newKeyed() keyed { return keyed{held: map[string]chan struct{}{}} }
+// keyed lets one caller at a time work on one key. It remembers each key that was ever used.
+type keyed struct{ turns sync.Map }
 
 // lock waits for the key or the context's end.
-func (k *keyed) lock(ctx context.Context, key string) (func(), error) {
-	for {
-		k.mu.Lock()
-		busy, ok := k.held[key]
-		if !ok {
-			free := make(chan struct{})
-			k.held[key] = free
-			k.mu.Unlock()
-			return func() {
-				k.mu.Lock()
-				delete(k.held, key)
-				k.mu.Unlock()
-				close(free)
-			}, nil
-		}
-		k.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
+func (k *keyed) lock(ctx context.Context, key string) (unlock func(), err error) {
+	turn, _ := k.turns.LoadOrStore(key, make(chan struct{}, 1))
+	held := turn.(chan struct{})
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }

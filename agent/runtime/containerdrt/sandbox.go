@@ -15,14 +15,15 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/thread"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
 )
 
 // nsfs is the filesystem type of a pinned namespace.
 const nsfs = 0x6e736673
 
-// pins are the pinned namespaces in the order they are made: when the last stands,
-// all do.
+// pins are the pinned namespaces in the order they are made: when the last is there,
+// all are.
 var pins = [...]string{"net", "ipc", "uts"}
 
 func (r *daemon) sandboxDir(id spec.Identity) string {
@@ -34,32 +35,35 @@ type sandboxes struct{ *daemon }
 
 // EnsureSandbox pins a network, IPC and UTS namespace. A half-made one is made
 // again, unless a process of the identity is left: ErrExists.
-func (r *sandboxes) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (runtime.Sandbox, error) {
+func (r *sandboxes) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (s runtime.Sandbox, err error) {
 	if err := ctx.Err(); err != nil {
-		return runtime.Sandbox{}, err
+		return s, err
 	}
+	defer wrap.Error(&err, "sandbox of %s", id)
 	dir := r.sandboxDir(id)
 	have, err := readSandbox(dir)
 	switch {
 	case err == nil && have.Token != token:
-		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s exists for token %s: %w", id, have.Token, runtime.ErrExists)
+		return s, fmt.Errorf("it exists for token %s: %w", have.Token, runtime.ErrExists)
 	case err == nil && pinned(dir):
 		return have, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
+		return s, err
 	}
+	if err := r.checkEmpty(id); err != nil {
+		return s, err
+	}
+	s = runtime.Sandbox{ID: id, Token: token, NetNS: filepath.Join(dir, "net"), Hostname: hostname}
+	return s, makeSandbox(dir, s)
+}
+
+// checkEmpty fails while a process of the identity is left.
+func (r *sandboxes) checkEmpty(id spec.Identity) error {
 	empty, err := r.cgroups.Empty(memberDir(id))
-	if err != nil {
-		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
+	if err == nil && !empty {
+		return fmt.Errorf("processes are left: %w", runtime.ErrExists)
 	}
-	if !empty {
-		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: processes are left: %w", id, runtime.ErrExists)
-	}
-	s := runtime.Sandbox{ID: id, Token: token, NetNS: filepath.Join(dir, "net"), Hostname: hostname}
-	if err := makeSandbox(dir, s); err != nil {
-		return runtime.Sandbox{}, fmt.Errorf("sandbox of %s: %w", id, err)
-	}
-	return s, nil
+	return err
 }
 
 // makeSandbox says first whose it is, then pins.
@@ -74,8 +78,7 @@ func makeSandbox(dir string, s runtime.Sandbox) error {
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(dir, "sandbox.json")
-	if err := durable.PutUnsynced(file, text, 0o600); err != nil {
+	if err := durable.PutUnsynced(filepath.Join(dir, "sandbox.json"), text, 0o600); err != nil {
 		return err
 	}
 	return thread.Run(func() error { return pin(dir, s.Hostname) })
@@ -104,7 +107,7 @@ func pin(dir, hostname string) error {
 	return nil
 }
 
-// pinned reports whether all namespaces stand.
+// pinned reports whether all namespaces are there.
 func pinned(dir string) bool {
 	for _, name := range pins {
 		if !isPin(filepath.Join(dir, name)) {
@@ -135,35 +138,28 @@ func unpin(dir string) error {
 	return nil
 }
 
-func readSandbox(dir string) (runtime.Sandbox, error) {
-	var s runtime.Sandbox
-	text, err := os.ReadFile(filepath.Join(dir, "sandbox.json"))
-	if err != nil {
-		return s, err
-	}
-	if err := json.Unmarshal(text, &s); err != nil {
-		return s, fmt.Errorf("%s: %w", dir, err)
-	}
-	return s, nil
+func readSandbox(dir string) (s runtime.Sandbox, err error) {
+	err = durable.GetJSON(filepath.Join(dir, "sandbox.json"), &s)
+	return s, err
 }
 
-// Sandboxes lists what stands, half-made ones too, sorted by path.
-func (r *sandboxes) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
+// Sandboxes lists what is there, half-made ones too, sorted by path.
+func (r *sandboxes) Sandboxes(ctx context.Context) (out []runtime.Sandbox, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	defer wrap.Error(&err, "list sandboxes")
 	files, err := fs.Glob(os.DirFS(r.cfg.RunDir), "ns/*/*/sandbox.json")
 	if err != nil {
-		return nil, fmt.Errorf("list sandboxes: %w", err)
+		return nil, err
 	}
-	var out []runtime.Sandbox
 	for _, f := range files {
 		s, err := readSandbox(filepath.Join(r.cfg.RunDir, filepath.Dir(f)))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list sandboxes: %w", err)
+			return nil, err
 		}
 		out = append(out, s)
 	}
@@ -172,39 +168,33 @@ func (r *sandboxes) Sandboxes(ctx context.Context) ([]runtime.Sandbox, error) {
 
 // RemoveSandbox unpins the namespaces and removes the identity's cgroups, which it
 // has seen empty.
-func (r *sandboxes) RemoveSandbox(ctx context.Context, id spec.Identity) error {
+func (r *sandboxes) RemoveSandbox(ctx context.Context, id spec.Identity) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	empty, err := r.cgroups.Empty(memberDir(id))
-	if err != nil {
-		return fmt.Errorf("remove sandbox of %s: %w", id, err)
-	}
-	if !empty {
-		return fmt.Errorf("remove sandbox of %s: processes are left: %w", id, runtime.ErrExists)
+	defer wrap.Error(&err, "remove sandbox of %s", id)
+	if err := r.checkEmpty(id); err != nil {
+		return err
 	}
 	dir := r.sandboxDir(id)
 	if err := errors.Join(r.cgroups.Remove(memberDir(id)), unpin(dir)); err != nil {
-		return fmt.Errorf("remove sandbox of %s: %w", id, err)
+		return err
 	}
 	// Last, so that an interrupted removal is still listed.
 	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove sandbox of %s: %w", id, err)
+		return err
 	}
 	_ = os.Remove(filepath.Dir(dir)) // the namespace's directory, if it was the last
 	return nil
 }
 
 // Empty looks at the identity's cgroups.
-func (r *sandboxes) Empty(ctx context.Context, id spec.Identity) (bool, error) {
+func (r *sandboxes) Empty(ctx context.Context, id spec.Identity) (_ bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	empty, err := r.cgroups.Empty(memberDir(id))
-	if err != nil {
-		return false, fmt.Errorf("look for processes of %s: %w", id, err)
-	}
-	return empty, nil
+	defer wrap.Error(&err, "look for processes of %s", id)
+	return r.cgroups.Empty(memberDir(id))
 }
 
 // killTime bounds KillAll: what has not died by then is stuck in the kernel.

@@ -22,6 +22,7 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -139,47 +140,39 @@ func (r *lifecycle) exit(id runtime.ContainerID, code int, at time.Time) (runtim
 }
 
 // Wait blocks until the container's process has ended.
-func (r *lifecycle) Wait(ctx context.Context, id runtime.ContainerID) (runtime.Exit, error) {
-	what := fmt.Sprintf("wait for %s/%s", id.ID, id.Name)
-	s, err := r.Status(ctx, id)
-	if err != nil {
-		return runtime.Exit{}, fmt.Errorf("%s: %w", what, err)
+func (r *lifecycle) Wait(ctx context.Context, id runtime.ContainerID) (e runtime.Exit, err error) {
+	defer wrap.Error(&err, "wait for %s/%s", id.ID, id.Name)
+	for range 2 {
+		s, err := r.Status(ctx, id)
+		switch {
+		case err != nil:
+			return e, err
+		case s.State == runtime.Created:
+			return e, runtime.ErrNotRunning
+		case s.State == runtime.Exited:
+			return s.Exit, nil
+		case s.State == runtime.Lost:
+			return runtime.Exit{Unknown: true, At: time.Now()}, nil
+		}
+		e, err = r.waitTask(ctx, id)
+		if !errors.Is(err, runtime.ErrNotFound) {
+			return e, err
+		}
+		// The task went away between two looks: removed, or lost.
 	}
-	switch s.State {
-	case runtime.Created:
-		return runtime.Exit{}, fmt.Errorf("%s: %w", what, runtime.ErrNotRunning)
-	case runtime.Exited:
-		return s.Exit, nil
-	case runtime.Lost:
-		return runtime.Exit{Unknown: true, At: time.Now()}, nil
-	}
-	return r.waitTask(ctx, what, id)
+	return e, fmt.Errorf("its task appears and disappears: %w", runtime.ErrUnavailable)
 }
 
 // waitTask waits for a running task, without a bound but the caller's.
-func (r *lifecycle) waitTask(parent context.Context, what string, id runtime.ContainerID) (runtime.Exit, error) {
-	ctx, done := r.begin(parent, forever)
+func (r *lifecycle) waitTask(ctx context.Context, id runtime.ContainerID) (e runtime.Exit, err error) {
+	ctx, done := r.begin(ctx, forever)
 	defer done()
+	defer r.translated(ctx, &err, "its task")
 	answer, err := r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: containerID(id)})
-	err = errgrpc.ToNative(err)
-	if err != nil && !errdefs.IsNotFound(err) {
-		return runtime.Exit{}, r.translate(ctx, what, err)
+	if err != nil {
+		return e, errgrpc.ToNative(err)
 	}
-	if err == nil {
-		e, err := r.exit(id, int(answer.ExitStatus), answer.ExitedAt.AsTime())
-		return e, r.translate(ctx, what, err)
-	}
-	// The task went away between two looks: removed, or lost.
-	s, err := r.Status(parent, id)
-	switch {
-	case err != nil:
-		return runtime.Exit{}, fmt.Errorf("%s: %w", what, err)
-	case s.State == runtime.Exited:
-		return s.Exit, nil
-	case s.State == runtime.Lost:
-		return runtime.Exit{Unknown: true, At: time.Now()}, nil
-	}
-	return runtime.Exit{}, fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, errors.New("its task appears and disappears"))
+	return r.exit(id, int(answer.ExitStatus), answer.ExitedAt.AsTime())
 }
 
 // forever is longer than any process runs.
@@ -205,7 +198,7 @@ const (
 )
 
 // containerID is the daemon's id of a container. Dots cannot stand in the parts, so
-// it is unique; what is too long or no valid id (a--b) is hashed.
+// it is unique; what is too long or not a valid id (a--b) is hashed.
 func containerID(id runtime.ContainerID) string {
 	s := memberDir(id.ID) + "." + id.Name
 	if len(s) <= maxID && validID.MatchString(s) {
@@ -229,7 +222,7 @@ func ourLabels(c runtime.Container) map[string]string {
 	}
 }
 
-// record is what the labels say. ok is false for a container that is not ours.
+// parseLabels is what the labels say; false: the container is not ours.
 func parseLabels(labels map[string]string) (runtime.Status, bool, error) {
 	if labels[labelToken] == "" {
 		return runtime.Status{}, false, nil
