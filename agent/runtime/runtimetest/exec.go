@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -13,23 +14,29 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 )
 
+// result is what came of a command of the box.
+type result struct {
+	code      int
+	out, errs string
+}
+
+// exec runs the box in a container, and wants this of it.
+func (m *member) exec(t *testing.T, id runtime.ContainerID, bounded bool, want result, args ...string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code, err := m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: append([]string{Box}, args...), Stdout: &out, Stderr: &errs, Bounded: bounded})
+	if got := (result{code, out.String(), errs.String()}); err != nil || got != want {
+		t.Errorf("Exec %q (bounded: %v): %+v, %v; want %+v", args, bounded, got, err, want)
+	}
+}
+
 func testExec(t *testing.T, m *member) {
 	_, err := m.Runtime.Exec(t.Context(), m.cid("none"), runtime.Exec{Command: []string{Box, "exit", "0"}})
 	wantKind(t, "Exec in none", err, runtime.ErrNotRunning)
 	id := m.started(t, "main", "run")
-	var out, errs bytes.Buffer
-	code, err := m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "hello"}, Stdout: &out, Stderr: &errs})
-	wantNil(t, "Exec echo", err)
-	if code != 0 || out.String() != "hello\n" || errs.Len() != 0 {
-		t.Errorf("Exec echo: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
-	out.Reset()
-	code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "fail", "no", "4"}, Stdout: &out, Stderr: &errs})
-	wantNil(t, "Exec fail", err)
-	if code != 4 || out.Len() != 0 || errs.String() != "no\n" {
-		t.Errorf("Exec fail: code %d, stdout %q, stderr %q", code, out.String(), errs.String())
-	}
-	code, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "dropped"}})
+	m.exec(t, id, false, result{out: "hello\n"}, "echo", "hello")
+	m.exec(t, id, false, result{code: 4, errs: "no\n"}, "fail", "no", "4")
+	code, err := m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "echo", "dropped"}})
 	if err != nil || code != 0 {
 		t.Errorf("Exec without writers: code %d, %v", code, err)
 	}
@@ -70,11 +77,7 @@ func testExecTerminal(t *testing.T, m *member) {
 	in, typed := io.Pipe()
 	shown, out := io.Pipe()
 	resize := make(chan runtime.Size)
-	type result struct {
-		code int
-		err  error
-	}
-	ended := make(chan result, 1)
+	ended := make(chan error, 1)
 	go func() {
 		code, err := m.Runtime.Exec(ctx, id, runtime.Exec{
 			Command: []string{Box, "tty"}, Stdin: in, Stdout: out,
@@ -82,7 +85,10 @@ func testExecTerminal(t *testing.T, m *member) {
 		})
 		in.Close()
 		out.Close()
-		ended <- result{code, err}
+		if code != 0 {
+			err = errors.Join(err, fmt.Errorf("code %d", code))
+		}
+		ended <- err
 	}()
 	lines := bufio.NewScanner(shown)
 	want := func(size string) {
@@ -114,8 +120,8 @@ func testExecTerminal(t *testing.T, m *member) {
 	if _, err := io.WriteString(typed, "end\n"); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-ended; r.err != nil || r.code != 0 {
-		t.Errorf("Exec with a terminal: %+v", r)
+	if err := <-ended; err != nil {
+		t.Errorf("Exec with a terminal: %v", err)
 	}
 }
 
@@ -126,34 +132,18 @@ func testExecBounded(t *testing.T, m *member) {
 	_, err := m.Runtime.Exec(t.Context(), m.cid("none"), bounded("exit", "0"))
 	wantKind(t, "bounded Exec in none", err, runtime.ErrNotRunning)
 	id := m.started(t, "main", "run")
-	for _, c := range []struct {
-		args      []string
-		code      int
-		out, errs string
-	}{
-		{[]string{"echo", "hello"}, 0, "hello\n", ""},
-		{[]string{"fail", "no", "4"}, 4, "", "no\n"},
-		{[]string{"litter"}, 0, "", ""},
-		{[]string{"chicks"}, 0, "0\n", ""},
-	} {
-		var out, errs bytes.Buffer
-		e := bounded(c.args...)
-		e.Stdout, e.Stderr = &out, &errs
-		code, err := m.Runtime.Exec(t.Context(), id, e)
-		if err != nil || code != c.code || out.String() != c.out || errs.String() != c.errs {
-			t.Errorf("%v: code %d, %v, stdout %q, stderr %q; want %+v", c.args, code, err, out.String(), errs.String(), c)
-		}
-	}
+	m.exec(t, id, true, result{out: "hello\n"}, "echo", "hello")
+	m.exec(t, id, true, result{code: 4, errs: "no\n"}, "fail", "no", "4")
+	m.exec(t, id, true, result{}, "litter")
+	m.exec(t, id, true, result{out: "0\n"}, "chicks")
 	e := bounded("cat")
 	e.Stdin = strings.NewReader("")
 	_, err = m.Runtime.Exec(t.Context(), id, e)
 	wantKind(t, "bounded Exec with input", err, runtime.ErrBadSpec)
-	_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{"/no/such/command"}, Bounded: true})
-	wantKind(t, "bounded Exec of no program", err, runtime.ErrBadSpec)
-	_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{"no-such-command"}, Bounded: true})
-	wantKind(t, "bounded Exec of no program in PATH", err, runtime.ErrBadSpec)
-	_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{"/tmp"}, Bounded: true})
-	wantKind(t, "bounded Exec of a directory", err, runtime.ErrBadSpec)
+	for what, name := range map[string]string{"no program": "/no/such/command", "no program in PATH": "no-such-command", "a directory": "/tmp"} {
+		_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{name}, Bounded: true})
+		wantKind(t, "bounded Exec of "+what, err, runtime.ErrBadSpec)
+	}
 	testOneAtATime(t, m, id, bounded)
 	if s := m.status(t, id); s.State != runtime.Running {
 		t.Errorf("Status after ended commands: %+v", s)
@@ -161,7 +151,7 @@ func testExecBounded(t *testing.T, m *member) {
 }
 
 // testOneAtATime: while a bounded command runs no other one does; with its end the next
-// begins.
+// starts.
 func testOneAtATime(t *testing.T, m *member, id runtime.ContainerID, bounded func(...string) runtime.Exec) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -182,16 +172,12 @@ func testOneAtATime(t *testing.T, m *member, id runtime.ContainerID, bounded fun
 	_, err := m.Runtime.Exec(short, id, bounded("exit", "0"))
 	wantKind(t, "bounded Exec beside another", err, runtime.ErrUnavailable)
 	wantKind(t, "bounded Exec beside another", err, context.DeadlineExceeded)
-	if code, err := m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{Box, "exit", "6"}}); err != nil || code != 6 {
-		t.Errorf("Exec beside a bounded one: code %d, %v", code, err)
-	}
+	m.exec(t, id, false, result{code: 6}, "exit", "6")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("bounded Exec beyond its context: %v, want its end", err)
 	}
-	if code, err := m.Runtime.Exec(t.Context(), id, bounded("exit", "5")); err != nil || code != 5 {
-		t.Errorf("bounded Exec after another: code %d, %v", code, err)
-	}
+	m.exec(t, id, true, result{code: 5}, "exit", "5")
 }
 
 // once closes began at the first thing written to it.

@@ -34,9 +34,7 @@ var commands = map[string]func(a, b string){
 	"stubborn": func(a, b string) {
 		signal.Ignore(syscall.SIGTERM)
 		ready("stubborn")
-		for {
-			time.Sleep(time.Hour)
-		}
+		stay()
 	},
 	"ready": func(a, b string) { // waits until the main process has set its signal handlers
 		for range 1000 {
@@ -94,9 +92,7 @@ var commands = map[string]func(a, b string){
 			}
 		}
 	},
-	"echo": func(a, b string) {
-		fmt.Println(a)
-	},
+	"echo": func(a, b string) { fmt.Println(a) },
 	"fail": func(a, b string) {
 		fmt.Fprintln(os.Stderr, a)
 		code, _ := strconv.Atoi(b)
@@ -106,22 +102,14 @@ var commands = map[string]func(a, b string){
 		code, _ := strconv.Atoi(a)
 		os.Exit(code)
 	},
-	"facts": func(a, b string) {
-		facts()
-	},
-	"cage": func(a, b string) {
-		cage()
-	},
+	"facts": func(a, b string) { facts() },
+	"cage":  func(a, b string) { cage() },
 	"brood": func(a, b string) { // leaves children of many kinds, each called "chick", and waits
 		brood()
-		for {
-			time.Sleep(time.Hour)
-		}
+		stay()
 	},
-	"litter": func(a, b string) { // the same, and ends
-		brood()
-	},
-	"hatch": func(a, b string) { // says that it began, and becomes a chick
+	"litter": func(a, b string) { brood() }, // the same, and ends
+	"hatch": func(a, b string) { // says that it started, and becomes a chick
 		check(os.WriteFile(a, nil, 0o644))
 		check(syscall.Exec("/box", []string{"/box", "chick"}, nil))
 	},
@@ -135,17 +123,9 @@ var commands = map[string]func(a, b string){
 			os.Exit(1)
 		}
 	},
-	"chick": func(a, b string) {
-		for {
-			time.Sleep(time.Hour)
-		}
-	},
-	"chicks": func(a, b string) { // how many of them the container has
-		fmt.Println(chicks())
-	},
-	"write": func(a, b string) {
-		check(os.WriteFile(a, []byte(b), 0o600))
-	},
+	"chick":  func(a, b string) { stay() },
+	"chicks": func(a, b string) { fmt.Println(chicks()) }, // how many of them the container has
+	"write":  func(a, b string) { check(os.WriteFile(a, []byte(b), 0o600)) },
 	"plant": func(a, b string) { // a link to B in place of the directory A
 		check(os.RemoveAll(a))
 		check(os.Symlink(b, a))
@@ -163,10 +143,16 @@ var commands = map[string]func(a, b string){
 	},
 }
 
+func stay() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
 const readyFile = "/tmp/ready"
 
-// ready says that signals now do what they should. On a read-only root nobody can
-// wait for it.
+// ready says that signals now do what they should. On a read-only root this
+// cannot be waited for.
 func ready(word string) {
 	fmt.Println(word)
 	_ = os.WriteFile(readyFile, nil, 0o644)
@@ -207,20 +193,20 @@ func check(err error) {
 // brood leaves a child of one's own session, one that left it, and one whose parent has
 // left it, too, and is gone: a daemon.
 func brood() {
-	for _, attr := range []*syscall.SysProcAttr{nil, {Setsid: true}} {
-		_, err := syscall.ForkExec("/box", []string{"/box", "chick"}, &syscall.ProcAttr{Sys: attr, Env: os.Environ(), Files: []uintptr{0, 1, 2}})
+	start := func(sys *syscall.SysProcAttr, args ...string) int {
+		pid, err := syscall.ForkExec("/box", append([]string{"/box"}, args...), &syscall.ProcAttr{Sys: sys, Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 		check(err)
+		return pid
 	}
+	start(nil, "chick")
+	start(&syscall.SysProcAttr{Setsid: true}, "chick")
 	if len(os.Args) > 2 { // a parent of daemons
 		return
 	}
-	pid, err := syscall.ForkExec("/box", []string{"/box", "litter", "once"}, &syscall.ProcAttr{
-		Sys: &syscall.SysProcAttr{Setsid: true}, Env: os.Environ(), Files: []uintptr{0, 1, 2},
-	})
+	pid := start(&syscall.SysProcAttr{Setsid: true}, "litter", "once")
+	_, err := syscall.Wait4(pid, nil, 0, nil)
 	check(err)
-	_, err = syscall.Wait4(pid, nil, 0, nil)
-	check(err)
-	for chicks() < 4 { // all have begun
+	for chicks() < 4 { // all have started
 		time.Sleep(time.Millisecond)
 	}
 	check(os.WriteFile("/tmp/brood", nil, 0o644))
