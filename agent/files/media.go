@@ -199,12 +199,20 @@ func MissingMedia(l *records.Life, find Lookup) string {
 
 // MissingEnv is the same of the containers' variables.
 func MissingEnv(l *records.Life, n Node, find Lookup) string {
+	_, err := allEnv(l, n, find)
+	return missingText(err)
+}
+
+// allEnv is the environment of each container.
+func allEnv(l *records.Life, n Node, find Lookup) (all [][]string, err error) {
 	for i := range l.Template.Spec.Containers {
-		if _, err := Env(l, &l.Template.Spec.Containers[i], n, find); err != nil {
-			return missingText(err)
+		env, err := Env(l, &l.Template.Spec.Containers[i], n, find)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, env)
 	}
-	return ""
+	return all, nil
 }
 
 func missingText(err error) string {
@@ -217,18 +225,17 @@ func missingText(err error) string {
 // Fingerprint is a hash of all that a life takes from ConfigMaps and Secrets, as files
 // and as variables; empty while something of it is missing.
 func Fingerprint(l *records.Life, n Node, find Lookup) string {
-	h := sha256.New()
 	media, err := MediaOf(l, find)
+	all, err2 := allEnv(l, n, find)
+	if err != nil || err2 != nil {
+		return ""
+	}
+	h := sha256.New()
 	for _, m := range media {
 		fmt.Fprintf(h, "%q %s\n", m.Name, m.digest(nil))
 	}
-	for i := 0; err == nil && i < len(l.Template.Spec.Containers); i++ {
-		var env []string
-		env, err = Env(l, &l.Template.Spec.Containers[i], n, find)
+	for _, env := range all {
 		fmt.Fprintf(h, "%q\n", env)
-	}
-	if err != nil {
-		return ""
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:8])
 }

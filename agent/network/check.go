@@ -111,14 +111,16 @@ func (n *Network) memberSettings(ctx context.Context) (settings []Setting, err e
 		if err != nil {
 			return nil, err
 		}
-		six, err := hasIPv6(n.cfg.NetNS, n.linkName(id))
-		if err != nil {
+		none, err := n.sysctlIs("net/ipv6/conf/"+n.linkName(id)+"/disable_ipv6", "1")
+		if errors.Is(err, fs.ErrNotExist) {
+			none = true // the kernel has no IPv6
+		} else if err != nil {
 			return nil, err
 		}
 		settings = append(settings,
 			Setting{"link", n.linkName(id) + " alias " + n.alias(id), true},
 			Setting{"sysctl", "net.ipv4.conf." + n.linkName(id) + ".rp_filter = 1", strict},
-			Setting{"sysctl", "net.ipv6.conf." + n.linkName(id) + ".disable_ipv6 = 1", !six})
+			Setting{"sysctl", "net.ipv6.conf." + n.linkName(id) + ".disable_ipv6 = 1", none})
 	}
 	return settings, nil
 }

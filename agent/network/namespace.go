@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/internal/thread"
+	"github.com/stead-project/stead/internal/wrap"
 )
 
 // inNamespace runs f on a thread inside the network namespace at path ("": where the
@@ -104,24 +105,25 @@ func addresses(h *netlink.Handle, link netlink.Link) ([]netlink.Addr, error) {
 // namespace of the thread that opens it.
 func sysctlPath(key string) string { return filepath.Join("/proc/sys", key) }
 
-// sysctl makes a setting of the host's namespace hold; a right one is not written.
+// setSysctl makes a setting of this thread's namespace hold; a right one is not written.
+// fs.ErrNotExist: the kernel has no such setting.
+func setSysctl(key, value string) (err error) {
+	defer wrap.Error(&err, "set sysctl %s to %s", strings.ReplaceAll(key, "/", "."), value)
+	now, err := os.ReadFile(sysctlPath(key))
+	if err != nil || strings.TrimSpace(string(now)) == value {
+		return err
+	}
+	return os.WriteFile(sysctlPath(key), []byte(value), 0)
+}
+
+// sysctl is setSysctl in the host's namespace.
 func (n *node) sysctl(key, value string) error {
-	return inNamespace(n.cfg.NetNS, func() error {
-		now, err := os.ReadFile(sysctlPath(key))
-		if err == nil && strings.TrimSpace(string(now)) == value {
-			return nil
-		}
-		if err := os.WriteFile(sysctlPath(key), []byte(value), 0); err != nil {
-			return fmt.Errorf("set sysctl %s to %s: %w", strings.ReplaceAll(key, "/", "."), value, err)
-		}
-		return nil
-	})
+	return inNamespace(n.cfg.NetNS, func() error { return setSysctl(key, value) })
 }
 
 // sysctlIs reports whether a setting of the host's namespace holds.
-func (n *node) sysctlIs(key, value string) (bool, error) {
-	holds := false
-	err := inNamespace(n.cfg.NetNS, func() error {
+func (n *node) sysctlIs(key, value string) (holds bool, err error) {
+	err = inNamespace(n.cfg.NetNS, func() error {
 		now, err := os.ReadFile(sysctlPath(key))
 		holds = strings.TrimSpace(string(now)) == value
 		return err
@@ -141,31 +143,10 @@ var withoutIPv6 = []struct{ name, value string }{
 func disableIPv6(path, link string) error {
 	return inNamespace(path, func() error {
 		for _, s := range withoutIPv6 {
-			file := sysctlPath("net/ipv6/conf/" + link + "/" + s.name)
-			now, err := os.ReadFile(file)
-			if errors.Is(err, fs.ErrNotExist) || err == nil && strings.TrimSpace(string(now)) == s.value {
-				continue
-			}
-			if err == nil {
-				err = os.WriteFile(file, []byte(s.value), 0)
-			}
-			if err != nil {
+			if err := setSysctl("net/ipv6/conf/"+link+"/"+s.name, s.value); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("take IPv6 from %s: %w", link, err)
 			}
 		}
 		return nil
 	})
-}
-
-// hasIPv6 reports whether a link of the namespace at path has IPv6.
-func hasIPv6(path, link string) (has bool, err error) {
-	err = inNamespace(path, func() error {
-		now, err := os.ReadFile(sysctlPath("net/ipv6/conf/" + link + "/disable_ipv6"))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		has = strings.TrimSpace(string(now)) != "1"
-		return err
-	})
-	return has, err
 }

@@ -149,9 +149,7 @@ func memberMAC(addr netip.Addr) net.HardwareAddr {
 }
 
 // hostPrefix is the /32 of an address.
-func hostPrefix(addr netip.Addr) *net.IPNet {
-	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(32, 32)}
-}
+func hostPrefix(addr netip.Addr) *net.IPNet { return ipNet(netip.PrefixFrom(addr, 32)) }
 
 // ipNet is a prefix in the library's form.
 func ipNet(p netip.Prefix) *net.IPNet {

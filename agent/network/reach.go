@@ -55,48 +55,44 @@ func (n *Network) updateRemoteRoutes(ctx context.Context, h *netlink.Handle) err
 	if err != nil {
 		return fmt.Errorf("reach members elsewhere: %w", err)
 	}
-	stand := map[netip.Addr][]netlink.Route{}
+	existing := map[netip.Addr][]netlink.Route{}
 	for _, r := range all {
 		if n.isRemoteRoute(r) {
 			addr := prefixOf(r.Dst).Addr()
-			stand[addr] = append(stand[addr], r)
+			existing[addr] = append(existing[addr], r)
 		}
 	}
-	hops, failed := map[netip.Addr]*netlink.Route{}, map[netip.Addr]bool{}
+	hops := map[netip.Addr]*netlink.Route{} // by host; nil: there is no way
 	for _, addr := range slices.SortedFunc(maps.Keys(n.remote), netip.Addr.Compare) {
 		if ctx.Err() != nil {
 			return errors.Join(append(errs, ctx.Err())...)
 		}
 		host := n.remote[addr]
-		if _, known := hops[host]; !known && !failed[host] {
-			hop, err := n.nextHop(h, host)
+		hop, known := hops[host]
+		if !known {
+			hop, err = n.nextHop(h, host)
 			if err != nil {
-				errs, failed[host] = append(errs, fmt.Errorf("reach members of host %s: %w", host, err)), true
-			} else {
-				hops[host] = hop
+				errs = append(errs, fmt.Errorf("reach members of host %s: %w", host, err))
 			}
+			hops[host] = hop
 		}
-		if failed[host] {
+		if hop == nil {
 			continue // an existing route may lead there again
 		}
-		want := *hops[host]
+		want := *hop
 		want.Dst = hostPrefix(addr)
-		right := false
-		for _, r := range stand[addr] {
-			right = right || r.LinkIndex == want.LinkIndex && r.Gw.Equal(want.Gw)
-		}
-		if right && len(stand[addr]) == 1 {
+		if have := existing[addr]; len(have) == 1 && have[0].LinkIndex == want.LinkIndex && have[0].Gw.Equal(want.Gw) {
 			continue
 		}
 		if err := h.RouteReplace(&want); err != nil {
 			errs = append(errs, fmt.Errorf("add route %s via %s: %w", addr, host, err))
 		}
 	}
-	for addr, list := range stand {
+	for addr, list := range existing {
+		if _, wanted := n.remote[addr]; wanted {
+			continue
+		}
 		for _, r := range list {
-			if _, wanted := n.remote[addr]; wanted {
-				continue
-			}
 			if err := h.RouteDel(&r); err != nil && !errors.Is(err, unix.ESRCH) {
 				errs = append(errs, fmt.Errorf("remove route %s: %w", addr, err))
 			}
@@ -140,8 +136,11 @@ func (n *Network) nextHop(h *netlink.Handle, host netip.Addr) (*netlink.Route, e
 	if err != nil {
 		return nil, err
 	}
+	if err := n.tunnel.addHost(h, link, host); err != nil {
+		return nil, err
+	}
 	r.LinkIndex = link.Attrs().Index
-	return r, n.tunnel.addHost(h, link, host)
+	return r, nil
 }
 
 // HostAddress is the IPv4 address by which other hosts know this one, as far as its

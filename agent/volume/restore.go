@@ -69,10 +69,8 @@ func (v *Volumes) Restore(ctx context.Context, o records.VolumeOrder) (err error
 	if err := v.writer.SyncDir(at.Root, filepath.Dir(at.place)); err != nil {
 		return err
 	}
-	if err := v.step("remove note"); err != nil {
-		return err
-	}
-	if err := except(at.Remove(filepath.Join(at.place, noteFile)), fs.ErrNotExist); err != nil {
+	err = v.do("remove note", func() error { return at.Remove(filepath.Join(at.place, noteFile)) })
+	if except(err, fs.ErrNotExist) != nil {
 		return err
 	}
 	return errors.Join(v.writer.SyncDir(at.Root, at.place), ctx.Err())
@@ -88,10 +86,7 @@ func (v *Volumes) moveBack(at ordered) error {
 	if err := v.makeRoom(at.Root, at.place); err != nil {
 		return err
 	}
-	if err := v.step("move back"); err != nil {
-		return err
-	}
-	err := at.Rename(at.bin, at.place)
+	err := v.do("move back", func() error { return at.Rename(at.bin, at.place) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: it is being erased", runtime.ErrAbsent)
 	}

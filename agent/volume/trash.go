@@ -78,10 +78,7 @@ func (v *Volumes) giveUp(at ordered, n note) error {
 	if err := v.writeNote(at.Root, at.place, n); err != nil {
 		return err
 	}
-	if err := v.step("move"); err != nil {
-		return err
-	}
-	return at.Rename(at.place, at.bin)
+	return v.do("move", func() error { return at.Rename(at.place, at.bin) })
 }
 
 // unmounted refuses a directory at or below which something is mounted.
@@ -188,20 +185,15 @@ func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) 
 		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
 			return err
 		}
-		if err := v.step("start to erase"); err != nil {
-			return err
-		}
-		if err := root.Rename(bin, end); err != nil {
+		if err := v.do("start to erase", func() error { return root.Rename(bin, end) }); err != nil {
 			return err
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, part := range []string{dataDir, noteFile, "."} { // whose it was goes last
-		if err := v.step("erase " + part); err != nil {
-			return err
-		}
-		if err := eraseTree(ctx, root, filepath.Join(end, part)); err != nil {
+		err := v.do("erase "+part, func() error { return eraseTree(ctx, root, filepath.Join(end, part)) })
+		if err != nil {
 			return err
 		}
 	}

@@ -116,6 +116,14 @@ func New(config Config) (_ *Volumes, err error) {
 	return v, err
 }
 
+// do does f, unless a test ends it just before.
+func (v *Volumes) do(what string, f func() error) error {
+	if err := v.step(what); err != nil {
+		return err
+	}
+	return f()
+}
+
 // checkIdentity refuses names that are not a single path element. They were validated
 // long before; here they become paths.
 func checkIdentity(id spec.Identity, more ...string) error {
