@@ -74,14 +74,9 @@ func (w *Writer) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.flush()
-	if w.file != nil {
-		w.file.Close()
-		w.file = nil
-	}
-	if w.lock != nil {
-		w.lock.Close()
-		w.lock = nil
-	}
+	w.file.Close() // of nil it does nothing
+	w.lock.Close()
+	w.file, w.lock = nil, nil
 }
 
 // write writes the complete lines of text and returns the rest; a rest that is as

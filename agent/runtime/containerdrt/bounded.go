@@ -28,7 +28,7 @@ func (r *commands) execBounded(parent context.Context, id runtime.ContainerID, e
 	if e.Stdin != nil || e.Terminal != nil || len(e.Command) == 0 {
 		return 0, fmt.Errorf("%s: a bounded command has a name, and neither input nor terminal: %w", what, runtime.ErrBadSpec)
 	}
-	free, err := r.turns.lock(parent, containerID(id))
+	free, err := r.turns.Wait(parent, id)
 	if err != nil {
 		return 0, fmt.Errorf("%s: the previous command has not ended yet: %w: %w", what, runtime.ErrUnavailable, err)
 	}

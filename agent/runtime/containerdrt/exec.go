@@ -20,6 +20,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/turns"
 )
 
 // answerTime is how long the daemon may take to say whether a command still runs.
@@ -30,8 +31,8 @@ type commands struct {
 	*daemon
 	lifecycle *lifecycle
 	count     atomic.Int64
-	turns     keyed          // one bounded command of a container at a time
-	late      sync.WaitGroup // commands that outlive their Exec, until they are ended
+	turns     turns.Of[runtime.ContainerID] // one bounded command of a container at a time
+	late      sync.WaitGroup                // commands that outlive their Exec, until they are ended
 	entered   *openContainers
 }
 

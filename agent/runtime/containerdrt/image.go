@@ -16,13 +16,14 @@ import (
 	"github.com/containerd/errdefs"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/turns"
 	"github.com/stead-project/stead/spec"
 )
 
 // imageStore is the node's images.
 type imageStore struct {
 	*daemon
-	pulls keyed // one pull of a name at a time
+	pulls turns.Of[string] // one pull of a name at a time
 }
 
 // EnsureImage looks for the name as it is written, then as docker would write it
@@ -30,11 +31,11 @@ type imageStore struct {
 func (r *imageStore) EnsureImage(ctx context.Context, ref, policy string) (runtime.Image, error) {
 	ctx, done := r.begin(ctx, loadTime)
 	defer done()
-	unlock, err := r.pulls.lock(ctx, ref)
+	pulled, err := r.pulls.Wait(ctx, ref)
 	if err != nil {
 		return runtime.Image{}, fmt.Errorf("image %q: %w", ref, err)
 	}
-	defer unlock()
+	defer pulled()
 	if policy != spec.PullAlways {
 		img, err := r.findImage(ctx, ref)
 		if err == nil {

@@ -86,13 +86,13 @@ func user(c runtime.Container, image, root string) (specs.User, error) {
 	if c.User != nil {
 		name = strconv.FormatInt(*c.User, 10)
 	}
-	passwd, err := readAccounts(root, "/etc/passwd")
-	if err != nil {
-		return specs.User{}, fmt.Errorf("image %s: %w", c.Image, err)
-	}
-	group, err := readAccounts(root, "/etc/group")
-	if err != nil {
-		return specs.User{}, fmt.Errorf("image %s: %w", c.Image, err)
+	var passwd, group []byte
+	for file, into := range map[string]*[]byte{"/etc/passwd": &passwd, "/etc/group": &group} {
+		text, err := readAccounts(root, file)
+		if err != nil {
+			return specs.User{}, fmt.Errorf("image %s: %w", c.Image, err)
+		}
+		*into = text
 	}
 	u, err := account(name, passwd, group)
 	if err != nil {

@@ -1,3 +1,19 @@
+// Package containerdrt runs containers through containerd and runc.
+//
+// The daemon is a guest's host: it is used as it is, never reconfigured. Everything
+// of ours lives in one containerd namespace, one runc root, one cgroup parent and
+// one run directory, all of which carry the cluster's id and the node's name, so
+// that several nodes, tests and other users share a machine.
+//
+//	containerd id     <ns>.<member>.<container>, hashed when that is no valid id
+//	cgroup            <CgroupParent>/<ns>.<member>/<container>
+//	namespaces        <RunDir>/ns/<ns>/<member>/{net,ipc,uts} and sandbox.json
+//
+// None of them holds the token: the host itself refuses a second life of an
+// identity (SAFETY S9). What a container is stands in its labels, so a restarted
+// agent adopts it. containerd says how a process ended; whether one is left is seen
+// in the cgroups alone (SAFETY S13), and a start is refused unless its processes
+// show up in the cgroup where they will be looked for.
 package containerdrt
 
 import (
@@ -225,19 +241,4 @@ func isContractError(err error) bool {
 		}
 	}
 	return false
-}
-
-// keyed lets one caller at a time work on one key. It remembers each key that was ever used.
-type keyed struct{ turns sync.Map }
-
-// lock waits for the key or the context's end.
-func (k *keyed) lock(ctx context.Context, key string) (unlock func(), err error) {
-	turn, _ := k.turns.LoadOrStore(key, make(chan struct{}, 1))
-	held := turn.(chan struct{})
-	select {
-	case held <- struct{}{}:
-		return func() { <-held }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

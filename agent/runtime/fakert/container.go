@@ -172,7 +172,7 @@ func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec)
 		return 0, err
 	}
 	if e.Bounded {
-		done, err := h.turn(ctx, id)
+		done, err := h.turns.Wait(ctx, id)
 		if err != nil {
 			return 0, fmt.Errorf("exec in %s/%s: %w: %w", id.ID, id.Name, runtime.ErrUnavailable, err)
 		}
@@ -182,23 +182,6 @@ func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec)
 		return 0, nil
 	}
 	return exec(ctx, id, e)
-}
-
-// turn waits until no bounded command runs in the container.
-func (h *Host) turn(ctx context.Context, id runtime.ContainerID) (done func(), err error) {
-	h.mu.Lock()
-	turn := h.turns[id]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		h.turns[id] = turn
-	}
-	h.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-		return func() { <-turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // Empty reports whether no container of the identity runs; it needs no daemon.
@@ -213,10 +196,8 @@ func (h *Host) Empty(ctx context.Context, id spec.Identity) (empty bool, err err
 // KillAll kills all that can be killed; it needs no daemon.
 func (h *Host) KillAll(ctx context.Context, id spec.Identity) error {
 	return h.do(ctx, Call{Op: "KillAll", ID: id}, func() error {
-		for cid, c := range h.containers {
-			if cid.ID == id && c.state == runtime.Running {
-				h.kill(c)
-			}
+		for _, c := range h.running(id) {
+			h.kill(c)
 		}
 		if !h.empty(id) {
 			return errors.New("processes are left")
@@ -227,13 +208,15 @@ func (h *Host) KillAll(ctx context.Context, id spec.Identity) error {
 
 // The functions below expect h.mu held.
 
-func (h *Host) empty(id spec.Identity) bool {
+func (h *Host) empty(id spec.Identity) bool { return len(h.running(id)) == 0 }
+
+func (h *Host) running(id spec.Identity) (out []*container) {
 	for cid, c := range h.containers {
 		if cid.ID == id && c.state == runtime.Running {
-			return false
+			out = append(out, c)
 		}
 	}
-	return true
+	return out
 }
 
 func (h *Host) kill(c *container) bool {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/turns"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -33,7 +34,7 @@ type Host struct {
 	images     map[string]runtime.Image
 	containers map[runtime.ContainerID]*container
 	starts     map[spec.Identity][]Start
-	turns      map[runtime.ContainerID]chan struct{} // full while a bounded command runs
+	turns      turns.Of[runtime.ContainerID] // of bounded commands
 	script     script
 }
 
@@ -65,7 +66,6 @@ func New() *Host {
 		images:     map[string]runtime.Image{},
 		containers: map[runtime.ContainerID]*container{},
 		starts:     map[spec.Identity][]Start{},
-		turns:      map[runtime.ContainerID]chan struct{}{},
 	}
 }
 

@@ -148,19 +148,17 @@ func (h *Host) StartsOf(id runtime.ContainerID, token spec.Token) int {
 // RunningTokens returns the lives of an identity that have a process now, sorted.
 // More than one, here or over several hosts, breaks the first promise.
 func (h *Host) RunningTokens(id spec.Identity) []spec.Token {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	var out []spec.Token
-	for cid, c := range h.containers {
-		if cid.ID == id && c.state == runtime.Running && !slices.Contains(out, c.made.Token) {
+	h.with(func() {
+		for _, c := range h.running(id) {
 			out = append(out, c.made.Token)
 		}
-	}
+	})
 	slices.SortFunc(out, spec.Token.Compare)
-	return out
+	return slices.Compact(out)
 }
 
-// Container returns what Create was told for id.
+// Container returns what Create was given for id.
 func (h *Host) Container(id runtime.ContainerID) (runtime.Container, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
