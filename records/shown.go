@@ -9,16 +9,17 @@ import (
 )
 
 // Shown is the form in which the server sends every kind: that of a manifest, with what was
-// seen as Status. A Part is any value where it is made, and raw JSON where it is read.
-type Shown[Part any] struct {
+// seen as Status. Spec and Status are of any type where it is made, and of the kind's (any: not
+// looked at) where it is read.
+type Shown[S, T any] struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Metadata   ShownMeta `json:"metadata"`
-	Spec       Part      `json:"spec,omitempty"`
-	Data       Part      `json:"data,omitempty"`
-	BinaryData Part      `json:"binaryData,omitempty"`
+	Spec       S         `json:"spec,omitempty"`
+	Data       any       `json:"data,omitempty"`
+	BinaryData any       `json:"binaryData,omitempty"`
 	Type       string    `json:"type,omitempty"`
-	Status     Part      `json:"status,omitempty"`
+	Status     T         `json:"status,omitempty"`
 }
 
 // ShownMeta is the metadata of what is shown. Namespace is empty for nodes.

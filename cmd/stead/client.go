@@ -129,22 +129,16 @@ func explainError(err error) string {
 	return plainLines(text)
 }
 
-// shown is what the server shows of one thing: its spec S and its status T; any: not looked at.
-type shown[S, T any] struct {
-	Metadata records.ShownMeta `json:"metadata"`
-	Spec     S                 `json:"spec"`
-	Status   T                 `json:"status"`
-}
-
 type (
-	shownSet      = shown[spec.SetSpec, records.ShownSet]
-	shownMember   = shown[records.Member, records.ShownMember]
-	shownVolume   = shown[records.Volume, records.ShownVolume]
-	shownNode     = shown[records.Node, records.ShownNode]
-	shownRevision = shown[records.Revision, any]
+	shown[S, T any] = records.Shown[S, T]
+	shownSet        = shown[spec.SetSpec, records.ShownSet]
+	shownMember     = shown[records.Member, records.ShownMember]
+	shownVolume     = shown[records.Volume, records.ShownVolume]
+	shownNode       = shown[records.Node, records.ShownNode]
+	shownRevision   = shown[records.Revision, any]
 )
 
-// decode reads what the server shows.
+// decode reads what the server shows of one thing.
 func decode[S, T any](o *proto.Object) (*shown[S, T], error) {
 	out := &shown[S, T]{}
 	if err := json.Unmarshal(o.GetJson(), out); err != nil {

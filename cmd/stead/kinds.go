@@ -75,10 +75,16 @@ func parseName(args []string, only, why string) (string, error) {
 	return name, err
 }
 
-// parseSet reads the name of a set; whatever else is named is refused with why.
-func (c *cli) parseSet(args []string, why string) (spec.SetRef, error) {
-	name, err := parseName(args, proto.KindSet, why+", not a %s")
-	return spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)}, err
+// onSet is the RunE of a verb that calls do with the set that the arguments name; whatever else
+// they name is refused with why.
+func (c *cli) onSet(why string, do func(*cobra.Command, spec.SetRef) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		name, err := parseName(args, proto.KindSet, why+", not a %s")
+		if err != nil {
+			return err
+		}
+		return do(cmd, spec.SetRef{Namespace: spec.Namespace(c.namespace), Name: spec.SetName(name)})
+	}
 }
 
 // completeTime is how long the shell is kept waiting for names.

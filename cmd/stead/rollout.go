@@ -20,10 +20,8 @@ func rolloutCommand(c *cli) *cobra.Command {
 		rolloutStatus(c), rolloutHistory(c), rolloutUndo(c), rolloutPause(c, true), rolloutPause(c, false), rolloutRestart(c))
 }
 
-// rolloutSet returns the set that a rollout verb is about.
-func (c *cli) rolloutSet(args []string) (spec.SetRef, error) {
-	return c.parseSet(args, "only sets have rollouts")
-}
+// noRollout refuses what is not a set.
+const noRollout = "only sets have rollouts"
 
 func rolloutUndo(c *cli) *cobra.Command {
 	var to int64
@@ -33,13 +31,9 @@ func rolloutUndo(c *cli) *cobra.Command {
 		Example: `  stead rollout undo etcd
   stead rollout undo etcd --to-revision 2`,
 		ValidArgsFunction: c.completeNames(proto.KindSet),
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: c.onSet(noRollout, func(cmd *cobra.Command, ref spec.SetRef) error {
 			if to < 0 {
 				return misuse("invalid --to-revision %d; see the numbers in 'stead rollout history'", to)
-			}
-			ref, err := c.rolloutSet(args)
-			if err != nil {
-				return err
 			}
 			done, err := c.control.Undo(cmd.Context(), &proto.UndoRequest{Namespace: c.namespace, Name: string(ref.Name), ToRevision: to})
 			said := "rolled back"
@@ -50,7 +44,7 @@ func rolloutUndo(c *cli) *cobra.Command {
 				said = fmt.Sprintf("already has the template of revision %d; nothing was changed", to)
 			}
 			return printEdit(cmd, done, err, "set "+string(ref.Name)+" "+said)
-		},
+		}),
 	}
 	cmd.Flags().Int64Var(&to, "to-revision", 0, "number of the revision, as 'rollout history' shows it; 0: the previous one")
 	return cmd
@@ -67,14 +61,10 @@ func rolloutPause(c *cli, paused bool) *cobra.Command {
 		Short:             short,
 		Example:           "  stead rollout " + use + " etcd",
 		ValidArgsFunction: c.completeNames(proto.KindSet),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := c.rolloutSet(args)
-			if err != nil {
-				return err
-			}
+		RunE: c.onSet(noRollout, func(cmd *cobra.Command, ref spec.SetRef) error {
 			done, err := c.control.Pause(cmd.Context(), &proto.PauseRequest{Namespace: c.namespace, Name: string(ref.Name), Paused: paused})
 			return printEdit(cmd, done, err, "set "+string(ref.Name)+" "+said)
-		},
+		}),
 	}
 }
 
@@ -84,14 +74,10 @@ func rolloutRestart(c *cli) *cobra.Command {
 		Short:             "Restart all members of a set, one after the other as in an update",
 		Example:           `  stead rollout restart etcd`,
 		ValidArgsFunction: c.completeNames(proto.KindSet),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := c.rolloutSet(args)
-			if err != nil {
-				return err
-			}
+		RunE: c.onSet(noRollout, func(cmd *cobra.Command, ref spec.SetRef) error {
 			done, err := c.control.Restart(cmd.Context(), &proto.RestartRequest{Namespace: c.namespace, Set: string(ref.Name)})
 			return printEdit(cmd, done, err, "set "+string(ref.Name)+" is being restarted")
-		},
+		}),
 	}
 }
 
@@ -144,11 +130,7 @@ one revision, and how it differs from the previous one that is still kept.`,
 		Example: `  stead rollout history etcd
   stead rollout history etcd --revision 3`,
 		ValidArgsFunction: c.completeNames(proto.KindSet),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := c.rolloutSet(args)
-			if err != nil {
-				return err
-			}
+		RunE: c.onSet(noRollout, func(cmd *cobra.Command, ref spec.SetRef) error {
 			revisions, st, err := c.revisionsOf(cmd.Context(), ref)
 			if err != nil {
 				return err
@@ -157,7 +139,7 @@ one revision, and how it differs from the previous one that is still kept.`,
 				return showRevision(cmd.OutOrStdout(), revisions, ref.Name, number)
 			}
 			return listRevisions(cmd.OutOrStdout(), revisions, st)
-		},
+		}),
 	}
 	cmd.Flags().Int64Var(&number, "revision", 0, "show the revision with this number")
 	return cmd

@@ -22,15 +22,11 @@ members at or above the partition are updated; with OnDelete, when those that we
 restarted are available. Exit code 1 when the update will not continue by itself: the
 rollout is paused, stalled or was rolled back, or the set is deleted. 3 on timeout.`,
 		Example: `  stead rollout status etcd --timeout 5m`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := c.rolloutSet(args)
-			if err != nil {
-				return err
-			}
+		RunE: c.onSet(noRollout, func(cmd *cobra.Command, ref spec.SetRef) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			return c.followSet(ctx, ref, cmd.OutOrStdout(), rolloutEnd)
-		},
+		}),
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 	}
 	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "time limit; exit code 3 when it expires")

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
 )
 
 func scaleCommand(c *cli) *cobra.Command {
@@ -22,11 +23,7 @@ ordinal. The volumes of removed members are kept.`,
 		Example: `  stead scale etcd --replicas 5 --wait
   stead scale set/etcd --replicas 3 --current-replicas 5`,
 		ValidArgsFunction: c.completeNames(proto.KindSet),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := c.parseSet(args, "only sets can be scaled")
-			if err != nil {
-				return err
-			}
+		RunE: c.onSet("only sets can be scaled", func(cmd *cobra.Command, ref spec.SetRef) error {
 			if !cmd.Flags().Changed("replicas") || replicas < 0 {
 				return misuse("scale needs --replicas N with N of 0 or more")
 			}
@@ -41,7 +38,7 @@ ordinal. The volumes of removed members are kept.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "set %s scaled %d → %d\n", ref, done.GetBefore(), done.GetAfter())
 			printEffects(cmd.OutOrStdout(), done.GetEffects())
 			return wait.then(cmd, func(ctx context.Context) error { return c.waitSet(ctx, ref, forScaled, cmd.OutOrStdout()) })
-		},
+		}),
 	}
 	cmd.Flags().Int32Var(&replicas, "replicas", 0, "the new number of members")
 	cmd.Flags().Int32Var(&current, "current-replicas", 0, "refuse unless the set has this number of members now")

@@ -40,11 +40,7 @@ was rolled back, or the set is deleted. 3 on timeout.`,
 		Example: `  stead wait set/etcd
   stead wait etcd --for ready --timeout 1m
   stead wait set/etcd --for deleted`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ref, err := c.parseSet(args, "wait needs a set")
-			if err != nil {
-				return err
-			}
+		RunE: c.onSet("wait needs a set", func(cmd *cobra.Command, ref spec.SetRef) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 			defer cancel()
 			switch goal {
@@ -54,7 +50,7 @@ was rolled back, or the set is deleted. 3 on timeout.`,
 				return c.waitGone(ctx, ref, cmd.OutOrStdout())
 			}
 			return misuse("invalid --for %q; use %s, %s or %s", goal, forAvailable, forReady, forDeleted)
-		},
+		}),
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 	}
 	flags := cmd.Flags()

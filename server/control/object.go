@@ -34,7 +34,7 @@ var keyOf = map[string]func(spec.Namespace, string) string{
 }
 
 // object is what is shown of one thing.
-type object = records.Shown[any]
+type object = records.Shown[any, any]
 
 // item is one object with what requests choose by.
 type item struct {
