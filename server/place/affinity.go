@@ -50,22 +50,10 @@ func (c *topologyCount) skew(n *proof.Node) int {
 func (s *search) countAffinity() (a affinity) {
 	own := s.ID.Namespace
 	if f := s.Template.Affinity; f != nil {
-		if near := f.PodAffinity; near != nil {
-			for i := range near.Required {
-				a.near = append(a.near, s.countTerm(&near.Required[i], 0))
-			}
-			for i := range near.Preferred {
-				a.preferred = append(a.preferred, s.countTerm(&near.Preferred[i].Term, int64(near.Preferred[i].Weight)))
-			}
-		}
-		if apart := f.PodAntiAffinity; apart != nil {
-			for i := range apart.Required {
-				a.apart = append(a.apart, s.countTerm(&apart.Required[i], 0))
-			}
-			for i := range apart.Preferred {
-				a.preferred = append(a.preferred, s.countTerm(&apart.Preferred[i].Term, -int64(apart.Preferred[i].Weight)))
-			}
-		}
+		var against []topologyCount
+		a.near, a.preferred = s.countTerms(f.PodAffinity, 1)
+		a.apart, against = s.countTerms(f.PodAntiAffinity, -1)
+		a.preferred = append(a.preferred, against...)
 	}
 	for i := range s.Template.TopologySpreadConstraints {
 		t := &s.Template.TopologySpreadConstraints[i]
@@ -80,6 +68,20 @@ func (s *search) countAffinity() (a affinity) {
 	}
 	a.avoided = s.avoided()
 	return a
+}
+
+// countTerms counts for the terms of an affinity; sign is -1 when they speak against a place.
+func (s *search) countTerms(f *spec.MemberAffinity, sign int64) (required, preferred []topologyCount) {
+	if f == nil {
+		return nil, nil
+	}
+	for i := range f.Required {
+		required = append(required, s.countTerm(&f.Required[i], 0))
+	}
+	for i := range f.Preferred {
+		preferred = append(preferred, s.countTerm(&f.Preferred[i].Term, sign*int64(f.Preferred[i].Weight)))
+	}
+	return required, preferred
 }
 
 func (s *search) countTerm(t *spec.MemberTerm, weight int64) topologyCount {
@@ -152,8 +154,8 @@ func (s *search) avoided() (list []topologyCount) {
 	return list
 }
 
-// refused says why those who run at a node keep this life from it.
-func (a *affinity) refused(n *proof.Node) string {
+// affinityForbids says why those who run at a node keep this life from it.
+func (a *affinity) affinityForbids(n *proof.Node) string {
 	for i := range a.near {
 		c := &a.near[i]
 		count, placed := c.at(n)
@@ -196,7 +198,7 @@ func (a *affinity) preference(n *proof.Node) (pull int64) {
 	return pull
 }
 
-// softSkew is how far the node is over the spreads that should be.
+// softSkew is how far the node is over what ScheduleAnyway would bound.
 func (a *affinity) softSkew(n *proof.Node) (skew int64) {
 	for i := range a.softSpread {
 		skew += int64(max(a.softSpread[i].skew(n)-a.softSpread[i].bound, 0))

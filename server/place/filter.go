@@ -22,10 +22,10 @@ type filter struct {
 // filters are all of them, in the order in which they are asked; the first that refuses is
 // what is said of the node. A node that is silent has no facts to judge.
 var filters = [...]filter{
-	{causes.BlockedNodeSilent, (*search).silent},
-	{causes.BlockedCordoned, (*search).cordoned},
-	{causes.BlockedNoGuard, (*search).unguarded},
-	{causes.BlockedReclaiming, (*search).volumeInTheWay},
+	{causes.BlockedNodeSilent, unless((*search).connected, "is unreachable")},
+	{causes.BlockedCordoned, unless((*search).schedulable, "is cordoned")},
+	{causes.BlockedNoGuard, unless((*search).guards, "does not guard lives, which nodeLoss Replace requires")},
+	{causes.BlockedReclaiming, unless((*search).cleared, "still has a volume of it that was lost with the host, which goes to the trash first")},
 	{causes.BlockedNoClass, (*search).classMissing},
 	{causes.BlockedNoNode, (*search).mislabelled},
 	{causes.BlockedNoNode, (*search).tainted},
@@ -33,6 +33,23 @@ var filters = [...]filter{
 	{causes.BlockedHostPort, (*search).portTaken},
 	{causes.BlockedNoNode, (*search).affinityForbids},
 }
+
+// unless explains with the same words whatever node does not have it.
+func unless(has func(*search, *proof.Node) bool, words string) func(*search, *proof.Node) string {
+	return func(s *search, n *proof.Node) string {
+		if has(s, n) {
+			return ""
+		}
+		return words
+	}
+}
+
+func (s *search) connected(n *proof.Node) bool   { return n.Connected() }
+func (s *search) schedulable(n *proof.Node) bool { return !n.Node.Cordon }
+func (s *search) guards(n *proof.Node) bool      { return !s.Guarded || n.Facts != nil && n.Facts.Guards }
+
+// cleared: no volume is in the way, which the node does not move once a life has started there.
+func (s *search) cleared(n *proof.Node) bool { return !slices.Contains(s.LeftOn, n.Node.Name) }
 
 // refused says why a node cannot take the life, as a reason and in words; "": it can.
 func (s *search) refused(n *proof.Node) (reason causes.BlockedReason, words string) {
@@ -42,35 +59,6 @@ func (s *search) refused(n *proof.Node) (reason causes.BlockedReason, words stri
 		}
 	}
 	return "", ""
-}
-
-func (s *search) silent(n *proof.Node) string {
-	if n.Connected() {
-		return ""
-	}
-	return "is unreachable"
-}
-
-func (s *search) cordoned(n *proof.Node) string {
-	if !n.Node.Cordon {
-		return ""
-	}
-	return "is cordoned"
-}
-
-func (s *search) unguarded(n *proof.Node) string {
-	if !s.Guarded || n.Facts != nil && n.Facts.Guards {
-		return ""
-	}
-	return "does not guard lives, which nodeLoss Replace requires"
-}
-
-// volumeInTheWay: the node moves nothing out of the way of a life that has begun there.
-func (s *search) volumeInTheWay(n *proof.Node) string {
-	if !slices.Contains(s.LeftOn, n.Node.Name) {
-		return ""
-	}
-	return "still has a volume of it that was lost with the host, which goes to the trash first"
 }
 
 func (s *search) classMissing(n *proof.Node) string {
@@ -154,8 +142,6 @@ func (s *search) portTaken(n *proof.Node) string {
 	}
 	return ""
 }
-
-func (s *search) affinityForbids(n *proof.Node) string { return s.affinity.refused(n) }
 
 func cpuText(millis int64) string { return scalar.Quantity{Milli: max(millis, 0)}.String() }
 

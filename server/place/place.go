@@ -4,8 +4,8 @@
 package place
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
@@ -158,7 +158,7 @@ type search struct {
 	*Request
 	cpuMillis, memoryBytes int64
 	ports                  []spec.HostPort
-	affinity               affinity
+	affinity
 }
 
 func (p *Placer) search(r *Request) *search {
@@ -173,12 +173,7 @@ func (p *Placer) search(r *Request) *search {
 type score [len(ranks)]int64
 
 func (a score) less(b score) bool {
-	for i := range a {
-		if c := cmp.Compare(a[i], b[i]); c != 0 {
-			return c < 0
-		}
-	}
-	return false
+	return slices.Compare(a[:], b[:]) < 0
 }
 
 // ranks are what speaks against a node among those that can take a life, by weight.
@@ -198,10 +193,7 @@ func (s *search) score(n *proof.Node) (sc score) {
 }
 
 // dislike is what is preferred elsewhere, less what is preferred here.
-func (s *search) dislike(n *proof.Node) int64 { return s.distaste(n) - s.affinity.preference(n) }
-
-// softSkew is how far the node is over what ScheduleAnyway would bound.
-func (s *search) softSkew(n *proof.Node) int64 { return s.affinity.softSkew(n) }
+func (s *search) dislike(n *proof.Node) int64 { return s.distaste(n) - s.preference(n) }
 
 // membersBeside counts the other members of the set on the node.
 func (s *search) membersBeside(n *proof.Node) int64 {
