@@ -68,7 +68,7 @@ func (l *leader) link(ctx context.Context) (store.Rev, error) {
 	if kv, ok := kvs[store.ContinuityKey]; ok {
 		chain, err = store.Decode[records.Chain](kv)
 		if err != nil {
-			l.log.Error("chain of the store started anew", "err", err)
+			l.log.Error("chain of the store started again", "err", err)
 			// Each link is a revision, so no chain has had a link of a higher number.
 			chain = records.Chain{Links: []records.Link{{Number: int64(rev), Nonce: randomID()}}}
 		}

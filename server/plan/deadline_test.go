@@ -110,7 +110,8 @@ func TestTheClockBeginsAnewWithProgressOnly(t *testing.T) {
 	w.Reached = was
 	down := Next(w).Reached
 	w = world(t, from)
-	if w.Reached = down; Next(w).Reached.Beyond(down) {
+	w.Reached = down
+	if Next(w).Reached.Beyond(down) {
 		t.Errorf("reached %+v after %+v; want no progress", Next(w).Reached, down)
 	}
 }

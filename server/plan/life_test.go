@@ -68,7 +68,8 @@ func second(node spec.NodeName) func(*World) {
 	return func(w *World) {
 		addClaim(w)
 		v := *w.Slots[0].Volumes["data"]
-		switch v.Claim = "log"; node {
+		v.Claim = "log"
+		switch node {
 		case "":
 		case "none":
 			v.Node = ""

@@ -40,7 +40,7 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 	case q.Verb == records.VerbRestore:
 		return s.whyNotRestore(t, q)
 	case v == nil || v.UID != q.Volume:
-		return fmt.Sprintf("it is no longer the volume of %s", name)
+		return fmt.Sprintf("it is not the volume of %s any more", name)
 	case q.Verb == records.VerbLost:
 		return s.whyNotLost(t, v)
 	case q.Verb != records.VerbReclaim:
@@ -175,7 +175,7 @@ func (s volumes) whyNotRestore(t *memberState, q *records.VolumeRequest) string 
 	case t.Member != nil:
 		return s.uses(t)
 	case said == nil || said.Volume != q.Volume || said.State != records.VolumeTrashed:
-		return "it is no longer in the trash"
+		return "it is not in the trash any more"
 	}
 	for _, claim := range inOrder(t.Volumes) {
 		if other := t.Volumes[claim]; other.Node != said.Node && !other.Shared {

@@ -325,7 +325,8 @@ func TestAVolumeThatComesBackIsWhatItWas(t *testing.T) {
 		t.Errorf("the identity has %+v; want the number, as used", a.Identity)
 	}
 	w.Slots[1].Identity.VolumeNumbers, w.Slots[1].Identity.VolumeReady = map[spec.ClaimName]int{"data": 5}, map[spec.ClaimName]int{"data": 4}
-	if a = Next(w).Actions[0].(RestoreVolume); a.Identity.VolumeNumbers["data"] != 5 || a.Identity.VolumeReady["data"] != 4 {
+	a = Next(w).Actions[0].(RestoreVolume)
+	if a.Identity.VolumeNumbers["data"] != 5 || a.Identity.VolumeReady["data"] != 4 {
 		t.Errorf("the identity has %+v; want no number twice", a.Identity)
 	}
 	w = world(t, "ordered 1 volumes n1 0:volume=Lost+Found")

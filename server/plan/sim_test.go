@@ -218,7 +218,8 @@ func (s *sim) tell(i int) {
 	if bad {
 		r.Cause, r.Message = "CrashLoop", "a bad revision"
 	}
-	if r.Ready = !bad && r.Phase == records.PhaseRunning && h.ready[lifeOf(m)]; r.Ready {
+	r.Ready = !bad && r.Phase == records.PhaseRunning && h.ready[lifeOf(m)]
+	if r.Ready {
 		r.ReadyFor = time.Hour
 	}
 	s.w.Rev++
@@ -248,7 +249,8 @@ func (s *sim) settle() {
 		set.Spec.UpdateStrategy, set.Paused, set.Orphaned = spec.UpdateStrategy{}, false, false
 		s.w.Set = &set
 	}
-	if s.w.Standstill = 0; s.w.Status != nil && s.w.Status.RolledBackFrom == s.w.TemplateHash {
+	s.w.Standstill = 0
+	if s.w.Status != nil && s.w.Status.RolledBackFrom == s.w.TemplateHash {
 		s.w.TemplateHash = spec.RevisionHash("again-" + string(s.w.TemplateHash))
 	}
 	for _, h := range s.hosts {

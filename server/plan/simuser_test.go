@@ -22,7 +22,8 @@ func (s *sim) user() {
 		return
 	}
 	set := *s.w.Set
-	if set.Orphaned = !set.Orphaned && !set.Deleting && s.r.IntN(18) == 0; set.Orphaned {
+	set.Orphaned = !set.Orphaned && !set.Deleting && s.r.IntN(18) == 0
+	if set.Orphaned {
 		s.w.Set = &set
 		return
 	}

@@ -54,7 +54,8 @@ func loss(words []string) *spec.NodeLoss {
 func (s *stage) node(name spec.NodeName, how string) {
 	s.w.Nodes = slices.Clone(s.w.Nodes)
 	n := proof.FindNode(s.w.Nodes, name)
-	if n.Session, n.Gone = nil, 0; how == "silent" {
+	n.Session, n.Gone = nil, 0
+	if how == "silent" {
 		return
 	}
 	n.Session = &records.Session{Node: name, UID: n.Node.UID, Boot: "boot1", ID: 5}
@@ -74,7 +75,8 @@ func (s *stage) anew(restored bool) {
 	s.w.Nodes = slices.Clone(s.w.Nodes)
 	for i := range s.w.Nodes {
 		n := &s.w.Nodes[i]
-		if n.Gone = 0; n.Session != nil {
+		n.Gone = 0
+		if n.Session != nil {
 			s.node(n.Node.Name, "back")
 		}
 	}

@@ -25,7 +25,8 @@ func (s *stage) ask(name string, verb records.VolumeVerb) {
 	if verb == records.VerbRestore && said != nil {
 		q.Volume = said.Volume
 	}
-	if s.refused = Refusal(s.w, q, said); s.refused == "" {
+	s.refused = Refusal(s.w, q, said)
+	if s.refused == "" {
 		slot.Asked = map[spec.ClaimName]*records.VolumeRequest{q.Claim: &q}
 		if said != nil && slot.Volumes[q.Claim] == nil {
 			slot.Said = map[spec.ClaimName]*records.VolumeReport{q.Claim: said}

@@ -108,7 +108,8 @@ func (o *outlook) pass(p Plan, d time.Duration) {
 	if p.Reached.Beyond(o.w.Reached) {
 		o.w.Standstill = 0
 	}
-	if o.w.Reached = p.Reached; p.Clock {
+	o.w.Reached = p.Reached
+	if p.Clock {
 		o.w.Standstill += d
 	}
 	o.now += d

@@ -14,7 +14,6 @@ import (
 var headersLeft = map[string]int{
 	"agent/session": 3,
 	"agent/worker":  4,
-	"server/plan":   16,
 }
 
 // headers judges the headers of if and switch: what stands before the semicolon defines new

@@ -24,8 +24,5 @@ var wordsLeft = map[string]bool{
 	"cmd/stead-node":  true,
 	"server/cache":    true,
 	"server/control":  true,
-	"server/engine":   true,
-	"server/plan":     true,
-	"server/proof":    true,
 	"store/storetest": true,
 }
