@@ -85,11 +85,7 @@ func causedByTemplate(r *records.Report) bool {
 	case causes.ImageMissing, causes.ImagePull, causes.StartError, causes.ConfigMissing, causes.FilesError, causes.CrashLoop:
 		return true
 	case causes.OOMKilled, causes.Unhealthy: // also of a failed startup probe
-		for _, c := range r.Containers {
-			if c.Restarts >= restartsOfALoop {
-				return true
-			}
-		}
+		return slices.ContainsFunc(r.Containers, func(c records.ContainerReport) bool { return c.Restarts >= restartsOfALoop })
 	}
 	return false
 }
@@ -136,27 +132,15 @@ func (r rollout) serving(t *memberState) bool {
 // lapsed: a member that was ready in this life has not been available for so long that one
 // whose turn came does not wait for it any more.
 func (r rollout) lapsed(t *memberState) bool {
-	if !r.serving(t) || t.Ready {
-		return false
-	}
-	return r.past(r.outage(t), lapse)
+	return r.serving(t) && !t.Ready && r.past(r.outage(t), lapse)
 }
 
 // coming: a member whose turn came has time still to become available.
 func (r rollout) coming() bool {
-	for _, t := range r.inside {
-		if r.arriving(t) && !r.overdue(t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.inside, func(t *memberState) bool { return r.arriving(t) && !r.overdue(t) })
 }
 
-// overdue: the life has had all the time that one may take to end, when it was told to, or
-// to become available.
-func (r rollout) overdue(t *memberState) bool {
-	return r.past(r.outage(t), r.term(t))
-}
+func (r rollout) overdue(t *memberState) bool { return r.past(r.outage(t), r.term(t)) }
 
 // term is all the time that a life may take to end, or to become available.
 func (r rollout) term(t *memberState) time.Duration {

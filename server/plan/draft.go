@@ -106,17 +106,15 @@ func (d *draft) unavailable() (n int) {
 	return n
 }
 
-// spare is how many of the members that are available may be disturbed: those above the
-// set's disruption floor. Negative when there are fewer than the floor already. What is
-// down anyway is not held back by it.
+// spare is how many of the available members may be disturbed: those above the set's disruption
+// floor; negative when there are fewer than that already.
 func (d *draft) spare() int {
-	return d.size - d.unavailable() - d.floor()
+	floor, _ := d.floor()
+	return d.size - d.unavailable() - floor
 }
 
 // floored: nothing but the disruption floor holds the update back.
-func (d *draft) floored() bool {
-	return d.unavailable() == 0 && d.spare() <= 0
-}
+func (d *draft) floored() bool { return d.unavailable() == 0 && d.spare() <= 0 }
 
 // currentRevision is that of the status after this step.
 func (d *draft) currentRevision() spec.RevisionHash {
@@ -150,14 +148,4 @@ func (d *draft) others() (old []*memberState) {
 		}
 	}
 	return old
-}
-
-// renamed: every life was begun with the set's present service; a surplus one, too.
-func (d *draft) renamed() bool {
-	for _, t := range d.members {
-		if t.Member != nil && Service(d.world.Set, d.former, t.Member) != d.world.Set.Service() {
-			return false
-		}
-	}
-	return true
 }

@@ -74,15 +74,12 @@ func (d *historyDiff) left() {
 		case s.Member == nil: // forgotten, which only a surplus member is
 			d.addLeft(s.ID, m, d.surplus())
 		case s.Member.Token.String() != m.Token:
-			d.addLeft(s.ID, m, begunFor(s.Member.Reason))
-		case d.over(s):
+			d.addLeft(s.ID, m, startedFor(s.Member.Reason))
+		case d.judge.Over(s.Member, s.Report):
 			d.addLeft(s.ID, m, s.endReason())
 		}
 	}
 }
-
-// over: the life is proven over, by a report or by its deadline.
-func (d *historyDiff) over(s *Slot) bool { return d.judge.Over(s.Member, s.Report) }
 
 // surplus is why a member that is not wanted any more was ended.
 func (d *historyDiff) surplus() records.Reason {
@@ -99,8 +96,8 @@ func (d *historyDiff) addLeft(id spec.Identity, m records.RecordedMember, reason
 	})
 }
 
-// begunFor is why a life ended after which another was begun for this reason.
-func begunFor(r records.Reason) records.Reason {
+// startedFor is why a life ended after which another was started for this reason.
+func startedFor(r records.Reason) records.Reason {
 	if r == records.ReasonUpdate || r == records.ReasonRestart {
 		return r
 	}
@@ -160,8 +157,8 @@ func (d *historyDiff) life(s *Slot) {
 		Token: m.Token.String(), Reason: string(m.Reason), Revision: m.Revision,
 	}
 	i, known := d.recorded.Find(s.ID.Ordinal)
-	begun := !known || d.recorded.Members[i].Token != c.Token
-	if begun {
+	started := !known || d.recorded.Members[i].Token != c.Token
+	if started {
 		if known && !d.recorded.Members[i].Gone {
 			c.Kind = records.ChangeReturned
 		}
@@ -170,8 +167,8 @@ func (d *historyDiff) life(s *Slot) {
 	}
 	now := d.recorded.Members[i]
 	switch {
-	case d.over(s):
-		if begun {
+	case d.judge.Over(s.Member, s.Report):
+		if started {
 			d.addLeft(s.ID, now, s.endReason())
 		}
 	case now.Left: // by its deadline; its node is back, and says so itself soon

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -134,12 +136,5 @@ func Inherits(w World) bool {
 
 // keepsAny: a volume of the set is kept.
 func keepsAny(w *World) bool {
-	for i := range w.Slots {
-		for _, v := range w.Slots[i].Volumes {
-			if Kept(v) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.Slots, func(slot Slot) bool { return VolumesState(&slot) != "" })
 }

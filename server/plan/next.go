@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -104,21 +105,17 @@ func (s step) blockUnreadable() bool {
 // those that are kept keep the identities. When no life remains, and it is recorded
 // which volumes go, the set's own record goes, last.
 func (s step) remove() {
-	lives := false
-	for _, t := range s.members {
-		lives = lives || t.Member != nil
-	}
+	lives := slices.ContainsFunc(s.members, func(t *memberState) bool { return t.Member != nil })
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.applyRequests()
 	given := s.reclaimVolumes()
-	if !lives {
-		if !given {
-			s.act(RemoveSet{})
-		}
-		return
+	switch {
+	case lives:
+		s.forgetSurplus()
+		s.shrink(records.ReasonDelete)
+	case !given:
+		s.act(RemoveSet{})
 	}
-	s.forgetSurplus()
-	s.shrink(records.ReasonDelete)
 }
 
 // orphanedText says of a set or member what its being orphaned means, and what next.

@@ -86,7 +86,8 @@ func newPreview(w World) *preview {
 	p.w.VolumeID = countIDs("new-")
 	if w.Set != nil {
 		s := newStep(w)
-		p.f.Budget, p.f.Floor = s.budget(), s.floor()
+		p.f.Budget = s.budget()
+		p.f.Floor, _ = s.floor()
 		if p.f.Floor > 0 {
 			p.f.FloorText = s.floorText()
 		}

@@ -102,8 +102,10 @@ func (r rollout) target(t *memberState) spec.RevisionHash {
 func (r rollout) due(t *memberState) spec.RevisionHash {
 	target := r.target(t)
 	switch {
+	case r.held(t) && !r.ran(t):
+		return r.current
 	case r.held(t):
-		return r.heldOn(t)
+		return t.Identity.Due
 	case !r.ran(t):
 		return target // the first life, or one after a scale-down
 	case r.onDelete() || r.recreates():

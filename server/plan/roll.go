@@ -56,38 +56,24 @@ func (e explainer) updateWait() (reason causes.BlockedReason, text string) {
 	case e.floored():
 		return causes.BlockedFloor, "its update is held back: " + e.floorText()
 	}
-	return causes.BlockedTurn, e.nextTurnText()
-}
-
-// nextTurnText says when the next turn in an update comes. It names the member for which the
-// others wait, not one that waits itself.
-func (e explainer) nextTurnText() string {
 	if b := e.awaited(); b != nil {
-		return fmt.Sprintf("waiting for %s to become available before it is updated", b.ID.MemberName())
+		return causes.BlockedTurn, fmt.Sprintf("waiting for %s to become available before it is updated", b.ID.MemberName())
 	}
-	return "waiting for the surplus members to be gone before it is updated"
+	return causes.BlockedTurn, "waiting for the surplus members to be gone before it is updated"
 }
 
 // down counts the members that the budget pays for: all that are not available,
 // but those that are broken and off their target. One that lapsed is paid for.
-func (r rollout) down() int {
-	n := 0
+func (r rollout) down() (n int) {
 	for _, t := range r.inside {
-		if !t.Available && r.broken(t) == "" {
-			n++
-		}
+		n += one(!t.Available && r.broken(t) == "")
 	}
 	return n
 }
 
 // underWay: a member of the present batch is not available yet.
 func (r rollout) underWay() bool {
-	for _, t := range r.inside {
-		if !r.belowPartition(t) && r.arriving(t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.inside, func(t *memberState) bool { return !r.belowPartition(t) && r.arriving(t) })
 }
 
 // complete is rule 8: every member runs the update revision and is available, for
@@ -133,11 +119,12 @@ func (s step) recreate() bool {
 			s.stop(t, records.ReasonScaleDown, why)
 		}
 	}
-	return s.blockWhileRecreating()
+	s.blockWhileRecreating()
+	return true
 }
 
 // blockWhileRecreating says of everybody who is down what it waits for while the others go.
-func (s step) blockWhileRecreating() bool {
+func (s step) blockWhileRecreating() {
 	for _, t := range s.members {
 		switch {
 		case t.vacant() && t.wanted:
@@ -148,7 +135,6 @@ func (s step) blockWhileRecreating() bool {
 			s.blockWaiting(t)
 		}
 	}
-	return true
 }
 
 // whyNotAllDown says why members that are well should not all go down yet; "": they may.

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -207,13 +208,10 @@ func (r reporter) degraded() records.Condition {
 	return c
 }
 
-// The governing service may be renamed (apply --rename-service). A life keeps, until it is
-// over, the name that it was begun with; a new one gets the set's. The rename restarts
-// the members as an update does, and is complete with it, when every life has the new
-// name; until then the status holds the former one, and members are found under both.
-
-// Former is the service under which members are found beside the set's own, because a
-// rename is not complete; "": none.
+// Former is the service under which members are found beside the set's own, because a rename
+// (apply --rename-service) is not complete; "": none. A life keeps the name that it was started
+// with. The rename restarts the members as an update does, and is complete with it, when
+// every life has the new name; until then the status holds the former one.
 func Former(set *records.Set, st *records.SetStatus, slots []Slot) string {
 	now := set.Service()
 	if st != nil && st.ServiceName != "" {
@@ -230,15 +228,18 @@ func Former(set *records.Set, st *records.SetStatus, slots []Slot) string {
 	return ""
 }
 
-// Service is the governing service that a life was begun with. former is that of Former.
+// Service is the governing service that a life was started with. former is that of Former.
 func Service(set *records.Set, former string, m *records.Member) string {
 	return cmp.Or(m.Service, former, set.Service())
 }
 
-// service is what the status is to say: the former name until the rename is complete.
+// service is what the status is to say: the former name until the rename is complete, when every
+// life, also a surplus one, was started with the new one.
 func (r reporter) service() string {
-	if r.finished && r.renamed() {
-		return r.world.Set.Service()
+	now := r.world.Set.Service()
+	former := func(t *memberState) bool { return t.Member != nil && Service(r.world.Set, r.former, t.Member) != now }
+	if r.finished && !slices.ContainsFunc(r.members, former) {
+		return now
 	}
-	return cmp.Or(r.former, r.world.Set.Service())
+	return cmp.Or(r.former, now)
 }

@@ -40,14 +40,9 @@ func (f *facts) replacesBroken() bool {
 	return !f.onDelete() && f.strategy().ReplaceBroken != spec.ReplaceBrokenNever
 }
 
-// floor is how many members must stay available through updates and restarts: what the
-// set's own field or one of its budgets says, whichever is most.
-func (f *facts) floor() int {
-	n, _ := f.highestFloor()
-	return n
-}
-
-func (f *facts) highestFloor() (n int, whose string) {
+// floor is how many members must stay available through updates and restarts, by the set's own
+// field or the budget that asks for most; whose names that.
+func (f *facts) floor() (n int, whose string) {
 	if d := f.world.Set.Spec.Disruption; d != nil {
 		n = d.Floor(f.size)
 	}
@@ -60,15 +55,13 @@ func (f *facts) highestFloor() (n int, whose string) {
 }
 
 func (f *facts) floorText() string {
-	n, whose := f.highestFloor()
+	n, whose := f.floor()
 	return fmt.Sprintf("the disruption floor%s keeps %d of %d members available", whose, n, f.size)
 }
 
-// Rule 6: while a rollout is paused nothing of the update happens. Nobody goes on to
-// the update revision, whatever becomes of its life; rule 2 acts only back to the
-// current revision; the update neither completes nor runs out of time. Scaling,
-// healing and restarts go on, each member on what it runs.
-
+// paused is rule 6: no member moves to the update revision, whatever becomes of its life; rule 2
+// acts only back to the current revision; the update neither completes nor runs out of time.
+// Scaling, healing and restarts continue, each member on what it runs.
 func (f *facts) paused() bool { return f.world.Set.Paused }
 
 // held: the pause keeps the member from its target, which is not the current revision;
@@ -77,19 +70,7 @@ func (r rollout) held(t *memberState) bool {
 	if r.recreates() {
 		return r.apart
 	}
-	return r.stays(t)
-}
-
-// stays: its target is for the time after the pause.
-func (r rollout) stays(t *memberState) bool { return r.paused() && r.target(t) != r.current }
-
-// heldOn is the revision on which a member that is held returns: what it ran last; one
-// that never ran begins on the current one.
-func (r rollout) heldOn(t *memberState) spec.RevisionHash {
-	if !r.ran(t) {
-		return r.current
-	}
-	return t.Identity.Due
+	return r.paused() && r.target(t) != r.current
 }
 
 // ran: it is known what the ordinal ran last, and how to run it.
