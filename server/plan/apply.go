@@ -10,7 +10,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Batch is what of a plan is written now; the rest is decided anew when that is stored. With a new
+// Batch is what of a plan is written now; the rest is decided again when that is stored. With a new
 // revision go only the starts that may need it. A raised revision is written alone, and so
 // is what a set knows of an earlier one of its name: no life starts before that is stored.
 func (p *Plan) Batch() []Action {
@@ -43,7 +43,7 @@ func (a *Stop) Record(m records.Member) records.Member {
 }
 
 // Record is what remains of the identity's record. What it ran last does not matter when it
-// returns; while the set stands its volumes are counted on.
+// returns.
 func (a *Forget) Record(old records.IdentityRecord, set *records.Set) records.IdentityRecord {
 	if a.FreeAddress {
 		return withoutAddress(&old, set)
@@ -52,7 +52,8 @@ func (a *Forget) Record(old records.IdentityRecord, set *records.Set) records.Id
 	return old
 }
 
-// withoutAddress is what remains of an identity whose address is free.
+// withoutAddress is what remains of an identity whose address is free; its volumes are counted on
+// as long as the set is there.
 func withoutAddress(old *records.IdentityRecord, set *records.Set) records.IdentityRecord {
 	kept := records.IdentityRecord{ID: old.ID, LastToken: old.LastToken}
 	if set != nil && !set.Deleting {

@@ -56,7 +56,7 @@ func (r rollout) waitReason(t *memberState) causes.BlockedReason {
 	return causes.BlockedStarting
 }
 
-// stateText says how a member with a life stands: a sentence without its subject.
+// stateText says how a member with a life is: a sentence without its subject.
 func (r rollout) stateText(t *memberState) string {
 	switch reason := r.waitReason(t); reason {
 	case causes.BlockedNodeReboot:
@@ -98,10 +98,10 @@ func (e explainer) blockSilent(t *memberState) *Blocked {
 	return b
 }
 
-// FenceNeeded names the silent nodes with a life of the set that nothing but a fence ends,
-// and that would begin elsewhere then: the set has nodeLoss Replace, time alone proves
-// nothing about the life, and no volume of it is bound to the node. In the order of ordinals,
-// each once. It does not ask how long a node has been silent, nor how many are.
+// FenceNeeded names the silent nodes with a life of the set that nothing but a fence ends, and that
+// would start elsewhere then: the set has nodeLoss Replace, time alone proves nothing about the
+// life, and no volume of it is bound to the node. In the order of ordinals, each once. It does
+// not ask how long a node has been silent, nor how many are.
 func FenceNeeded(w World) (nodes []spec.NodeName) {
 	if w.Set == nil || len(w.Broken) > 0 {
 		return nil

@@ -13,11 +13,10 @@ import (
 // memory or its health is in a loop of it.
 const restartsOfALoop = 2
 
-// replaceBrokenMembers is rule 2: a member off its target that is broken is replaced out of turn, so that
-// a bad update is left by applying a good one, without hands. It was down already and
-// served nobody: all of them under Parallel; under OrderedReady highest first, the next
-// when that one is available. One that lapsed may serve still: see replaceLapsedMember. It reports
-// whether it stopped somebody.
+// replaceBrokenMembers is rule 2: a member off its target that is broken is replaced out of turn, so
+// that a bad update is left by applying a good one. It serves no client: all of them under
+// Parallel; under OrderedReady highest first, the next when that one is available. For one that
+// lapsed see replaceLapsedMember. It reports whether it stopped a member.
 func (s step) replaceBrokenMembers() (acted bool) {
 	if !s.replacesBroken() {
 		return false
@@ -55,8 +54,8 @@ func (r rollout) obsolete(t *memberState) bool {
 }
 
 // broken says why an obsolete member cannot become ready by itself (SAFETY S20); "": it is
-// well, may become so, or was ready in this life and may serve. Of a member of which its
-// node's session has not told nothing is known.
+// well, may become so, was ready in this life and may serve, or its node's session has not
+// reported it.
 func (r rollout) broken(t *memberState) string {
 	switch {
 	case !r.obsolete(t) || t.Ready || t.unseen():
@@ -95,9 +94,8 @@ func causedByTemplate(r *records.Report) bool {
 const lapse = 30 * time.Second
 
 // replaceLapsedMember is the part of rule 2 about members that were ready in this life and are not:
-// each may serve still, or feed another, so that no second one is stopped because the first
-// is not well (SAFETY S20). One at a time, highest first, under either policy: the set's
-// only unavailable member, which is the one that the budget allows down; others after the
+// each may serve still, or feed another (SAFETY S20). One at a time, highest first, under either
+// policy: the set's only unavailable member, which the budget allows down; others after the
 // progress deadline, the next when the one before is available or out of its own time. One
 // that never was available on an abandoned revision waits for the budget alone.
 func (s step) replaceLapsedMember() bool {

@@ -108,9 +108,8 @@ type (
 	Resident = proof.Resident
 )
 
-// Outage is a life that is not available. Its time begins anew with another life, when the
-// life is told to end, and with each session of its node: what was so before a silence need
-// not have been so all the while.
+// Outage is a life that is not available. Its time starts again with another life, when the life is
+// to end, and with each session of its node: before a silence it may have been available.
 type Outage struct {
 	ID      spec.Identity
 	Token   spec.Token
@@ -123,8 +122,8 @@ type Plan struct {
 	Actions []Action
 	// Blocked names every member that waits, and why.
 	Blocked []Blocked
-	// Status is the status that should stand after the actions; the engine writes
-	// it when it differs from the stored one. Members is filled if World.Table.
+	// Status is the status after the actions; the engine writes it when it differs from the
+	// stored one. Members is filled if World.Table.
 	Status records.SetStatus
 	// Reached is how far the rollout has come; Clock: the time until it comes further
 	// counts (rule 9).
@@ -197,8 +196,7 @@ type SetVolumes struct {
 	Text    string
 }
 
-// DropVolume removes the record of a volume that is proven to be in its place no
-// more.
+// DropVolume removes the record of a volume that is proven not to be in its place any more.
 type DropVolume struct {
 	ID     spec.Identity
 	Claim  spec.ClaimName
@@ -237,8 +235,8 @@ type Forget struct {
 	// Text tells the proof.
 	Text string
 	Lost spec.NodeName // as of Start
-	// The identity's due revision is forgotten with the life. FreeAddress: nothing of the identity remains; its address goes to quarantine
-	// and its identity record keeps only the last token.
+	// The identity's due revision is forgotten with the life. FreeAddress: nothing of the identity
+	// remains; its address goes to quarantine and its record keeps only the last token.
 	FreeAddress bool
 }
 
@@ -246,8 +244,8 @@ type Forget struct {
 // (IdentityRecord ReadyOnce, ReadyToken, VolumeReady) and available (AvailableOn).
 type MarkReady struct{ Identity records.IdentityRecord }
 
-// MarkBootstrapped records, for ever, that every initial member was ready once, or that
-// the set goes on with the data of an earlier one of its name (Inherited). What was
+// MarkBootstrapped records, permanently, that every initial member was ready once, or that
+// the set continues with the data of an earlier one of its name (Inherited). What was
 // remembered of that one goes with it.
 type MarkBootstrapped struct{ Inherited bool }
 

@@ -11,12 +11,11 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// create gives a life to members in range that have none (rule 3) or whose life is
-// proven gone (rule 4): both are the same vacancy, and the old record is
-// replaced in the transaction that starts the new life. OrderedReady: one at a
-// time, each after all before it are available. It reports whether every member in
-// range is available, so that the next rule may run; Parallel never holds it up. disturbed: one
-// was taken down in this step already, so that nobody starts and all only say what they wait for.
+// create gives a life to members in range that have none (rule 3) or whose life is proven gone
+// (rule 4): the same vacancy. OrderedReady: one at a time, each after all before it are
+// available. It reports whether the next rule may run: every member in range is available, or
+// the policy is Parallel. disturbed: one was taken down in this step already, so that none
+// starts and all only say what they wait for.
 func (s step) create(disturbed bool) bool {
 	if !s.ordered() {
 		for _, t := range s.inside {
@@ -87,7 +86,7 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 	return s.blockWaiting(t)
 }
 
-// reason says why a new life is begun.
+// reason says why a new life is started.
 func (s step) reason(t *memberState) records.Reason {
 	if t.Member != nil { // its last life is over
 		switch {
@@ -106,8 +105,7 @@ func (s step) reason(t *memberState) records.Reason {
 // defaultGraceSeconds is used when a template says nothing.
 const defaultGraceSeconds = 30
 
-// start makes the life that begins for a vacant member: node, token, address and
-// volumes. Why it cannot begin comes back instead.
+// start makes the life of a vacant member, or says why it cannot start.
 func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	request := s.request(t)
 	node, no := s.placer.Choose(request)
@@ -187,11 +185,10 @@ func (f *facts) grace(h spec.RevisionHash) int64 {
 	return defaultGraceSeconds
 }
 
-// storage finds the volume of each claim for the life that a begins on node, and makes
-// those that were never made; rec gets their numbers. A volume that has a record is
-// used or waited for: it is never made a second time (promise 2). One that is being
-// given up, looked for or brought back is waited for also when the set has its claim no more: no node gives up a
-// volume of an identity that has a life. A shared one comes along.
+// storage finds the volume of each claim for the life that a starts on node, and makes those that
+// were never made; rec gets their numbers. A volume that has a record is used or waited for,
+// never made a second time (promise 2). One about which its node has an order is waited for
+// also when the set does not have its claim any more. A shared one comes along.
 func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node, a *Start) *place.Refusal {
 	for _, claim := range inOrder(t.Volumes) {
 		if v := t.Volumes[claim]; v.Fate.Ordered() {

@@ -9,7 +9,7 @@ import (
 )
 
 // Progress is how far a rollout has come. The engine keeps it beside its clock, which
-// begins anew with all that is beyond it.
+// starts again with all that is beyond it.
 type Progress struct {
 	// Aim is the revision to which the members go.
 	Aim spec.RevisionHash
@@ -24,11 +24,10 @@ func (p Progress) Beyond(old Progress) bool {
 	return p.Aim != old.Aim || p.Arrived > old.Arrived || p.Newest.Compare(old.Newest) > 0
 }
 
-// deadline is rule 9: when no member became available for too long during a rollout,
-// the set is stalled, and says at whom and why. The time is the engine's, which counts
-// it while Plan.Clock; it stands while the rollout is paused, or waits for nobody, as
-// when the part above the partition is done. A set that is to roll back then goes back
-// to the revision completed last, once: see rolledBack.
+// deadline is rule 9: when no member became available for too long during a rollout, the set is
+// stalled, and says at which member and why. The time is the engine's, which counts it while
+// Plan.Clock: not while the rollout is paused, or waits for no member. A set that is to roll
+// back then goes back to the revision completed last, once: see rolledBack.
 func (s step) deadline() {
 	s.plan.Reached = s.reached()
 	still := s.world.Standstill

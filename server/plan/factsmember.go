@@ -38,7 +38,7 @@ func (f *facts) seen(slot Slot) memberFacts {
 // vacant: no life, or one that is proven gone.
 func (m *memberFacts) vacant() bool { return m.Member == nil || m.Over }
 
-// stopping: the life was told to end and is not proven gone.
+// stopping: the life is to end and is not proven gone.
 func (m *memberFacts) stopping() bool {
 	return m.Member != nil && m.Member.Goal == records.GoalStop && !m.Over
 }
@@ -58,9 +58,8 @@ func (m *memberFacts) lastToken() spec.Token {
 // expired: the life is over by its deadline, and nobody said so.
 func (m *memberFacts) expired() bool { return m.Silence.Over }
 
-// lostTo names the node of a life that is over by its deadline, which must have no
-// session still when what follows from it is written; "": there is another proof, or
-// no life.
+// lostTo names the node of a life that is over by its deadline, which must still have no session
+// when what follows from it is written; "": there is another proof, or no life.
 func (m *memberFacts) lostTo() spec.NodeName {
 	if !m.expired() {
 		return ""
@@ -128,7 +127,7 @@ func (m memberFacts) afterStart(a *Start) *memberFacts {
 	return &m
 }
 
-// afterStop: the life is told to end.
+// afterStop: the life is to end.
 func (m memberFacts) afterStop(a *Stop) *memberFacts {
 	member := a.Record(*m.Member)
 	m.Member, m.Ready, m.Available = &member, false, false

@@ -84,7 +84,7 @@ func inOrder[V any](m map[spec.ClaimName]V) []spec.ClaimName {
 }
 
 // fatesToRecord are the volumes of a member that goes whose fate is not recorded yet as it
-// is to be. Whoever asks records them: they are told once.
+// is to be. Whoever asks records them: they are named once.
 func (s volumes) fatesToRecord(t *memberState) (out []records.Volume) {
 	if t.wanted || t.Member == nil || t.fatesRecorded {
 		return nil
@@ -136,10 +136,9 @@ func (s volumes) keepVolumes() {
 	}
 }
 
-// reclaimVolumes moves on what is to go (SAFETY S11): a volume that nobody can use any more is
-// reclaimed, and its record goes when its node has said that nothing stands in its
-// place. It disturbs nobody, so it waits for nobody. It reports whether a fate was
-// recorded.
+// reclaimVolumes gives up what is to go (SAFETY S11): a volume that cannot be used any more is
+// reclaimed, and its record goes when its node has said that its place is empty. It disturbs
+// no member, so it waits for none. It reports whether a fate was recorded.
 func (s volumes) reclaimVolumes() (given bool) {
 	for _, t := range s.members {
 		given = s.reclaim(t) || given
@@ -188,9 +187,9 @@ func (s volumes) reclaim(t *memberState) bool {
 	return len(changed) > 0
 }
 
-// dropVolumes removes the record of a volume that is gone from its place, or lost with its host; the next one, if
-// there is another, follows at the next look. With the last of an identity that
-// nobody wants its address is free; while the set stands its volumes are counted on.
+// dropVolumes removes the record of a volume that is gone from its place, or lost with its host; the
+// next one follows at the next look. With the last of an identity that is not wanted its
+// address is free.
 func (s volumes) dropVolumes(t *memberState) {
 	for _, claim := range inOrder(t.Volumes) {
 		v, said := t.Volumes[claim], t.Said[claim]
@@ -253,8 +252,8 @@ func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 	return &place.Refusal{Reason: causes.BlockedReclaiming, Text: fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)}
 }
 
-// planRemovedSet plans for what a set has left behind that is gone: volumes that are to go,
-// or of which a person asks something. All else of it runs on and stays: absence is no order.
+// planRemovedSet plans for what a removed set has left behind: volumes that are to go, or of
+// which a person asks something. All else of it runs on: absence does not order anything.
 func planRemovedSet(w World) Plan {
 	if len(w.Slots) == 0 {
 		return Plan{}

@@ -10,12 +10,11 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// DiffHistory is what became of the set since recorded: the changes that its history is to be
-// given next, without number and time. They are facts that are in the store, not
-// what this step will do; whoever writes them does so before, or together with, what
-// takes such a fact away. The order is that of one evaluation: who left, what is wanted of
-// the set, who began, is ready or is not, and last that an update ended. recorded then
-// includes them; its members must not be shared.
+// DiffHistory is what became of the set since recorded: the changes that its history is to be given
+// next, without number and time. They are facts that are in the store, not what this step will do;
+// they are written before, or together with, what takes such a fact away. The order: who left,
+// what is wanted of the set, who started, is ready or is not, and last that an update ended.
+// recorded then includes them; its members must not be shared.
 func DiffHistory(w World, recorded *records.Recorded) []records.Change {
 	if w.Set == nil || len(w.Broken) > 0 {
 		return nil // a record that cannot be read is no proof that somebody left

@@ -7,11 +7,9 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// mark records, once each, that a member was ready under this set, in this life and
-// on its volumes, on which revision it was available, and that the set is
-// bootstrapped. When a member becomes available the
-// next one starts in the same step, so that marks cost no revision of their own
-// on the way to ready.
+// mark records, once each, that a member was ready under this set, in this life and on its volumes,
+// on which revision it was available, and that the set is bootstrapped. Marks ride with the start
+// of the next member, so that they cost no revision of their own on the way to ready.
 func (s step) mark() {
 	if s.world.Set.UID == "" { // of a set that is gone: there is none under which it is ready
 		return
@@ -55,9 +53,8 @@ func (s step) marked(t *memberState) records.IdentityRecord {
 	return rec
 }
 
-// initialReady reports whether each of the set's initial members was ready once. A
-// set that never had members has none, and is not bootstrapped: a first member that
-// believes so would look for peers that never were.
+// initialReady reports whether each of the set's initial members was ready once. A set that never
+// had members is not bootstrapped: its first member would look for peers that never were.
 func (s step) initialReady() bool {
 	initial, ready := s.initial(), 0
 	for _, t := range s.members {
@@ -74,9 +71,9 @@ func (f *facts) initial() spec.OrdinalRange {
 }
 
 // Used reports whether a volume may hold what a database wrote: a life was ready on it.
-// rec is the record of its identity. A volume is new only when that is proven: by a mark
-// that names an earlier volume of the claim, or because no life of the identity was ever
-// ready. Without any mark (a store of a version that made none) it counts as used.
+// rec is the record of its identity. A volume is new only when that is proven: by a mark that
+// names an earlier volume of the claim, or because no life of the identity was ever ready.
+// Without any mark (a store of an old version) it counts as used.
 func Used(v *records.Volume, rec *records.IdentityRecord) bool {
 	if rec == nil {
 		return true
@@ -91,7 +88,7 @@ func Used(v *records.Volume, rec *records.IdentityRecord) bool {
 // node was told to give up.
 func Kept(v *records.Volume) bool { return v.Fate != records.FateReclaiming }
 
-// VolumesState is what a peer is told of the volumes of a slot; "": it has none.
+// VolumesState is what a peer hears of the volumes of a slot; "": it has none.
 func VolumesState(slot *Slot) (state string) {
 	for _, v := range slot.Volumes {
 		if !Kept(v) {

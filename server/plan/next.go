@@ -100,10 +100,9 @@ func (s step) blockUnreadable() bool {
 	return true
 }
 
-// remove is rule 1: the set is being deleted. Members stop highest first, each
-// after the one above is gone (Parallel: all at once); volumes go by whenDeleted, and
-// those that are kept keep the identities. When no life remains, and it is recorded
-// which volumes go, the set's own record goes, last.
+// remove is rule 1: the set is being deleted. Volumes go by whenDeleted, and those that are kept
+// keep the identities. When no life remains, and it is recorded which volumes go, the set's own
+// record goes, last.
 func (s step) remove() {
 	lives := slices.ContainsFunc(s.members, func(t *memberState) bool { return t.Member != nil })
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
@@ -122,10 +121,8 @@ func (s step) remove() {
 const orphanedText = "it is not managed; apply the set again to adopt it, or delete it"
 
 // reconcileOrphaned is what remains of the rules for a set that was orphaned (rule 1,
-// --cascade=orphan): none. Its lives run on and end by themselves, and one that is over
-// stays over; nothing starts, stops or is updated, and no volume, address or revision
-// goes. What is seen of the lives is marked as ever, for it is no order: a volume that
-// was ready is not taken for a fresh one after the adoption.
+// --cascade=orphan): none. Lives run on and end by themselves; no volume, address or revision
+// goes. Marks are no orders: a volume that was ready must not seem fresh after the adoption.
 func (s step) reconcileOrphaned() {
 	for _, t := range s.members {
 		switch {
@@ -178,8 +175,7 @@ func theyHave(nodes []spec.NodeName) string {
 }
 
 // blockHalted decides nothing and says so of every member that waits for something; false: it
-// may go on. What is seen of the lives is marked all the same, for it is no order: a volume
-// that was ready is not taken for a fresh one later.
+// may continue. What is seen of the lives is marked all the same, as for an orphaned set.
 func (s step) blockHalted() bool {
 	reason, text := halted(&s.world)
 	if reason == "" {

@@ -18,7 +18,7 @@ type Forecast struct {
 	// Never are the members that wait when nothing follows any more, and why: without a
 	// person, or another event from outside, this stays so.
 	Never []Blocked
-	// Ending are the members whose lives had been told to stop before, and stop now.
+	// Ending are the members whose lives were to stop before, and stop now.
 	Ending []spec.Identity
 	// Kept are the members that end up on another revision than the template's, highest first.
 	Kept []spec.Identity
@@ -46,10 +46,10 @@ type Step struct {
 // mostWork bounds a preview: the members that it looks at, summed over its rounds.
 const mostWork = 120_000
 
-// Preview follows Next to the end. It does to a copy of w what Next decides, and lets every
-// node do as it is told: lives that begin become available, those that are told to stop do,
-// and volumes are dealt with. When nothing more follows, it first assumes that members that
-// were not well before become available, and then that time goes by. It is pure as Next is.
+// Preview follows Next to the end. It does to a copy of w what Next decides, and lets every node do
+// its part: lives that start become available, those that are to stop do, and volumes are dealt
+// with. When nothing more follows, it first assumes that members that were not well before
+// become available, and then that time goes by. It is pure as Next is.
 func Preview(w World) Forecast {
 	p := newPreview(w)
 	for work := 0; ; work += 1 + len(p.w.Slots) {

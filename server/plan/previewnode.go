@@ -11,8 +11,8 @@ import (
 
 // What a preview assumes of nodes and of time.
 
-// nodesAct lets each node that has a session do as it is told, and say so; it reports whether
-// any did. A node without a session does nothing.
+// nodesAct lets each node that has a session do what the records ask of it, and say so; it reports
+// whether any did.
 func (p *preview) nodesAct() (any bool) {
 	for i := range p.w.Slots {
 		slot := &p.w.Slots[i]
@@ -55,7 +55,7 @@ func (p *preview) endBooted(slot *Slot) {
 	}
 }
 
-// lifeActs ends a life that is told to end.
+// lifeActs ends a life that is to end.
 func (p *preview) lifeActs(slot *Slot) bool {
 	m, r := slot.Member, slot.Report
 	if m == nil || reportedOver(slot) {

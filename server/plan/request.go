@@ -9,9 +9,9 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// Refusal says why what a person asks of a volume is not done, and what to do first;
-// "": it is done as soon as nothing that may use the volume is in the way. said is what the
-// node said of a volume in the trash, which World tells only of those that are asked for.
+// Refusal says why what a person asks of a volume is not done, and what to do first; "": it is
+// done as soon as nothing that may use the volume is in the way. said is what the node said of a
+// volume in the trash, which World has only for those that are asked for.
 func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) string {
 	if w.Set == nil {
 		w.Set = &records.Set{Ref: q.ID.Ref(), Deleting: true}
@@ -216,7 +216,7 @@ func raised(numbers map[spec.ClaimName]int, claim spec.ClaimName, n int) map[spe
 	return with(numbers, claim, max(numbers[claim], n))
 }
 
-// keepFound keeps what stands in its place, in a new turn.
+// keepFound keeps what is in its place, in a new turn.
 func (s volumes) keepFound(t *memberState) {
 	for _, claim := range inOrder(t.Said) {
 		v := t.Volumes[claim]

@@ -31,8 +31,8 @@ func (r rollout) queued(t *memberState) bool {
 	return r.obsolete(t) && t.Available && !r.belowPartition(t)
 }
 
-// queue says of those who wait for their turn, in an update or for a restart, for whom
-// they do. The others have said before what they wait for.
+// queue says of those who wait for their turn, in an update or for a restart, which member they wait
+// for. The others have said before what they wait for.
 func (s step) queue() {
 	reason, text := s.updateWait()
 	restart, restartText := s.restartWait()
@@ -76,10 +76,8 @@ func (r rollout) underWay() bool {
 	return slices.ContainsFunc(r.inside, func(t *memberState) bool { return !r.belowPartition(t) && r.arriving(t) })
 }
 
-// complete is rule 8: every member runs the update revision and is available, for
-// every strategy. Until then the last completed revision stays the current one. A set
-// without members goes to its update revision at once, which proves nothing of it. A rename
-// of the service is complete with it.
+// complete is rule 8: every member runs the update revision and is available, for every
+// strategy. Until then the last completed revision stays the current one.
 func (s step) complete() {
 	if s.paused() || s.rolledBack() {
 		return
@@ -158,12 +156,11 @@ func (s step) whyNotAllDown(old []*memberState) string {
 	return ""
 }
 
-// restart ends the lives that a person asked to restart, highest first, within the
-// budget that updates and restarts share: one that is available waits while as many as
-// may be are down; one that is down costs nothing; one that its node does not see may be
-// up, and waits, too. The next life runs what the member is due; one that is not available
-// moves on to its target, for its present revision may be what is wrong. It reports
-// whether it ended any.
+// restart ends the lives that a person asked to restart, highest first, within the budget that
+// updates and restarts share: one that is available waits while as many as may be are down, and
+// so does one that its node does not see, for it may be up. The next life runs what the member
+// is due; one that is not available moves on to its target, for its present revision may be
+// what is wrong. It reports whether it ended any.
 func (s step) restart() (acted bool) {
 	for _, t := range slices.Backward(s.inside) {
 		switch {

@@ -8,9 +8,9 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// forgetSurplus removes the records of lives out of range that are proven over. It
-// disturbs nobody, so it waits for nobody. Of one that ended before it was told to go,
-// what becomes of its volumes is recorded first, and the record goes with the next step.
+// forgetSurplus removes the records of lives out of range that are proven over. Of one that ended
+// before it was to stop, what becomes of its volumes is recorded first, and the record goes
+// with the next step.
 func (s step) forgetSurplus() {
 	for _, t := range s.members {
 		if t.wanted || !t.Over {

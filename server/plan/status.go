@@ -27,8 +27,8 @@ func (s step) reporter() reporter {
 	return r
 }
 
-// status counts what stands after the actions of this step (SEMANTICS, Status
-// fields): a member that is told to stop counts only as terminating.
+// status counts the members after the actions of this step (SEMANTICS, Status fields): one that
+// is to stop counts only as terminating.
 func (r reporter) status() records.SetStatus {
 	st := records.SetStatus{
 		ObservedGeneration: r.world.Set.Generation,
