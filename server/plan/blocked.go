@@ -10,14 +10,14 @@ import (
 
 // blockWaiting says what a member with a life waits for, and returns it; nil: it is available.
 func (e explainer) blockWaiting(t *memberState) *Blocked {
-	switch reason := e.waitReason(t); {
-	case t.Available:
+	if t.Available {
 		return nil
-	case reason == causes.BlockedNodeSilent:
-		return e.blockSilent(t)
-	default:
-		return e.block(t, reason, e.stateText(t)+e.replacementText(t))
 	}
+	reason, text := e.state(t)
+	if reason == causes.BlockedNodeSilent {
+		return e.blockSilent(t, text)
+	}
+	return e.block(t, reason, text+e.replacementText(t))
 }
 
 // replacementText says when a member that is off its target, and is not well, is replaced, and how a
@@ -35,47 +35,31 @@ func (e explainer) replacementText(t *memberState) string {
 		t.Member.Revision, int(e.patience(t).Seconds()), t.ID.MemberName())
 }
 
-// waitReason is the one word for what a member with a life waits for.
-func (r rollout) waitReason(t *memberState) causes.BlockedReason {
-	switch {
+// state is what a member with a life waits for: one word, and a sentence without its subject.
+func (r rollout) state(t *memberState) (reason causes.BlockedReason, text string) {
+	switch last := t.Report; {
 	case r.rebooted(t):
-		return causes.BlockedNodeReboot
+		return causes.BlockedNodeReboot, fmt.Sprintf("node %s rebooted and has not yet confirmed that token %s ended", t.Member.Node, t.Member.Token)
 	case !t.Live:
-		return causes.BlockedNodeSilent
+		return causes.BlockedNodeSilent, t.Silence.Text
 	case t.stopping():
-		return causes.BlockedStopping
+		return causes.BlockedStopping, fmt.Sprintf("it is stopping on node %s", t.Member.Node)
 	case t.Stale:
-		return causes.BlockedReconnected
-	case t.Report != nil && t.Report.Cause != "":
-		return causes.BlockedReason(t.Report.Cause)
-	case t.Ready:
-		return causes.BlockedNotYet
-	case t.Report != nil && t.Report.Phase == records.PhaseRunning:
-		return causes.BlockedNotReady
+		return causes.BlockedReconnected, fmt.Sprintf("node %s reconnected and has not reported on it yet", t.Member.Node)
+	case last != nil && last.Cause != "" && last.Cause != causes.NotReady:
+		return causes.BlockedReason(last.Cause), fmt.Sprintf("it reports %s: %s", last.Cause, last.Message)
+	case t.Ready && last.Cause == "":
+		return causes.BlockedNotYet, fmt.Sprintf("it is ready, but not yet for %d s", r.world.Set.Spec.MinReadySeconds)
+	case last != nil && (last.Cause != "" || last.Phase == records.PhaseRunning):
+		return causes.BlockedNotReady, "it is running, but not ready"
 	}
-	return causes.BlockedStarting
+	return causes.BlockedStarting, fmt.Sprintf("it is starting on node %s", t.Member.Node)
 }
 
-// stateText says how a member with a life is: a sentence without its subject.
+// stateText is the sentence of state.
 func (r rollout) stateText(t *memberState) string {
-	switch reason := r.waitReason(t); reason {
-	case causes.BlockedNodeReboot:
-		return fmt.Sprintf("node %s rebooted and has not yet confirmed that token %s ended", t.Member.Node, t.Member.Token)
-	case causes.BlockedNodeSilent:
-		return t.Silence.Text
-	case causes.BlockedStopping:
-		return fmt.Sprintf("it is stopping on node %s", t.Member.Node)
-	case causes.BlockedReconnected:
-		return fmt.Sprintf("node %s reconnected and has not reported on it yet", t.Member.Node)
-	case causes.BlockedNotYet:
-		return fmt.Sprintf("it is ready, but not yet for %d s", r.world.Set.Spec.MinReadySeconds)
-	case causes.BlockedNotReady:
-		return "it is running, but not ready"
-	case causes.BlockedStarting:
-		return fmt.Sprintf("it is starting on node %s", t.Member.Node)
-	default:
-		return fmt.Sprintf("it reports %s: %s", reason, t.Report.Message)
-	}
+	_, text := r.state(t)
+	return text
 }
 
 // rebooted: the node lives, but in another boot than the one the life belongs to.
@@ -85,8 +69,8 @@ func (r rollout) rebooted(t *memberState) bool {
 }
 
 // blockSilent says what a member on a silent node waits for, and how long still.
-func (e explainer) blockSilent(t *memberState) *Blocked {
-	reason, text := causes.BlockedNodeSilent, e.stateText(t)
+func (e explainer) blockSilent(t *memberState, text string) *Blocked {
+	reason := causes.BlockedNodeSilent
 	if n := e.node(t.Member.Node); n != nil && n.Fencing != "" && e.needsFence(t) {
 		reason, text = causes.BlockedFence, text+"; "+n.Fencing
 	}

@@ -2,10 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // facts is what is known of the set before anything is decided: the world, and what follows
@@ -125,4 +127,158 @@ func (f *facts) unreadable() string {
 		}
 	}
 	return ""
+}
+
+// memberFacts is one ordinal, what is stored of it, and what is known of its life. It does not
+// change: what a step does to a member gives other facts, by one of the methods at the end of
+// this file.
+type memberFacts struct {
+	Slot            // Report is of this very life, Said of these volumes
+	wanted     bool // the set wants a member of this ordinal
+	gone       bool // its life's record is removed in this very step
+	proof.Life      // of Member
+}
+
+// seen is what one slot tells. Of its strays those count that are not the life itself.
+func (f *facts) seen(slot Slot) memberFacts {
+	m := memberFacts{Slot: slot, wanted: f.reach.Has(slot.ID.Ordinal)}
+	m.Strays = nil
+	for _, x := range slot.Strays {
+		if m.Member == nil || x.Stray.Token != m.Member.Token || x.Node != m.Member.Node {
+			m.Strays = append(m.Strays, x)
+		}
+	}
+	if m.Member != nil {
+		m.Life = f.judge.Life(m.Member, m.Report, time.Duration(f.world.Set.Spec.MinReadySeconds)*time.Second)
+	}
+	return m
+}
+
+// vacant: no life, or one that is proven gone.
+func (m *memberFacts) vacant() bool { return m.Member == nil || m.Over }
+
+// stopping: the life is to end and is not proven gone.
+func (m *memberFacts) stopping() bool {
+	return m.Member != nil && m.Member.Goal == records.GoalStop && !m.Over
+}
+
+// lastToken is the newest token the identity ever had.
+func (m *memberFacts) lastToken() spec.Token {
+	var last spec.Token
+	if m.Identity != nil {
+		last = m.Identity.LastToken
+	}
+	if m.Member != nil && m.Member.Token.Compare(last) > 0 {
+		last = m.Member.Token
+	}
+	return last
+}
+
+// expired: the life is over by its deadline, and nobody said so.
+func (m *memberFacts) expired() bool { return m.Silence.Over }
+
+// lostTo names the node of a life that is over by its deadline, which must still have no session
+// when what follows from it is written; "": there is another proof, or no life.
+func (m *memberFacts) lostTo() spec.NodeName {
+	if !m.expired() {
+		return ""
+	}
+	return m.Member.Node
+}
+
+// unseen: nothing is known of how the life is now. Its node is silent, has not reported on it in
+// this session, or cannot see it, for its container runtime does not answer.
+func (m *memberFacts) unseen() bool {
+	return !m.Live || m.Stale || m.Report != nil && m.Report.Cause == causes.RuntimeUnavailable
+}
+
+// wasReady: in this life, as is marked, or as its report says before it is.
+func (m *memberFacts) wasReady() bool {
+	return m.Identity != nil && m.Identity.ReadyToken == m.Member.Token || m.Report != nil && (m.Report.Ready || m.Report.ReadyOnce)
+}
+
+// pending: something is to be done about a volume of the identity.
+func (m *memberFacts) pending() bool {
+	for _, v := range m.Volumes {
+		if v.Fate != records.FateKeep {
+			return true
+		}
+	}
+	return len(m.Asked) > 0
+}
+
+// strayText says which life of a member the store does not know.
+func (m *memberFacts) strayText() string {
+	x := m.Strays[0]
+	if x.Stray.Token.IsZero() {
+		return fmt.Sprintf("the stored facts of node %s cannot be read, so it may run a life of this member; start its agent, or, if it is off: stead node fence %s --i-have-powered-off", x.Node, x.Node)
+	}
+	return fmt.Sprintf("node %s runs a life of it (token %s) that the store does not know", x.Node, x.Stray.Token)
+}
+
+// endedText is why the life, which is over, ended, from its last report.
+func (m *memberFacts) endedText() string {
+	switch {
+	case m.expired():
+		return m.Silence.Text
+	case m.Report.Message != "":
+		return string(m.Report.Cause) + ": " + m.Report.Message
+	case m.Report.Cause != "":
+		return string(m.Report.Cause)
+	}
+	return string(m.Report.Phase)
+}
+
+// proofText is why the life counts as over.
+func (m *memberFacts) proofText() string {
+	if m.expired() {
+		return m.Silence.Text
+	}
+	return fmt.Sprintf("node %s reported token %s as %s", m.Member.Node, m.Member.Token, m.Report.Phase)
+}
+
+// What follows are the facts after an action.
+
+// afterStart: a life begins.
+func (m memberFacts) afterStart(a *Start) *memberFacts {
+	m.Member, m.Identity, m.Report = &a.Member, &a.Identity, nil
+	m.Life = proof.Life{Live: true}
+	return &m
+}
+
+// afterStop: the life is to end.
+func (m memberFacts) afterStop(a *Stop) *memberFacts {
+	member := a.Record(*m.Member)
+	m.Member, m.Ready, m.Available = &member, false, false
+	return &m
+}
+
+// afterForget: the record of the life goes.
+func (m memberFacts) afterForget() *memberFacts {
+	m.Member, m.Report, m.Life, m.gone = nil, nil, proof.Life{}, true
+	return &m
+}
+
+// withIdentity: the identity's record is replaced.
+func (m memberFacts) withIdentity(rec *records.IdentityRecord) *memberFacts {
+	m.Identity = rec
+	return &m
+}
+
+// withVolume: the claim has this volume.
+func (m memberFacts) withVolume(v *records.Volume) *memberFacts {
+	m.Volumes = with(m.Volumes, v.Claim, v)
+	return &m
+}
+
+// withAnswer: what was asked about the claim is done, after which it has this volume.
+func (m memberFacts) withAnswer(v *records.Volume) *memberFacts {
+	m.Asked = without(m.Asked, v.Claim)
+	return m.withVolume(v)
+}
+
+// withWord: this was said of the volume of a claim that has no record.
+func (m memberFacts) withWord(claim spec.ClaimName, said *records.VolumeReport) *memberFacts {
+	m.Said = map[spec.ClaimName]*records.VolumeReport{claim: said}
+	return &m
 }

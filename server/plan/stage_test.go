@@ -315,7 +315,7 @@ func (s *stage) picture(out io.Writer, p Plan) {
 	}
 	for _, c := range st.Conditions[1:] {
 		switch {
-		case c.Type == ConditionProgressing && c.Reason != reasonComplete:
+		case c.Type == ConditionProgressing && c.Reason != "Complete":
 			line += "; " + c.Reason
 		case c.Type == ConditionStalled && c.Status == "True":
 			line += "; stalled: " + c.Message

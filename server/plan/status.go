@@ -97,23 +97,12 @@ func (r reporter) row(t *memberState) records.MemberStatus {
 	return m
 }
 
-// The conditions and the reasons of theirs that are not those of Blocked.
+// The types of conditions.
 const (
 	ConditionAvailable   = "Available"
 	ConditionProgressing = "Progressing"
 	ConditionStalled     = "Stalled"
 	ConditionDegraded    = "Degraded"
-
-	reasonAll        = "AllAvailable"
-	reasonNotAll     = "NotAllAvailable"
-	reasonComplete   = "Complete"
-	reasonWorking    = "Working"
-	reasonDeleting   = "Deleting"
-	reasonPart       = "Partitioned" // what is at or above the partition is done
-	reasonOnDelete   = "OnDelete"    // members move on when they are restarted
-	reasonDeadline   = "ProgressDeadlineExceeded"
-	reasonRolledBack = "RolledBack" // the template was given up after the deadline
-	reasonWell       = "AsExpected"
 )
 
 // conditions are Available, Progressing, Stalled and Degraded, in this order.
@@ -124,12 +113,12 @@ func (r reporter) conditions() []records.Condition {
 // availability: every member that is wanted is available.
 func (r reporter) availability() records.Condition {
 	want, have := r.size, r.size-r.unavailable()
-	c := records.Condition{Type: ConditionAvailable, Status: "True", Reason: reasonAll, Message: fmt.Sprintf("%d of %d members are available", have, want)}
+	c := records.Condition{Type: ConditionAvailable, Status: "True", Reason: "AllAvailable", Message: fmt.Sprintf("%d of %d members are available", have, want)}
 	if have < want {
-		c.Status, c.Reason = "False", reasonNotAll
+		c.Status, c.Reason = "False", "NotAllAvailable"
 	}
 	if r.world.Set.Deleting {
-		c.Status, c.Reason, c.Message = "False", reasonDeleting, "the set is being deleted"
+		c.Status, c.Reason, c.Message = "False", "Deleting", "the set is being deleted"
 	}
 	return c
 }
@@ -137,13 +126,13 @@ func (r reporter) availability() records.Condition {
 // progress: True while work is under way, False when it is complete or when the
 // first member that waits does so for something that does not come by itself.
 func (r reporter) progress() records.Condition {
-	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: reasonComplete}
+	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: "Complete"}
 	if r.world.Set.Orphaned && !r.world.Set.Deleting {
 		c.Reason, c.Message = string(causes.BlockedOrphaned), "members keep running, but are not managed: "+orphanedText
 		return c
 	}
 	if r.world.Set.Deleting {
-		c.Status, c.Reason = "True", reasonDeleting
+		c.Status, c.Reason = "True", "Deleting"
 	}
 	if len(r.plan.Blocked) == 0 {
 		r.halfway(&c)
@@ -151,7 +140,7 @@ func (r reporter) progress() records.Condition {
 	}
 	say := r.plan.Blocked[0]
 	if !r.world.Set.Deleting {
-		c.Status, c.Reason = "True", reasonWorking
+		c.Status, c.Reason = "True", "Working"
 	}
 	for _, b := range r.plan.Blocked {
 		if !b.Reason.ComesByItself() {
@@ -170,11 +159,11 @@ func (r reporter) halfway(c *records.Condition) {
 	}
 	switch {
 	case r.rolledBack():
-		c.Reason, c.Message = reasonRolledBack, r.backText()
+		c.Reason, c.Message = "RolledBack", r.backText()
 	case r.onDelete():
-		c.Reason, c.Message = reasonOnDelete, fmt.Sprintf("members go to revision %s when they are restarted", r.update)
+		c.Reason, c.Message = "OnDelete", fmt.Sprintf("members go to revision %s when they are restarted", r.update)
 	default:
-		c.Reason, c.Message = reasonPart, fmt.Sprintf("members below ordinal %d keep the revision %s", r.partition(), r.currentRevision())
+		c.Reason, c.Message = "Partitioned", fmt.Sprintf("members below ordinal %d keep the revision %s", r.partition(), r.currentRevision())
 	}
 }
 
@@ -185,16 +174,16 @@ func (f *facts) backText() string {
 // standstill: no member became available for too long (rule 9).
 func (r reporter) standstill() records.Condition {
 	if r.stalled == "" {
-		return records.Condition{Type: ConditionStalled, Status: "False", Reason: reasonWell}
+		return records.Condition{Type: ConditionStalled, Status: "False", Reason: "AsExpected"}
 	}
-	return records.Condition{Type: ConditionStalled, Status: "True", Reason: reasonDeadline, Message: r.stalled}
+	return records.Condition{Type: ConditionStalled, Status: "True", Reason: "ProgressDeadlineExceeded", Message: r.stalled}
 }
 
 // degraded: a member that is wanted lacks something that does not come by itself, or
 // was ready in this very life and is not. Who starts, or was taken down to be replaced,
 // is as expected.
 func (r reporter) degraded() records.Condition {
-	c := records.Condition{Type: ConditionDegraded, Status: "False", Reason: reasonWell}
+	c := records.Condition{Type: ConditionDegraded, Status: "False", Reason: "AsExpected"}
 	for i := range r.plan.Blocked {
 		b := &r.plan.Blocked[i]
 		t := r.memberOf(b.ID.Ordinal)
