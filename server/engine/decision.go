@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -32,6 +33,12 @@ func (d *decision) absent(key string) { d.If = append(d.If, store.Absent(key)) }
 
 func (d *decision) put(key string, record any) {
 	d.Then = append(d.Then, store.Put(key, store.Encode(record)))
+}
+
+// putSeen writes a record if its key is as it is in v.
+func (d *decision) putSeen(v cache.View, key string, record any) {
+	d.seen(v, key)
+	d.put(key, record)
 }
 
 func (d *decision) remove(key string) { d.Then = append(d.Then, store.Del(key)) }
@@ -98,13 +105,10 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 	d.action = a
 	switch a := a.(type) {
 	case plan.AddRevision:
-		key := store.RevisionKey(ref, a.Revision.Hash)
-		d.absent(key)
-		d.put(key, a.Revision)
+		d.absent(store.RevisionKey(ref, a.Revision.Hash))
+		d.put(store.RevisionKey(ref, a.Revision.Hash), a.Revision)
 	case plan.RaiseRevision:
-		key := store.RevisionKey(ref, a.Revision.Hash)
-		d.seen(v, key)
-		d.put(key, a.Revision)
+		d.putSeen(v, store.RevisionKey(ref, a.Revision.Hash), a.Revision)
 	case plan.PruneRevision:
 		d.removeSeen(v, store.RevisionKey(ref, a.Hash))
 	case plan.Start:
@@ -206,7 +210,7 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 	}
 	d.seen(v, store.MemberKey(a.ID))
 	for _, volume := range a.Volumes {
-		d.putVolume(v, volume)
+		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
 	}
 	d.put(store.MemberKey(a.ID), a.Record(*m))
 	d.removeIfThere(v, store.RequestKey(a.ID)) // which was about the life that ends
@@ -219,8 +223,7 @@ func (d *decision) forget(v cache.View, a plan.Forget, now time.Time) error {
 	m, _ := v.Member(a.ID)
 	r, _ := v.Report(a.ID)
 	id, _ := v.Identity(a.ID)
-	said := r != nil && r.Token == a.Token && r.Phase.Over()
-	if m == nil || m.Token != a.Token || !said && m.Node != a.Lost {
+	if m == nil || m.Token != a.Token || !proof.Ended(m, r) && m.Node != a.Lost {
 		return fmt.Errorf("forget %s: nothing proves that token %s is over", a.ID, a.Token)
 	}
 	d.seen(v, store.IdentityKey(a.ID), store.MemberKey(a.ID), store.ReportKey(a.ID))
@@ -246,9 +249,8 @@ func (d *decision) freeAddress(v cache.View, id *records.IdentityRecord, now tim
 	}
 	freed := now.UTC()
 	d.noUnknownLives(v)
-	d.seen(v, store.AddressKey(ip))
 	d.freed = &records.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed}
-	d.put(store.AddressKey(ip), *d.freed)
+	d.putSeen(v, store.AddressKey(ip), *d.freed)
 	return true
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -148,8 +149,7 @@ func (l *eventLog) write(d *decision, list []namedEvent) {
 		if l.lease == 0 || l.stored[n.name] != nil || l.written == eventsAtOnce {
 			continue
 		}
-		l.written++
-		d.Then = append(d.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
+		l.put(d, n)
 		l.space--
 		if l.space < 0 {
 			d.remove(store.EventKey(l.ref, l.takeOldest()))
@@ -165,21 +165,22 @@ func (l *eventLog) recount(d *decision, list []namedEvent, due map[string]int) {
 		if l.lease == 0 || count == 0 || l.rewritten[n.name] || l.written == eventsAtOnce {
 			continue
 		}
-		l.written++
 		l.rewritten[n.name] = true
 		n.event.Count = count
-		d.Then = append(d.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
+		l.put(d, n)
 	}
+}
+
+func (l *eventLog) put(d *decision, n namedEvent) {
+	l.written++
+	d.Then = append(d.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
 }
 
 // takeOldest takes the name of the oldest event off the list. There is one: where space is
 // scarce there are many more than are written at once.
 func (l *eventLog) takeOldest() string {
 	if l.names == nil {
-		for name := range l.stored {
-			l.names = append(l.names, name)
-		}
-		slices.SortFunc(l.names, func(a, b string) int {
+		l.names = slices.SortedFunc(maps.Keys(l.stored), func(a, b string) int {
 			return cmp.Or(l.stored[a].At.Compare(l.stored[b].At), strings.Compare(a, b))
 		})
 	}

@@ -58,9 +58,7 @@ func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time)
 		d.put(base, records.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
 	}
 	d.compareLeavers(v, w, changes)
-	key := store.HistoryPageKey(ref, page.Page)
-	d.seen(v, key)
-	d.put(key, page)
+	d.putSeen(v, store.HistoryPageKey(ref, page.Page), page)
 	for _, old := range outOfWindow(h, page) {
 		d.remove(store.HistoryPageKey(ref, old))
 	}

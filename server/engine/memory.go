@@ -2,6 +2,7 @@ package engine
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/internal/backoff"
@@ -44,7 +45,7 @@ func (t replaceBackoff) waits(w plan.World, now time.Time) map[spec.Identity]tim
 	if len(t) == 0 {
 		return nil
 	}
-	var rests map[spec.Identity]time.Duration
+	rests := map[spec.Identity]time.Duration{}
 	for i := range w.Slots {
 		s := &w.Slots[i]
 		x, failedBefore := t[s.ID]
@@ -56,9 +57,6 @@ func (t replaceBackoff) waits(w plan.World, now time.Time) map[spec.Identity]tim
 			continue
 		}
 		if left := x.last.Add(backoff.After(firstRest, longRest, x.count)).Sub(now); s.Report.Phase.Over() && left > 0 {
-			if rests == nil {
-				rests = map[spec.Identity]time.Duration{}
-			}
 			rests[s.ID] = left
 		}
 	}
@@ -151,12 +149,10 @@ func sharesNodes(w *plan.World) bool {
 // observe keeps whether a member of the set waits for a node.
 func (p *placement) observe(ref spec.SetRef, blocked []plan.Blocked) {
 	delete(p.unplaced, ref)
-	for _, b := range blocked {
-		switch b.Reason {
-		case causes.BlockedNoNode, causes.BlockedNoRoom, causes.BlockedHostPort:
-			p.unplaced[ref] = true
-			return
-		}
+	if slices.ContainsFunc(blocked, func(b plan.Blocked) bool {
+		return b.Reason == causes.BlockedNoNode || b.Reason == causes.BlockedNoRoom || b.Reason == causes.BlockedHostPort
+	}) {
+		p.unplaced[ref] = true
 	}
 }
 

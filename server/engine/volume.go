@@ -12,13 +12,6 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// putVolume writes a volume's record if it is as it is in v.
-func (d *decision) putVolume(v cache.View, volume records.Volume) {
-	key := store.VolumeKey(volume.ID, volume.Claim)
-	d.seen(v, key)
-	d.put(key, volume)
-}
-
 // setVolumes compares that no life starts meanwhile: a volume that is reclaimed has no
 // user, and none whom the node knows and we do not.
 func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
@@ -41,7 +34,7 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 		case volume.Fate == records.FateReclaiming || volume.Fate == records.FateLost:
 			if m != nil {
 				r, _ := v.Report(volume.ID)
-				if volume.Fate == records.FateReclaiming || r == nil || r.Token != m.Token || !r.Phase.Over() {
+				if volume.Fate == records.FateReclaiming || !proof.Ended(m, r) {
 					return fmt.Errorf("set volume %s of %s %s: token %s may use it", volume.UID, volume.ID, volume.Fate, m.Token)
 				}
 				once(store.ReportKey(volume.ID))
@@ -58,7 +51,7 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 			}
 			d.seen(v, store.VolumeReportKey(volume.ID, volume.Claim, volume.UID))
 		}
-		d.putVolume(v, volume)
+		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
 	}
 	return nil
 }
@@ -88,9 +81,7 @@ func (d *decision) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 func (d *decision) putLeft(v cache.View, volume *records.Volume) {
 	d.seen(v, store.FenceKey(volume.Node))
 	d.absent(store.SessionKey(volume.Node))
-	key := store.VolumeReportKey(volume.ID, volume.Claim, volume.UID)
-	d.seen(v, key)
-	d.put(key, records.VolumeReport{
+	d.putSeen(v, store.VolumeReportKey(volume.ID, volume.Claim, volume.UID), records.VolumeReport{
 		ID: volume.ID, Claim: volume.Claim, Volume: volume.UID, Number: volume.Number, Class: volume.Class, Node: volume.Node,
 		State: records.VolumeLeft, Turn: volume.Turn, SizeBytes: volume.SizeBytes, Left: scalar.Duration{Duration: volume.Trash()},
 	})
