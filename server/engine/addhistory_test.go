@@ -260,7 +260,7 @@ func TestMoreChangesAtOnceThanAreKeptLeaveAGap(t *testing.T) {
 	})
 }
 
-func TestAHistoryThatCannotBeReadIsBegunAnewWithHigherNumbers(t *testing.T) {
+func TestAHistoryThatCannotBeReadStartsAgainWithHigherNumbers(t *testing.T) {
 	for _, broken := range []string{store.HistoryBaseKey(db), store.HistoryPageKey(db, 0)} {
 		t.Run(broken, func(t *testing.T) {
 			inCluster(t, func(c *cluster) {

@@ -92,7 +92,7 @@ func TestBootstrappedOutlivesTheSetWithItsVolumes(t *testing.T) {
 }
 
 // With the last volume goes what was known of it: the next set of the name is a new one.
-func TestASetWithoutAnyKeptVolumeBeginsAnew(t *testing.T) {
+func TestASetWithoutAnyKeptVolumeStartsAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		change []func(*records.Set)
 		giveUp []int

@@ -57,7 +57,7 @@ func (c *cluster) leads(s store.Store) (*leader, *bytes.Buffer) {
 	return l, &log
 }
 
-func TestATermBeginsWithALinkBeforeAnythingElse(t *testing.T) {
+func TestATermStartsWithALinkBeforeAnythingElse(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.set(1)
 		_, stop := c.engine("a", c.store)
@@ -192,7 +192,7 @@ func TestATermWaitsForItsFirstLink(t *testing.T) {
 	}
 }
 
-func TestAChainThatCannotBeReadIsBegunAboveAllItHad(t *testing.T) {
+func TestAChainThatCannotBeReadStartsAboveAllItHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		defer s.Close()

@@ -48,7 +48,7 @@ func waits(reason causes.BlockedReason) func(cache.View) bool {
 	}
 }
 
-func TestNothingBeginsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
+func TestNothingStartsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.restored()
 		c.commit(store.Put(store.KnownKey("b"), store.Encode(records.Known{Nodes: map[spec.NodeName]spec.UID{"late": "uid-late"}})))
@@ -131,7 +131,7 @@ func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
 	})
 }
 
-func TestAHeldStoreBeginsNothing(t *testing.T) {
+func TestNothingStartsWhileTheStoreIsHeld(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		c.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: "revision 9 is known", By: "server a"})))
 		c.set(1)

@@ -162,7 +162,7 @@ func TestAnIdleClusterWritesNothing(t *testing.T) {
 	})
 }
 
-func TestEventsAreToldOncePerCauseAndAreBounded(t *testing.T) {
+func TestEventsAreWrittenOncePerCauseAndAreBounded(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		_, stop := c.engine("a", c.store)
 		c.set(1)
@@ -198,7 +198,7 @@ func TestEventsAreToldOncePerCauseAndAreBounded(t *testing.T) {
 	})
 }
 
-func TestACauseThatComesBackIsCountedNotToldAnew(t *testing.T) {
+func TestACauseThatComesBackIsCountedNotWrittenAgain(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		_, stop := c.engine("a", c.store)
 		refused := func(v cache.View) (events, count int) {

@@ -74,7 +74,7 @@ func TestOnlyWhatWasDecidedAndWrittenIsMeasured(t *testing.T) {
 	measured("something is done", 2, 1, 1)
 }
 
-func TestADecisionThatMakesNoSenseIsToldAndTriedAgain(t *testing.T) {
+func TestADecisionThatMakesNoSenseIsLoggedAndTriedAgain(t *testing.T) {
 	for name, op := range map[string]func(*manualTerm) store.Op{
 		"of a set": func(d *manualTerm) store.Op { return d.set("db", 1) },
 		"of a set that is gone": func(*manualTerm) store.Op {
@@ -96,9 +96,9 @@ func TestADecisionThatMakesNoSenseIsToldAndTriedAgain(t *testing.T) {
 	}
 }
 
-// TestTheBeginOfALifeIsToldWithWhatComesNext: alone only after a while, and with anything
+// TestTheStartOfALifeIsRecordedWithWhatComesNext: alone only after a while, and with anything
 // else at once.
-func TestTheBeginOfALifeIsToldWithWhatComesNext(t *testing.T) {
+func TestTheStartOfALifeIsRecordedWithWhatComesNext(t *testing.T) {
 	d := newManualTerm(t)
 	var does []plan.Action
 	d.next = func(plan.World) plan.Plan { return plan.Plan{Actions: does} }
@@ -255,9 +255,9 @@ func TestACommitThatFailsIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestWhatWasBegunIsKnownBeforeTheCacheShowsIt: no other set gets its address, nor is one
+// TestWhatWasStartedIsKnownBeforeTheCacheShowsIt: no other set gets its address, nor is one
 // placed that may mind.
-func TestWhatWasBegunIsKnownBeforeTheCacheShowsIt(t *testing.T) {
+func TestWhatWasStartedIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 	d := newManualTerm(t)
 	other := spec.SetRef{Namespace: "default", Name: "other"}
 	d.write(d.set("db", 1), d.set("other", 1))

@@ -29,7 +29,7 @@ func TestAWarningIsAboutWhatDoesNotComeByItself(t *testing.T) {
 	}
 }
 
-func TestARolloutThatStandsOrWentBackIsTold(t *testing.T) {
+func TestAStalledOrRolledBackRolloutHasAnEvent(t *testing.T) {
 	condition := func(kind, status string) []records.Condition {
 		return []records.Condition{{Type: kind, Status: status, Reason: "Late", Message: "why"}}
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// TestWhatCameOfAFenceIsToldToTheMembersItConcerns: at once, in explain, in the status and
+// TestTheOutcomeOfAFenceIsShownAtTheMembersItConcerns: at once, in explain, in the status and
 // as an event, and no longer than it holds.
-func TestWhatCameOfAFenceIsToldToTheMembersItConcerns(t *testing.T) {
+func TestTheOutcomeOfAFenceIsShownAtTheMembersItConcerns(t *testing.T) {
 	inCluster(t, func(k *cluster) {
 		e, stop := k.engine("a", k.store)
 		defer stop()

@@ -137,8 +137,8 @@ func TestAHostPortIsPromisedOnce(t *testing.T) {
 	})
 }
 
-// TestASetThatAsksForNothingWaitsForNobody: what else runs on a node is of no matter to it.
-func TestASetThatAsksForNothingWaitsForNobody(t *testing.T) {
+// TestASetThatRequestsNothingDoesNotWait: what else runs on a node is of no matter to it.
+func TestASetThatRequestsNothingDoesNotWait(t *testing.T) {
 	asks := func(what string) spec.MemberSpec {
 		return spec.MemberSpec{Containers: []spec.Container{{Resources: spec.ResourceRequirements{Requests: map[string]scalar.Quantity{what: {Milli: 1000}}}}}}
 	}

@@ -195,7 +195,7 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 
 // Its volume may have been lost with its host: the next one has the next number, so that no
 // member takes it for its first.
-func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetStands(t *testing.T) {
+func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetExists(t *testing.T) {
 	for now, want := range map[string]bool{"standing": true, "deleting": false, "gone": false} {
 		look, write := addresses(t, base(stage{report: records.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip)}})...)
 		numbers := map[spec.ClaimName]int{"data": 2}

@@ -42,7 +42,7 @@ func storedPages(base *records.HistoryBase, list []*records.HistoryPage, unreada
 	return h
 }
 
-func TestAHistoryGoesOnOrIsBegunWithHigherNumbers(t *testing.T) {
+func TestAHistoryContinuesOrStartsWithHigherNumbers(t *testing.T) {
 	one := int32(1)
 	w := plan.World{Rev: 1000, Set: &records.Set{Ref: db, UID: "u1", Spec: spec.SetSpec{Replicas: &one}}, TemplateHash: "h1"}
 	base := func(uid spec.UID, open, next int64) *records.HistoryBase {
@@ -141,7 +141,7 @@ func (d *manualTerm) tells() (u decision) {
 }
 
 // As many changes as are shown need no page before them.
-func TestChangesThatFillTheWindowBeginAPage(t *testing.T) {
+func TestChangesThatFillTheWindowStartAPage(t *testing.T) {
 	for n, want := range map[int][]int64{records.HistoryWindow - 1: {0}, records.HistoryWindow: {1}} {
 		d := newManualTerm(t)
 		d.write(append(lives(5, "n1"), d.set("db", 1))...)
@@ -164,9 +164,9 @@ func TestChangesThatFillTheWindowBeginAPage(t *testing.T) {
 	}
 }
 
-// TestALifeThatEndedByItsDeadlineIsToldWithItsProof: that its node had no session, and no
+// TestALifeThatEndedByItsDeadlineIsRecordedWithItsProof: that its node had no session, and no
 // other life's node.
-func TestALifeThatEndedByItsDeadlineIsToldWithItsProof(t *testing.T) {
+func TestALifeThatEndedByItsDeadlineIsRecordedWithItsProof(t *testing.T) {
 	proof := func(u decision) (nodes []spec.NodeName) {
 		for _, node := range []spec.NodeName{"n1", "n2"} {
 			if slices.Contains(u.If, store.Seen(store.SessionKey(node), 0)) {

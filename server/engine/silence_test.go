@@ -204,9 +204,9 @@ func TestSilenceIsNotStampedByAnOldClock(t *testing.T) {
 	}
 }
 
-// TestAMemberOfALostNodeBeginsElsewhere: not before its bound and the margin are over by
+// TestAMemberOfALostNodeStartsElsewhere: not before its bound and the margin are over by
 // the clock of the server that leads, and never when it is not guarded.
-func TestAMemberOfALostNodeBeginsElsewhere(t *testing.T) {
+func TestAMemberOfALostNodeStartsElsewhere(t *testing.T) {
 	const bound = time.Minute
 	for _, c := range []struct {
 		name   string

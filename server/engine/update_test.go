@@ -126,7 +126,7 @@ func TestARequestForALifeThatIsOverIsVoid(t *testing.T) {
 	})
 }
 
-func TestAChangeOfLabelsRestartsNobody(t *testing.T) {
+func TestAChangeOfLabelsRestartsNoMember(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		_, stop := c.engine("a", c.store)
 		c.set(2)

@@ -191,8 +191,8 @@ func TestASilentNodeIsFencedWhenItsTimeHasCome(t *testing.T) {
 	})
 }
 
-// TestWhomNobodyFences: each would be fenced but for one thing.
-func TestWhomNobodyFences(t *testing.T) {
+// TestNodesThatAreNotFenced: each would be fenced but for one thing.
+func TestNodesThatAreNotFenced(t *testing.T) {
 	for name, begin := range map[string]func(*stand){
 		"a set that holds": func(s *stand) { s.set(spec.NodeLossHold) },
 		"more than half are silent": func(s *stand) {

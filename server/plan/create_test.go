@@ -104,7 +104,7 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-func TestAWaitingMemberSaysForWhomAndWhy(t *testing.T) {
+func TestAWaitingMemberNamesWhatItWaitsFor(t *testing.T) {
 	w := world(t, "ordered 3 n1 0:ready 1:missing")
 	for _, b := range Next(w).Blocked {
 		if b.ID.Ordinal == 2 && !strings.Contains(b.Text, "waiting for db-1: it reports ImageMissing: no such image") {

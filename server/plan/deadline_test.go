@@ -74,7 +74,7 @@ func TestAStartupProbesAllowanceComesOnTop(t *testing.T) {
 	}
 }
 
-func TestTheClockBeginsAnewWithProgressOnly(t *testing.T) {
+func TestTheClockStartsAgainWithProgressOnly(t *testing.T) {
 	from := "ordered 3 n1 update=h2 current=h1 0:ready 1:ready 2:loop/h2?"
 	for name, c := range map[string]struct {
 		to    string

@@ -89,7 +89,7 @@ func TestMoreFatesThanOneTransactionHoldsAreRecordedFirst(t *testing.T) {
 	}
 }
 
-func TestAVolumeGoesOnlyWhenNobodyCanUseIt(t *testing.T) {
+func TestAVolumeGoesOnlyWhenNoLifeCanUseIt(t *testing.T) {
 	check(t, []rule{
 		{name: "what is being given up is not decided again", world: "ordered 1 volumes n1 0:ready 1:stopping=Reclaiming",
 			want: "| 1:Stopping"},

@@ -50,8 +50,8 @@ func TestProofByDeadline(t *testing.T) {
 	})
 }
 
-// TestAGuardedLifeBeginsWhereItIsGuarded: and records its bound.
-func TestAGuardedLifeBeginsWhereItIsGuarded(t *testing.T) {
+// TestAGuardedLifeStartsWhereItIsGuarded: and records its bound.
+func TestAGuardedLifeStartsWhereItIsGuarded(t *testing.T) {
 	unguarded := func(w *World) { proof.FindNode(w.Nodes, "n1").Facts.Guards = false }
 	silentToo := func(w *World) { unguarded(w); proof.FindNode(w.Nodes, "n2").Session = nil }
 	check(t, []rule{
@@ -92,9 +92,9 @@ func TestWhoIsNotWaitedForByTimeLeavesTheWaitOfOthers(t *testing.T) {
 	}
 }
 
-// TestALifeThatIsOverByItsDeadlineIsToldToHaveLeft: before it is replaced, once, and what
+// TestALifeThatIsOverByItsDeadlineHasLeft: before it is replaced, once, and what
 // its node last said of it is not told again when that is back.
-func TestALifeThatIsOverByItsDeadlineIsToldToHaveLeft(t *testing.T) {
+func TestALifeThatIsOverByItsDeadlineHasLeft(t *testing.T) {
 	w := world(t, "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60")
 	told := InitialHistory(w)
 	DiffHistory(w, &told)

@@ -57,9 +57,9 @@ func TestFenceNeeded(t *testing.T) {
 	}
 }
 
-// TestWhatFencingSaysIsToldWhereItMatters: beside a member that only a fence frees, and
+// TestTheOutcomeOfFencingIsShownWhereItMatters: beside a member that only a fence frees, and
 // no other on the same node.
-func TestWhatFencingSaysIsToldWhereItMatters(t *testing.T) {
+func TestTheOutcomeOfFencingIsShownWhereItMatters(t *testing.T) {
 	fencing := func(guards bool) func(*World) {
 		return func(w *World) {
 			proof.FindNode(w.Nodes, "n2").Facts.Guards = guards

@@ -147,7 +147,7 @@ func next(reason records.Reason) func(*World) {
 	}
 }
 
-func TestOfASetThatIsGoneNothingIsTold(t *testing.T) {
+func TestASetThatIsGoneHasNoChanges(t *testing.T) {
 	w := world(t, "gone volumes n1 0:volume")
 	if got := DiffHistory(w, &records.Recorded{Members: []records.RecordedMember{{Ordinal: 0}}}); len(got) > 0 {
 		t.Errorf("told %s", tellings(got))

@@ -48,7 +48,7 @@ func classes(class string, have ...[]string) func(*World) {
 	}
 }
 
-func TestAMissingStorageClassIsToldWithThoseKnown(t *testing.T) {
+func TestAMissingStorageClassIsNamedWithThoseKnown(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 n2")
 	classes("gold", []string{"local", "ssd"}, []string{"hdd", "local"})(&w)
 	p := Next(w)
@@ -145,7 +145,7 @@ func TestAReplacedLifeKeepsIdentityAndVolume(t *testing.T) {
 	}
 }
 
-func TestTheTokenIsNewerThanThePictureAndAnyLife(t *testing.T) {
+func TestTheTokenIsNewerThanTheRevisionAndAnyLife(t *testing.T) {
 	cases := map[string]struct {
 		last spec.Token
 		want spec.Token

@@ -266,9 +266,9 @@ func larger(w World, name string, ask scalar.Quantity) World {
 	return w
 }
 
-// TestNoLifeBeginsWhereAVolumeIsInItsWay: a node gives up nothing of an identity that has a
+// TestNoLifeStartsWhereAVolumeIsInItsWay: a node gives up nothing of an identity that has a
 // life there, so that the two would wait for each other (SAFETY S11).
-func TestNoLifeBeginsWhereAVolumeIsInItsWay(t *testing.T) {
+func TestNoLifeStartsWhereAVolumeIsInItsWay(t *testing.T) {
 	left := func(nodes ...spec.NodeName) func(*World) {
 		return func(w *World) { w.Slots[0].Left = nodes }
 	}

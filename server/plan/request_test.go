@@ -33,7 +33,7 @@ func asks(ordinal int, verb records.VolumeVerb, change ...func(*World, *Slot, *r
 	}
 }
 
-func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
+func TestAVolumeIsGivenUpByHandOnlyWhenItIsNotUsedNorWanted(t *testing.T) {
 	stray := func(_ *World, slot *Slot, _ *records.VolumeRequest) {
 		slot.Strays = []NodeStray{{Node: "n1", Stray: spec.LifeID{ID: slot.ID, Token: spec.Token{Epoch: 1, Number: 5}}}}
 	}
@@ -79,7 +79,7 @@ func TestAVolumeIsGivenUpByHandOnlyWhenNobodyUsesItNorWill(t *testing.T) {
 	})
 }
 
-func TestNoVolumeOfASetThatNobodyOwnsIsGivenUp(t *testing.T) {
+func TestNoVolumeOfAnOrphanedSetIsGivenUp(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 0:ready 1:volume")
 	asks(1, records.VerbReclaim)(&w)
 	q := *w.Slots[1].Asked["data"]

@@ -31,7 +31,7 @@ func shared(fenced bool, nodes ...spec.NodeName) func(*World) {
 	}
 }
 
-func TestASharedVolumeGoesWhereItsMemberBegins(t *testing.T) {
+func TestASharedVolumeGoesWhereItsMemberStarts(t *testing.T) {
 	const lost = "ordered 2 n1 n2 n3 volumes 0:ready 1:ready@n2 replace=60 silent=n2,62"
 	check(t, []rule{
 		{name: "its storage fences by itself", world: lost, change: shared(true, "n1", "n2", "n3"), want: "start=1/Replace@n3 | 1:Starting"},

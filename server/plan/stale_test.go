@@ -11,7 +11,7 @@ func anew(nodes ...int) func(*World) {
 	}
 }
 
-func TestReadyIsOnlyWhatTheNodesLiveSessionTold(t *testing.T) {
+func TestReadyIsOnlyWhatTheNodesLiveSessionReported(t *testing.T) {
 	check(t, []rule{
 		{name: "what another session told is not believed", world: "ordered 1 n1 0:ready", change: anew(0), want: "| 0:NodeReconnected",
 			says: "node n1 reconnected and has not reported on it yet"},
