@@ -20,8 +20,8 @@ const (
 	chainLinks = 128
 )
 
-// startChain makes the term's first link, before anything else is written in it: from then on
-// two stores in which somebody led differ. False: the term is over.
+// startChain makes the term's first link, before anything else is written in it: from then on two
+// stores in which somebody led differ. False: the term is over.
 func (l *leader) startChain(ctx context.Context) bool {
 	warned := false
 	for failures := 1; ctx.Err() == nil; failures++ {

@@ -21,7 +21,7 @@ const (
 )
 
 // commit writes the decisions and notes what became of them. Whatever failed is
-// decided anew: a conflict is news, an unknown outcome shows in the next evaluation.
+// decided again: a conflict is news, an unknown outcome shows in the next evaluation.
 func (l *leader) commit(ctx context.Context, e *evaluation) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -94,9 +94,9 @@ func (l *leader) retryLater(ref spec.SetRef, mem *setMemory) {
 	l.wakeAt(ref, l.cfg.Now().Add(backoff.After(firstPause, lastPause, mem.failures)))
 }
 
-// completeCount records that the count of a restore is complete, once it is: each node has reported
-// what it runs, or was excused. A node that joins meanwhile writes the count, and a server that
-// reports which nodes it remembers writes the key of hellos: both are compared.
+// completeCount records that the count of a restore is complete, once each node has reported what it
+// runs, or was excused. A node that joins meanwhile writes the count, and a server that reports
+// which nodes it remembers writes the key of hellos: both are compared.
 func (l *leader) completeCount(ctx context.Context) {
 	var t store.Txn
 	l.cfg.Cache.Look(func(v cache.View) {

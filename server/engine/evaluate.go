@@ -131,8 +131,8 @@ func removes(p plan.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a plan.Action) bool { _, is := a.(plan.RemoveSet); return is })
 }
 
-// addHistory puts what became of the set before the actions. Lives that started, when there is
-// nothing else to write, are recorded only after a while: with the next action, or with their being
+// addHistory puts what became of the set before the actions. Lives that started are recorded only
+// after a while when there is nothing else to write: with the next action, or with their being
 // ready, they cost no revision of their own.
 func (l *leader) addHistory(v cache.View, w plan.World, e *evaluation) {
 	d, startsOnly, any := historyDecision(v, e.ref, w, e.now)
@@ -158,11 +158,10 @@ func (e *evaluation) wakeWithin(d time.Duration) {
 	}
 }
 
-// addStatus adds the status when it differs, and warnings. What no member waits for
-// (status, warnings, marks, history) is written with the next action, or alone when it has
-// waited for StatusDelay: a thousand members that become ready in a second are not
-// a thousand writes. Nor does each of a hundred starts in a row carry the status,
-// which has a row for each member: one in StatusDelay does.
+// addStatus adds the status when it differs, and warnings. What no member waits for (status,
+// warnings, marks, history) is written with the next action, or alone after StatusDelay: a
+// thousand members that become ready in a second are not a thousand writes. Nor does each of a
+// hundred starts in a row carry the status: one in StatusDelay does.
 func (l *leader) addStatus(v cache.View, w plan.World, p plan.Plan, events *eventLog, e *evaluation) {
 	ref, mem, now := e.ref, e.mem, e.now
 	var d decision

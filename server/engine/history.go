@@ -12,9 +12,8 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// pageSize is how many changes a page of a history holds at least. The base, which
-// has a row a member, is written once a page; its pages are longer for more members,
-// so that a write has few bytes of either.
+// pageSize is how many changes a page of a history holds at least. The base, which has a row a
+// member, is written once a page; pages are longer for more members.
 const pageSize = 16
 
 // startsDelay is how many StatusDelays the start of a life may wait to be recorded.
@@ -78,9 +77,8 @@ func (d *decision) compareLeavers(v cache.View, w plan.World, changes []records.
 	}
 }
 
-// resume is what the stored history has recorded, its open page, and the next number.
-// The history of an earlier set of the name, or one that cannot be read, starts
-// anew, with numbers higher than any it can have had.
+// resume is what the stored history has recorded, its open page, and the next number. The history
+// of an earlier set of the name, or one that cannot be read, starts again with higher numbers.
 func resume(h cache.History, w plan.World) (recorded records.Recorded, open *records.HistoryPage, next int64) {
 	b := h.Base
 	switch {

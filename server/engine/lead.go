@@ -95,7 +95,7 @@ func (e *Engine) leader(term store.Leadership) *leader {
 	}
 }
 
-// startQuarantines starts the waits of the term: freed addresses rest anew.
+// startQuarantines starts the waits of the term: freed addresses rest again.
 func (l *leader) startQuarantines() {
 	l.cfg.Cache.Look(func(v cache.View) { l.pool.startQuarantines(v.Addresses(), l.cfg.Now()) })
 }
@@ -203,8 +203,8 @@ func (l *leader) renewEventLease(ctx context.Context) {
 	l.lease = eventLease{id, now}
 }
 
-// ManualTerm is one leadership worked by hand: for a simulation, which owns order and
-// time. Run does the same by itself; the two are not to be mixed.
+// ManualTerm is one leadership worked by hand, for a simulation, which owns order and time.
+// It is not to be mixed with Run.
 type ManualTerm struct{ l *leader }
 
 // Start is the start of the server's process: see Config.Cold. The cache must show the

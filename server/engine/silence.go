@@ -13,9 +13,9 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// silences measures how long nodes have been without a session, on this process's
-// monotonic clock: from when its cache first showed no session key, and from the start of the present leader's term at the
-// earliest (SAFETY S18). Its methods are safe for concurrent use.
+// silences measures how long nodes have been without a session, on this process's monotonic clock:
+// from when its cache first showed no session key, and from the start of the present leader's
+// term at the earliest (SAFETY S18). Its methods are safe for concurrent use.
 type silences struct {
 	mu        sync.Mutex
 	byNode    map[spec.NodeName]silence
@@ -101,10 +101,9 @@ func (e *Engine) followSilence(ctx context.Context) {
 	}
 }
 
-// coldStart holds the leader of a process that has just started: it decides nothing before every node
-// has connected to a server since, or a while has passed. The store may have gone back in a
-// way that only a node knows, and that node must have the chance to say so (SAFETY S8).
-// Safe for concurrent use.
+// coldStart holds the leader of a process that has just started: it decides nothing before every
+// node has connected to a server since, or a while has passed. The store may have gone back in
+// a way that only a node knows (SAFETY S8). Safe for concurrent use.
 type coldStart struct {
 	mu        sync.Mutex
 	startedAt time.Time

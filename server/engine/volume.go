@@ -12,8 +12,8 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// setVolumes compares that no life starts meanwhile: a volume that is reclaimed has no
-// user, and none whom the node knows and we do not.
+// setVolumes compares that no life starts meanwhile: a volume that is reclaimed has no user, and
+// none that the node knows and we do not.
 func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 	w := v.World(a.Volumes[0].ID.Ref())
 	guarded := map[string]bool{}

@@ -46,7 +46,7 @@ func (c *topologyCount) skew(n *proof.Node) int {
 	return count - c.least
 }
 
-// countAffinity counts those whom the template's terms name, and those who name the new life.
+// countAffinity counts those that the template's terms name, and those that name the new life.
 func (s *search) countAffinity() (a affinity) {
 	own := s.ID.Namespace
 	if f := s.Template.Affinity; f != nil {

@@ -127,26 +127,24 @@ func (r reporter) availability() records.Condition {
 // first member that waits does so for something that does not come by itself.
 func (r reporter) progress() records.Condition {
 	c := records.Condition{Type: ConditionProgressing, Status: "False", Reason: "Complete"}
-	if r.world.Set.Orphaned && !r.world.Set.Deleting {
+	switch {
+	case r.world.Set.Deleting:
+		c.Status, c.Reason = "True", "Deleting"
+	case r.world.Set.Orphaned:
 		c.Reason, c.Message = string(causes.BlockedOrphaned), "members keep running, but are not managed: "+orphanedText
 		return c
-	}
-	if r.world.Set.Deleting {
-		c.Status, c.Reason = "True", "Deleting"
+	case len(r.plan.Blocked) > 0:
+		c.Status, c.Reason = "True", "Working"
+	case r.currentRevision() != r.update:
+		r.halfway(&c)
 	}
 	if len(r.plan.Blocked) == 0 {
-		r.halfway(&c)
 		return c
 	}
-	say := r.plan.Blocked[0]
-	if !r.world.Set.Deleting {
-		c.Status, c.Reason = "True", "Working"
-	}
-	for _, b := range r.plan.Blocked {
-		if !b.Reason.ComesByItself() {
-			c.Status, c.Reason, say = "False", string(b.Reason), b
-			break
-		}
+	say := &r.plan.Blocked[0]
+	if i := slices.IndexFunc(r.plan.Blocked, func(b Blocked) bool { return !b.Reason.ComesByItself() }); i >= 0 {
+		say = &r.plan.Blocked[i]
+		c.Status, c.Reason = "False", string(say.Reason)
 	}
 	c.Message = say.ID.MemberName() + ": " + say.Text
 	return c
@@ -154,9 +152,6 @@ func (r reporter) progress() records.Condition {
 
 // halfway says that nothing is under way though not all run the update revision.
 func (r reporter) halfway(c *records.Condition) {
-	if r.world.Set.Deleting || r.currentRevision() == r.update {
-		return
-	}
 	switch {
 	case r.rolledBack():
 		c.Reason, c.Message = "RolledBack", r.backText()

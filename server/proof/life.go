@@ -29,7 +29,7 @@ func (j *Judge) Node(name spec.NodeName) *Node { return FindNode(j.nodes, name) 
 
 // Life is what is known of one life.
 type Life struct {
-	// Live: its node has a session of the boot in which the life was begun (SAFETY S15).
+	// Live: its node has a session of the boot in which the life was started (SAFETY S15).
 	Live bool
 	// Stale: and has not reported on the life in that session. What was reported in an
 	// earlier one need not be so any more.
@@ -71,12 +71,11 @@ func Ended(m *records.Member, r *records.Report) bool {
 	return r != nil && r.Token == m.Token && r.Phase.Over()
 }
 
-// EffectiveReady tells whether the set's members, DNS and its history count a member as
-// ready: its report says so, nobody wants it stopped, and its node has a live session
-// of the boot it runs in, which has reported so itself or took over from one that did (SAFETY
-// S15). While more than half of the nodes are silent at once the last reports count:
-// it is more likely us than them, and DNS keeps its answer. Life.Ready is stricter, for
-// decisions.
+// EffectiveReady tells whether the set's members, DNS and its history count a member as ready: its
+// report says so, it is to run, and its node has a live session of the boot it runs in, which
+// has reported so itself or took over from one that did (SAFETY S15). While more than half of
+// the nodes are silent at once the last reports count: it is more likely us than them, and
+// DNS keeps its answer. Life.Ready is stricter, for decisions.
 func (j *Judge) EffectiveReady(m *records.Member, r *records.Report) bool {
 	if r == nil || r.Token != m.Token || !r.Ready || r.Phase.Over() || m.Goal != records.GoalRun {
 		return false
