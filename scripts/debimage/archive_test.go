@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 func TestAnArchiveNamesItsImageAndHoldsItsLayers(t *testing.T) {
@@ -34,10 +37,10 @@ func TestAnArchiveNamesItsImageAndHoldsItsLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := func(d descriptor, into any) {
+	read := func(d v1.Descriptor, into any) {
 		t.Helper()
-		b := files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
-		if len(b) != d.Size || "sha256:"+digest(b) != d.Digest {
+		b := files["blobs/sha256/"+d.Digest.Encoded()]
+		if int64(len(b)) != d.Size || digest.FromBytes(b) != d.Digest {
 			t.Fatalf("blob %s of %d bytes: found %d", d.Digest, d.Size, len(b))
 		}
 		if into != nil {
@@ -46,16 +49,16 @@ func TestAnArchiveNamesItsImageAndHoldsItsLayers(t *testing.T) {
 			}
 		}
 	}
-	var top index
+	var top v1.Index
 	if err := json.Unmarshal(files["index.json"], &top); err != nil || len(top.Manifests) != 1 {
 		t.Fatalf("index: %v %+v", err, top)
 	}
 	if got := top.Manifests[0].Annotations["io.containerd.image.name"]; got != m.Name {
 		t.Errorf("named %q, want %q", got, m.Name)
 	}
-	var man manifest
+	var man v1.Manifest
 	read(top.Manifests[0], &man)
-	var conf config
+	var conf v1.Image
 	read(man.Config, &conf)
 	if len(man.Layers) != 2 || len(conf.RootFS.DiffIDs) != 2 {
 		t.Fatalf("%d layers, %d diff ids, want 2", len(man.Layers), len(conf.RootFS.DiffIDs))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -85,12 +86,10 @@ func ReadChain(folder, name string) ([]List, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, above := range chain {
-			if above.Path == path {
-				return nil, fmt.Errorf("%s builds on itself", path)
-			}
+		if slices.ContainsFunc(chain, func(above List) bool { return above.Path == path }) {
+			return nil, fmt.Errorf("%s builds on itself", path)
 		}
-		chain = append([]List{l}, chain...)
+		chain = slices.Insert(chain, 0, l)
 		next = l.From
 	}
 	if chain[len(chain)-1].Image == "" {

@@ -113,7 +113,11 @@ func digestInputs(chain []List) (string, error) {
 		return "", err
 	}
 	h := sha256.New()
-	for _, path := range append(paths(chain), self) {
+	inputs := []string{self}
+	for _, l := range chain {
+		inputs = append(inputs, l.Path)
+	}
+	for _, path := range inputs {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return "", err
@@ -122,12 +126,4 @@ func digestInputs(chain []List) (string, error) {
 		h.Write(b)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-func paths(chain []List) []string {
-	var p []string
-	for _, l := range chain {
-		p = append(p, l.Path)
-	}
-	return p
 }

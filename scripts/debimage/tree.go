@@ -5,9 +5,10 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"os/exec"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 )
@@ -122,10 +123,8 @@ var useless = []string{
 }
 
 func dropped(name string) bool {
-	for _, u := range useless {
-		if name == u || strings.HasPrefix(name, u+"/") {
-			return true
-		}
+	if slices.ContainsFunc(useless, func(u string) bool { return name == u || strings.HasPrefix(name, u+"/") }) {
+		return true
 	}
 	if below, ok := strings.CutPrefix(name, "usr/share/doc/"); ok {
 		return path.Base(below) != "copyright"
@@ -154,8 +153,7 @@ func (t Tree) AddSkeleton() {
 
 // AddUsers writes /etc/passwd and /etc/group with root, nobody and users.
 func (t Tree) AddUsers(users []User) {
-	passwd := "root:x:0:0:root:/root:/bin/sh\n"
-	group := "root:x:0:\n"
+	passwd, group := "root:x:0:0:root:/root:/bin/sh\n", "root:x:0:\n"
 	for _, u := range users {
 		passwd += fmt.Sprintf("%s:x:%d:%d::/:/usr/sbin/nologin\n", u.Name, u.UID, u.UID)
 		group += fmt.Sprintf("%s:x:%d:\n", u.Name, u.UID)
@@ -175,16 +173,17 @@ func file(content string) Entry {
 	return Entry{Type: tar.TypeReg, Mode: 0o644, Content: []byte(content)}
 }
 
-// Tar writes the tree sorted by path, with fixed times and numeric owners only.
+// Tar is the tree as an archive.
 func (t Tree) Tar() ([]byte, error) {
-	names := make([]string, 0, len(t))
-	for name := range t {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	var buf bytes.Buffer
-	out := tar.NewWriter(&buf)
-	for _, name := range names {
+	err := t.write(&buf)
+	return buf.Bytes(), err
+}
+
+// write writes the tree sorted by path, with fixed times and numeric owners only.
+func (t Tree) write(w io.Writer) error {
+	out := tar.NewWriter(w)
+	for _, name := range slices.Sorted(maps.Keys(t)) {
 		e := t[name]
 		h := &tar.Header{
 			Name: name, Typeflag: e.Type, Mode: e.Mode, Uid: e.UID, Gid: e.GID,
@@ -194,12 +193,11 @@ func (t Tree) Tar() ([]byte, error) {
 			h.Name += "/"
 		}
 		if err := out.WriteHeader(h); err != nil {
-			return nil, fmt.Errorf("write %s: %w", name, err)
+			return fmt.Errorf("write %s: %w", name, err)
 		}
 		if _, err := out.Write(e.Content); err != nil {
-			return nil, fmt.Errorf("write %s: %w", name, err)
+			return fmt.Errorf("write %s: %w", name, err)
 		}
 	}
-	err := out.Close()
-	return buf.Bytes(), err
+	return out.Close()
 }

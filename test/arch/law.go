@@ -56,7 +56,7 @@ var home = map[string][]string{
 	"go.etcd.io/etcd/etcdutl/":        {"store/etcdembed"},
 	"go.uber.org/zap":                 {"store/etcdembed", "store/etcdstore"},
 	"github.com/containerd/":          {"agent/runtime/containerdrt"},
-	"github.com/opencontainers/":      {"agent/runtime/containerdrt"},
+	"github.com/opencontainers/":      {"agent/runtime/containerdrt", "scripts/debimage"},
 	"github.com/moby/sys/":            {"agent/runtime/containerdrt"},
 	"github.com/miekg/dns":            {"dnsd"},
 	"gopkg.in/yaml.v3":                {"manifest"},

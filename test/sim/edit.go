@@ -21,15 +21,20 @@ func (w user) change(edit func(*records.Set)) bool {
 	if old == nil || old.Deleting {
 		return false
 	}
-	set := spec.Clone(*old)
 	if old.Orphaned && w.chance(2) {
 		return false
 	}
-	set.Orphaned = false // who applies it adopts
+	w.apply(old, rev, edit)
+	return true
+}
+
+// apply has a set be as it is after an edit. Who applies one that is orphaned adopts it.
+func (w user) apply(old *records.Set, seen store.Rev, edit func(*records.Set)) {
+	set := spec.Clone(*old)
+	set.Orphaned = false
 	edit(&set)
 	set.Generation++
-	w.putSet(set, rev)
-	return true
+	w.putSet(set, seen)
 }
 
 // retain says what becomes of volumes, in all four combinations.
@@ -137,9 +142,7 @@ func (w user) bringBack() bool {
 	if asked == nil {
 		return false
 	}
-	w.note("the user wants volume %s of %s back", asked.Volume, asked.ID.MemberName())
-	w.commit(store.Put(store.VolumeRequestKey(asked.ID, asked.Claim), store.Encode(*asked)))
-	return true
+	return w.ask("wants volume %s of %s back", *asked)
 }
 
 // together: a person who looks does not bring a volume back to one node while the
@@ -195,9 +198,7 @@ func (w user) giveUp() bool {
 	if w.chance(2) {
 		asked.Trash = &scalar.Duration{Duration: time.Duration(w.r.IntN(30)) * time.Second}
 	}
-	w.note("the user gives up volume %s of %s", asked.Volume, asked.ID.MemberName())
-	w.commit(store.Put(store.VolumeRequestKey(asked.ID, asked.Claim), store.Encode(*asked)))
-	return true
+	return w.ask("gives up volume %s of %s", *asked)
 }
 
 // deadline says how long a rollout may stand still, and what becomes of it then.
@@ -237,12 +238,11 @@ func (w user) rename() bool {
 	if x.Status == nil || x.Status.ServiceName == "" || plan.Former(old, x.Status, x.Slots) != "" {
 		return false
 	}
-	set := spec.Clone(*old)
 	names := []string{"", "web", "data"}
 	at := slices.Index(names, old.Spec.ServiceName)
-	set.Spec.ServiceName, set.RestartedAt = names[(at+1+w.r.IntN(2))%3], fmt.Sprint(w.clock.UnixNano())
-	set.Generation++
-	w.note("the user renames the service %s to %s", old.Service(), set.Service())
-	w.putSet(set, rev)
+	w.apply(old, rev, func(set *records.Set) {
+		set.Spec.ServiceName, set.RestartedAt = names[(at+1+w.r.IntN(2))%3], fmt.Sprint(w.clock.UnixNano())
+		w.note("the user renames the service %s to %s", old.Service(), set.Service())
+	})
 	return true
 }

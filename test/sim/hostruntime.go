@@ -48,6 +48,11 @@ func (n *node) act(id spec.Identity, op string, do func() error) error {
 	return err
 }
 
+// act does one thing to what stands here of an identity.
+func (h hostRuntime) act(id spec.Identity, op string, do func(*place) error) error {
+	return h.n.act(id, op, func() error { return do(h.n.place(id)) })
+}
+
 func (h hostRuntime) EnsureImage(_ context.Context, ref, _ string) (runtime.Image, error) {
 	return runtime.Image{Name: ref}, h.n.act(spec.Identity{}, "EnsureImage", func() error {
 		if strings.HasPrefix(ref, "missing") {
@@ -58,8 +63,7 @@ func (h hostRuntime) EnsureImage(_ context.Context, ref, _ string) (runtime.Imag
 }
 
 func (h hostRuntime) EnsureSandbox(_ context.Context, id spec.Identity, token spec.Token, name string) (runtime.Sandbox, error) {
-	return runtime.Sandbox{ID: id, Token: token, Hostname: name, NetNS: "netns"}, h.n.act(id, "EnsureSandbox", func() error {
-		p := h.n.place(id)
+	return runtime.Sandbox{ID: id, Token: token, Hostname: name, NetNS: "netns"}, h.act(id, "EnsureSandbox", func(p *place) error {
 		if !p.sandbox.IsZero() && p.sandbox != token {
 			return runtime.ErrExists
 		}
@@ -69,8 +73,7 @@ func (h hostRuntime) EnsureSandbox(_ context.Context, id spec.Identity, token sp
 }
 
 func (h hostRuntime) RemoveSandbox(_ context.Context, id spec.Identity) error {
-	return h.n.act(id, "RemoveSandbox", func() error {
-		p := h.n.place(id)
+	return h.act(id, "RemoveSandbox", func(p *place) error {
 		if !p.alive.IsZero() {
 			return runtime.ErrExists
 		}
@@ -80,11 +83,11 @@ func (h hostRuntime) RemoveSandbox(_ context.Context, id spec.Identity) error {
 }
 
 func (h hostRuntime) Attach(_ context.Context, id spec.Identity, _ string, _ netip.Addr, _ ...spec.HostPort) error {
-	return h.n.act(id, "Attach", func() error { h.n.place(id).link = true; return nil })
+	return h.act(id, "Attach", func(p *place) error { p.link = true; return nil })
 }
 
 func (h hostRuntime) Detach(_ context.Context, id spec.Identity) error {
-	return h.n.act(id, "Detach", func() error { h.n.place(id).link = false; return nil })
+	return h.act(id, "Detach", func(p *place) error { p.link = false; return nil })
 }
 
 func (h hostRuntime) Attached(context.Context) ([]spec.Identity, error) {
@@ -107,8 +110,7 @@ func (h hostRuntime) List(ctx context.Context) (list []runtime.Status, err error
 }
 
 func (h hostRuntime) Create(_ context.Context, c runtime.Container) error {
-	return h.n.act(c.ID.ID, "Create", func() error {
-		p := h.n.place(c.ID.ID)
+	return h.act(c.ID.ID, "Create", func(p *place) error {
 		switch {
 		case p.state != "":
 			return runtime.ErrExists
@@ -126,8 +128,8 @@ func (h hostRuntime) Create(_ context.Context, c runtime.Container) error {
 
 // Start begins the process now, or late: then its caller has given up on it meanwhile.
 func (h hostRuntime) Start(_ context.Context, id runtime.ContainerID) error {
-	return h.n.act(id.ID, "Start", func() error {
-		p, w := h.n.place(id.ID), h.n.w
+	return h.act(id.ID, "Start", func(p *place) error {
+		w := h.n.w
 		switch {
 		case p.state == "":
 			return runtime.ErrNotFound
@@ -163,8 +165,8 @@ func (h hostRuntime) Status(_ context.Context, id runtime.ContainerID) (runtime.
 
 // Signal asks the process to end, or ends it.
 func (h hostRuntime) Signal(_ context.Context, id runtime.ContainerID, sig int, _ bool) error {
-	return h.n.act(id.ID, "Signal", func() error {
-		p, w := h.n.place(id.ID), h.n.w
+	return h.act(id.ID, "Signal", func(p *place) error {
+		w := h.n.w
 		if p.alive.IsZero() {
 			return runtime.ErrNotRunning
 		}
@@ -192,8 +194,7 @@ func (h hostRuntime) kill(p *place) error {
 }
 
 func (h hostRuntime) KillAll(_ context.Context, id spec.Identity) error {
-	return h.n.act(id, "KillAll", func() error {
-		p := h.n.place(id)
+	return h.act(id, "KillAll", func(p *place) error {
 		if !p.alive.IsZero() {
 			h.n.w.judge.ending(h.n, id, p.alive)
 		}
@@ -202,8 +203,7 @@ func (h hostRuntime) KillAll(_ context.Context, id spec.Identity) error {
 }
 
 func (h hostRuntime) Remove(_ context.Context, id runtime.ContainerID) error {
-	return h.n.act(id.ID, "Remove", func() error {
-		p := h.n.place(id.ID)
+	return h.act(id.ID, "Remove", func(p *place) error {
 		if !p.alive.IsZero() {
 			return errors.New("it has processes")
 		}

@@ -20,9 +20,10 @@ func (w user) sayLost() bool {
 	if len(asked) == 0 {
 		return false
 	}
-	w.saidLost(asked[w.r.IntN(len(asked))])
-	return true
+	return w.ask(isLost, asked[w.r.IntN(len(asked))])
 }
+
+const isLost = "says that volume %s of %s is lost"
 
 // mayBeLost are the volumes of a set for which ok holds and of which control would take it
 // that they are lost.
@@ -59,9 +60,11 @@ func request(s *plan.Slot, vol *records.Volume, verb records.VolumeVerb) records
 	return q
 }
 
-func (w user) saidLost(q records.VolumeRequest) {
-	w.note("the user says that volume %s of %s is lost", q.Volume, q.ID.MemberName())
+// ask has a person ask something of a volume; format says what, with its id and its member.
+func (w user) ask(format string, q records.VolumeRequest) bool {
+	w.note("the user "+format, q.Volume, q.ID.MemberName())
 	w.commit(store.Put(store.VolumeRequestKey(q.ID, q.Claim), store.Encode(q)))
+	return true
 }
 
 // machine is the one that the store knows by a name; nil: there is none.
@@ -85,7 +88,7 @@ func (w operator) giveUpLost() {
 			return !n.there(vol) && (w.judge.volume(vol.UID).destroyed || n.lies[vol.UID])
 		}) {
 			if !w.has(store.VolumeRequestKey(q.ID, q.Claim)) {
-				person.saidLost(q)
+				person.ask(isLost, q)
 			}
 		}
 		for _, m := range w.bereft(ref) {

@@ -77,23 +77,21 @@ func (w *Cluster) mend(ref spec.SetRef) {
 	if old == nil || old.Deleting {
 		return
 	}
-	set := spec.Clone(*old)
-	set.Orphaned = false
-	c := &set.Spec.Template.Spec.Containers[0]
-	if !strings.HasPrefix(c.Image, "good") {
-		c.Image = images[w.r.IntN(4)]
-	}
-	set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
-	if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
-		r.Partition, r.OnFailure = nil, ""
-	}
-	set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
-	s, _ := w.view().Status(ref)
-	if s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) { // what was given up is not tried again
-		c.Image = images[(slices.Index(images, c.Image)+1)%4]
-	}
-	set.Generation++
-	w.putSet(set, rev)
+	user{w}.apply(old, rev, func(set *records.Set) {
+		c := &set.Spec.Template.Spec.Containers[0]
+		if !strings.HasPrefix(c.Image, "good") {
+			c.Image = images[w.r.IntN(4)]
+		}
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
+		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
+			r.Partition, r.OnFailure = nil, ""
+		}
+		set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
+		s, _ := w.view().Status(ref)
+		if s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) { // what was given up is not tried again
+			c.Image = images[(slices.Index(images, c.Image)+1)%4]
+		}
+	})
 }
 
 // round has everybody do all they have to do, once.

@@ -34,10 +34,7 @@ func (w user) createSet(ref spec.SetRef) {
 				Volumes:                       []spec.VolumeMedia{{Name: "scratch", EmptyDir: &spec.EmptyDir{}}},
 				TerminationGracePeriodSeconds: &grace,
 			}},
-			VolumeClaimTemplates: []spec.ClaimTemplate{{
-				Metadata: spec.ObjectMeta{Name: "data"},
-				Spec:     spec.ClaimSpec{Resources: spec.VolumeResources{Requests: map[string]scalar.Quantity{"storage": {Milli: 1000}}}},
-			}},
+			VolumeClaimTemplates: []spec.ClaimTemplate{{Metadata: spec.ObjectMeta{Name: claimNames[0]}, Spec: claimOf(1000)}},
 		},
 	}
 	if w.chance(2) {
@@ -127,11 +124,7 @@ func (w user) anything() bool {
 	if w.chance(6) {
 		return w.askRestart(ref)
 	}
-	set := spec.Clone(*old)
-	set.Orphaned = false // who applies it adopts
-	w.edit(&set)
-	set.Generation++
-	w.putSet(set, rev)
+	w.apply(old, rev, w.edit)
 	return true
 }
 
@@ -141,11 +134,7 @@ func (w user) edit(set *records.Set) {
 	for again := true; again; again = w.chance(3) {
 		switch w.r.IntN(20) {
 		case 0, 1, 2:
-			n := int32(w.r.IntN(6))
-			set.Spec.Replicas = &n
-			if set.InitialReplicas == 0 {
-				set.InitialReplicas = int(n)
-			}
+			w.scale(set)
 		case 3, 4, 5, 6:
 			set.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(len(images))]
 		case 7:
