@@ -64,11 +64,11 @@ func (r *runner) secondChances(sum *Summary) {
 		return
 	}
 	for _, f := range slices.Clone(tests) {
-		if err := os.MkdirAll(r.again, 0o755); err != nil {
-			fmt.Fprintln(r.out, "no second chance:", err)
-			return
+		err := os.MkdirAll(r.again, 0o755)
+		if err == nil {
+			err = os.WriteFile(r.kept(f), []byte(f.Output), 0o600)
 		}
-		if err := os.WriteFile(r.kept(f), []byte(f.Output), 0o600); err != nil {
+		if err != nil {
 			fmt.Fprintln(r.out, "no second chance:", err)
 			return
 		}

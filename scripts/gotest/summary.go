@@ -204,10 +204,5 @@ func ParseSkips(text string) []string {
 
 // Allowed reports whether a skip message contains one of the parts.
 func Allowed(message string, parts []string) bool {
-	for _, p := range parts {
-		if strings.Contains(message, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(p string) bool { return strings.Contains(message, p) })
 }

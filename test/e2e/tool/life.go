@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -179,4 +181,48 @@ func tellOnce(ctx context.Context, addr, line string) error {
 		return err
 	}
 	return heard(conn)
+}
+
+// witness appends every line it is told to a file, whole, until it is stopped. The
+// file appears when it listens.
+func witness(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("witness", flag.ContinueOnError)
+	listen := flags.String("listen", "0.0.0.0:7777", "address to listen on")
+	path := flags.String("file", "witness.log", "file to append to")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", *listen)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(*path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	context.AfterFunc(ctx, func() { l.Close() })
+	var mu sync.Mutex
+	for {
+		conn, err := l.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			lines := bufio.NewScanner(conn)
+			for lines.Scan() {
+				mu.Lock()
+				_, err := file.Write(append(lines.Bytes(), '\n'))
+				mu.Unlock()
+				if err != nil {
+					return
+				}
+			}
+		}()
+	}
 }

@@ -65,16 +65,14 @@ func load(ctx context.Context, args []string) error {
 		all []string
 	)
 	for w := range *writers {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w), *pause)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, acked...)
 			sum.Errors += part.Errors
 			sum.LongestGap = max(sum.LongestGap, part.LongestGap)
-		}()
+		})
 	}
 	wg.Wait()
 	sum.Acked = len(all)
@@ -158,10 +156,9 @@ type etcd struct {
 }
 
 func newEtcd(names []string, dns string, first int) *etcd {
-	dialer := dialerBy(dns)
 	return &etcd{names: names, at: first % len(names), client: http.Client{
 		Timeout:   2 * time.Second,
-		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 1},
+		Transport: &http.Transport{DialContext: dialerBy(dns).DialContext, MaxIdleConnsPerHost: 1},
 	}}
 }
 
