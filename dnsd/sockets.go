@@ -110,7 +110,7 @@ type packedConn struct {
 	errno         syscall.Errno         // of the last call
 }
 
-// slot is one datagram: its bytes and whom it came from.
+// slot is one datagram: its bytes and its sender.
 type slot struct {
 	buf  [maxUDP]byte
 	from unix.RawSockaddrInet6 // room for IPv4, too
@@ -166,7 +166,7 @@ func transfer(call, fd uintptr, msgs []mmsghdr) (int, syscall.Errno) {
 	}
 }
 
-// ReadFrom returns the next datagram that is no usual question; the others that
+// ReadFrom returns the next datagram that is not a usual question; the others that
 // came before it are answered by then. One goroutine at a time may read.
 func (c *packedConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	for {
@@ -196,7 +196,7 @@ func (c *packedConn) ReadFrom(p []byte) (int, net.Addr, error) {
 	}
 }
 
-// queue makes the first bytes of a slot an answer to whom it came from.
+// queue makes the first bytes of a slot an answer to its sender.
 func (c *packedConn) queue(i, size int) {
 	s := &c.slots[i]
 	s.vec.SetLen(size)
@@ -242,7 +242,7 @@ func (c *packedConn) fetch() error {
 	return nil
 }
 
-// addr is whom the datagram came from.
+// addr is the sender of the datagram.
 func (s *slot) addr() net.Addr {
 	if s.from.Family == unix.AF_INET {
 		four := (*unix.RawSockaddrInet4)(unsafe.Pointer(&s.from))

@@ -92,7 +92,7 @@ type question struct {
 	nameEnd int // offset
 	end     int // offset of what follows the question
 	edns    bool
-	do      bool // DNSSEC records wanted; told back only
+	do      bool // DNSSEC records wanted; only sent back
 	limit   int  // bytes that the asker takes
 }
 
@@ -133,7 +133,7 @@ func readQuestion(b []byte) (q question, ok bool) {
 	return q, true
 }
 
-// readOPT reads the record behind the question; false: it is no usual EDNS.
+// readOPT reads the record behind the question; false: it is not usual EDNS.
 func (q *question) readOPT(b []byte) bool {
 	if b[0] != 0 || binary.BigEndian.Uint16(b[1:]) != dns.TypeOPT ||
 		binary.BigEndian.Uint32(b[5:])&^optDo != 0 || binary.BigEndian.Uint16(b[9:]) != 0 {

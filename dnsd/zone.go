@@ -20,7 +20,7 @@ type Snapshot struct {
 	Domain string
 	// Sequence of the snapshot; its revision is the serial of the SOA.
 	Sequence spec.Sequence
-	// Gateway is this node's DNS address, told as that of the zone's name server;
+	// Gateway is this node's DNS address, given as that of the zone's name server;
 	// zero: the name server has no address.
 	Gateway netip.Addr
 	// Members is the range of members' addresses: inside it this server alone

@@ -90,7 +90,7 @@ func sameUsers(pid int) error {
 }
 
 // loaded refuses a process that has no filter yet: the runtime loads it last before the
-// container's program begins.
+// container's program starts.
 func loaded(pid int) error {
 	text, err := os.ReadFile(procFile(pid, "status"))
 	if err != nil {

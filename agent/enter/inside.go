@@ -23,7 +23,7 @@ const (
 	pidfdFD = 4 // of the container's first process
 )
 
-// sweepTime is how long a helper without an agent tries to end what it began.
+// sweepTime is how long a helper without an agent tries to end what it started.
 const sweepTime = 30 * time.Second
 
 // Serve is the helper: it runs one command and reports its end. It returns the

@@ -158,7 +158,7 @@ type Command struct {
 
 // Run runs a command and returns its exit code. When ctx ends first, the error is that of
 // ctx, and ErrLate beside it if the command was not seen to run by then. At the end all
-// that the command began has been swept; an error of Sweep is returned beside others.
+// that the command started has been swept; an error of Sweep is returned beside others.
 func (h *Helper) Run(ctx context.Context, c *Container, cmd Command) (int, error) {
 	p := c.plan
 	p.Command, p.Procs, p.CgroupRoot, p.Cgroup = cmd.Args, cmd.Procs, cmd.CgroupRoot, cmd.Cgroup

@@ -115,7 +115,7 @@ func (p *Plan) limit() error {
 	return nil
 }
 
-// chdir goes where the container's own process begins, as root first and as the user
+// chdir goes where the container's own process starts, as root first and as the user
 // later, as the runtime does.
 func (p *Plan) chdir() error {
 	err := unix.Chdir(p.Dir)

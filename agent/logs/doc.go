@@ -10,7 +10,7 @@
 //	    lock                        held (flock) while the run's writer lives
 //
 // The newest two runs are kept, so `logs --previous` shows the run before the
-// last restart, also when a new life began since. A line is
+// last restart, also when a new life has started since. A line is
 //
 //	<RFC3339Nano, UTC> <stdout|stderr> <text>\n
 //

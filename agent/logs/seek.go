@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// openAll opens the files of a run, oldest first. It begins with the newest, so
+// openAll opens the files of a run, oldest first. It starts with the newest, so
 // that a rotation in between shows as a file seen twice, not as one missed; and
 // looks again when the newest is no longer what it was.
 func openAll(run string) ([]*source, error) {

@@ -46,7 +46,7 @@ const DefaultCIDR = "10.88.0.0/16"
 // DefaultGateway is the members' gateway and DNS address.
 const DefaultGateway = "169.254.1.1"
 
-// protocol marks our routes ("proto 83"). It is no number of /etc/iproute2/rt_protos
+// protocol marks our routes ("proto 83"). It is not a number of /etc/iproute2/rt_protos
 // nor one that a routing daemon or container network known to us uses.
 const protocol = netlink.RouteProtocol(83)
 
@@ -136,7 +136,7 @@ func (n *node) linkName(id spec.Identity) string {
 	return "st" + hex.EncodeToString(sum[:5])
 }
 
-// aliasPrefix begins the alias of every link of this node.
+// aliasPrefix starts the alias of every link of this node.
 func (n *node) aliasPrefix() string {
 	return "stead:" + n.cfg.ClusterID[:8] + ":" + string(n.cfg.Node) + ":"
 }

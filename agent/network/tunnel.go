@@ -26,7 +26,7 @@ const (
 )
 
 // tunnelName is that of this node's end of the tunnel, which has the alias of a link of
-// this node that is no member's.
+// this node that is not a member's.
 func (n *node) tunnelName() string  { return fmt.Sprintf("sx%06x", n.mark()) }
 func (n *node) tunnelAlias() string { return n.aliasPrefix() + "tunnel" }
 func (n *node) tunnelLabel() string { return n.tunnelName() + ":gw" }

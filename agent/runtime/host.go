@@ -60,7 +60,7 @@ type Trashed struct {
 	Volume records.VolumeID
 	Number int
 	Class  string
-	// Left is how long it is to lie there still; 0: its time is over.
+	// Left is how long it is to stay there; 0: its time is over.
 	Left time.Duration
 	// Turn and SizeBytes are as the order said, by which it came there.
 	Turn      int
@@ -93,7 +93,7 @@ type Volumes interface {
 	// directory of that, is not there, or is on another disk than it was at first.
 	Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, fsGroup *int64) (string, error)
 	// Reclaim moves an unused volume into the trash, and returns when that is
-	// durable; once it lies there, it has no effect. ErrAbsent: it is neither in its
+	// durable; once it is there, it has no effect. ErrAbsent: it is neither in its
 	// place nor in the trash. ErrNotFound: its storage class, or the directory of that,
 	// is not there. ErrForeign, ErrExists: as Ensure; nothing was touched.
 	Reclaim(ctx context.Context, o records.VolumeOrder) error
@@ -107,13 +107,14 @@ type Volumes interface {
 	// not there is moved to the trash. ErrNotFound, ErrForeign, ErrExists: as Ensure; they
 	// prove nothing.
 	Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error)
-	// Trash lists what lies in the trash, by volume id. An entry that cannot be read is
+	// Trash lists what is in the trash, by volume id. An entry that cannot be read is
 	// left out, and stays; an error says that the list is not whole, and names what is
 	// not known: a storage class that is not there, an entry that cannot be read.
 	Trash(ctx context.Context) ([]Trashed, error)
-	// Erase deletes for ever what lies in the trash, and continues where it was interrupted; absent is no error. ErrExists: its time is not over; ErrNotFound: its storage
-	// class is not there, so that nothing is known of it; ErrForeign: its owner file
-	// cannot be read or is another's. Nothing was touched then.
+	// Erase deletes what is in the trash permanently, and continues where it was interrupted;
+	// absent is no error. ErrExists: its time is not over; ErrNotFound: its storage class is not
+	// there, so that nothing is known of it; ErrForeign: its owner file cannot be read or is
+	// another's. Nothing was touched then.
 	Erase(ctx context.Context, class string, id records.VolumeID) error
 	// Scratch makes an empty directory for one life (emptyDir), or returns that of the
 	// same token.

@@ -215,10 +215,10 @@ type Runtime interface {
 	Wait(ctx context.Context, id ContainerID) (Exit, error)
 	// Exec runs a command and returns its exit code; when ctx ends first, the command
 	// is killed and ctx's error returned. ErrNotRunning; ErrBadSpec: e.g. no such
-	// command; ErrUnavailable (beside ctx's error, if that ended): whether it began, or
+	// command; ErrUnavailable (beside ctx's error, if that ended): whether it started, or
 	// still ran, is not known, which says nothing about the container. A command whose
 	// start outlasts ctx is killed when it has started. Of a Bounded one nothing is left
-	// when Exec returns, unless with ErrUnavailable: then none begins before it is gone.
+	// when Exec returns, unless with ErrUnavailable: then none starts before it is gone.
 	Exec(ctx context.Context, id ContainerID, e Exec) (int, error)
 
 	// Empty reports, by cgroups and not by the daemon's word, whether no

@@ -44,7 +44,7 @@ type disks struct {
 	shared  []string          // classes whose directory other nodes have, too
 }
 
-// checkDisk fails unless the directory of the class, open as root, lies on the disk that was
+// checkDisk fails unless the directory of the class, open as root, is on the disk that was
 // first used for it. At the first use the disk is marked and noted.
 func (d *disks) checkDisk(class string, root *os.Root) error {
 	have, err := readMark(root)
@@ -192,7 +192,7 @@ func inside(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// open opens the directory of a storage class, if it lies on the disk of that; the caller
+// open opens the directory of a storage class, if it is on the disk of that; the caller
 // closes it.
 func (d *disks) open(class string) (*os.Root, error) {
 	dir, known := d.classes[class]

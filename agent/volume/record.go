@@ -138,7 +138,7 @@ func (d *disks) wasMade(id records.VolumeID) (known bool, err error) {
 	return d.records.read(madeDir, string(id), &made{})
 }
 
-// inSomeTrash reports whether a volume of a shared class lies in the trash of any node: that
+// inSomeTrash reports whether a volume of a shared class is in the trash of any node: that
 // one made it, and a store that went back may know of it as of one that is new.
 func (d *disks) inSomeTrash(root *os.Root, class string, id records.VolumeID) (bool, error) {
 	if !slices.Contains(d.shared, class) {

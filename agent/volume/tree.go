@@ -34,7 +34,7 @@ type walk struct {
 	count     int
 }
 
-// walkTree calls file for each entry below top that is no directory, and dir for each
+// walkTree calls file for each entry below top that is not a directory, and dir for each
 // directory after all that is in it. Both may remove what they are called with. It ends
 // with the first error, or with ctx, which may come after any number of entries.
 func walkTree(ctx context.Context, top *os.File, file, dir visit) error {

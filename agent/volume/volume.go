@@ -14,7 +14,7 @@
 //	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
 //
 // The owner file is beside the data, where no database sees it.
-// Containers see only what lies below data or a scratch directory; every path is
+// Containers see only what is below data or a scratch directory; every path is
 // walked with os.Root or from descriptor to descriptor, so a symbolic link that one left
 // there leads nowhere else, and what a container is shown by subPath is mounted by
 // descriptor.
@@ -35,7 +35,7 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// Config says where directories are and to whom they belong.
+// Config says where directories are and whose they are.
 type Config struct {
 	// Root is the agent's directory on disk.
 	Root string

@@ -97,7 +97,7 @@ func (r *commands) execInOwnCgroup(ctx context.Context, id runtime.ContainerID, 
 	var late sync.WaitGroup
 	mark := fmt.Sprintf("%s%d.%d.", markName, time.Now().UnixNano(), r.count.Add(1))
 	gather := func(pid int) { r.gatherDescendants(path, pid, mark) }
-	code, err = r.execTask(ctx, id, e, keeper{late: &late, variable: mark, began: gather, over: func(pid int) {
+	code, err = r.execTask(ctx, id, e, keeper{late: &late, variable: mark, started: gather, over: func(pid int) {
 		gather(pid)
 		_ = sweep() // once more below
 	}})
@@ -148,10 +148,10 @@ func (r *commands) enter(ctx context.Context, id runtime.ContainerID, c *openCon
 	return 0, fmt.Errorf("%w: %v", runtime.ErrUnavailable, err)
 }
 
-// tap passes on what is written until it is shut: then nobody looks at it any more.
+// tap passes on what is written until it is stopped: then nothing reads it any more.
 type tap struct {
 	mu   sync.Mutex
-	to   io.Writer // nil: nobody does
+	to   io.Writer // nil: nowhere
 	over bool
 }
 
@@ -222,7 +222,7 @@ func descendants(pids []int, leader int, lineage func(int) (parent, session int)
 // markName is the variable that marks what the runtime started for us.
 const markName = "STEAD_PROBE="
 
-// marked reports whether a process was started with a mark in its environment that begins
+// marked reports whether a process was started with a mark in its environment that starts
 // like this.
 func marked(pid int, mark string) bool {
 	text, err := os.ReadFile(filepath.Join(procDir(pid), "environ"))

@@ -42,7 +42,7 @@ func (r *commands) Exec(ctx context.Context, id runtime.ContainerID, e runtime.E
 	if e.Bounded {
 		return r.execBounded(ctx, id, e)
 	}
-	return r.execTask(ctx, id, e, keeper{late: &r.late, began: func(int) {}, over: func(int) {}})
+	return r.execTask(ctx, id, e, keeper{late: &r.late, started: func(int) {}, over: func(int) {}})
 }
 
 // keeper is who sees to it that nothing of a command is left.
@@ -51,8 +51,8 @@ type keeper struct {
 	late *sync.WaitGroup
 	// variable is one more of the command's environment; "": none.
 	variable string
-	// began is called when the command runs, over when it or the caller's time has ended.
-	began, over func(pid int)
+	// started is called when the command runs, over when it or the caller's time has ended.
+	started, over func(pid int)
 }
 
 // execTask has the daemon run the command. A start that outlasts ctx is left to the
@@ -68,11 +68,11 @@ func (r *commands) execTask(ctx context.Context, id runtime.ContainerID, e runti
 	// Without ctx's deadline, for the daemon would tell that as an error, a moment before it is.
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	x := make(chan begun)
+	x := make(chan launched)
 	k.late.Go(func() {
-		b := r.beginExec(ctx, waiting, q)
+		b := r.launchExec(ctx, waiting, q)
 		if b.err == nil {
-			k.began(int(b.p.Pid()))
+			k.started(int(b.p.Pid()))
 		}
 		select {
 		case x <- b:
@@ -83,7 +83,7 @@ func (r *commands) execTask(ctx context.Context, id runtime.ContainerID, e runti
 			r.endExec(ctx, b.p)
 		}
 	})
-	var b begun
+	var b launched
 	select {
 	case b = <-x:
 	case <-ctx.Done():
@@ -119,16 +119,16 @@ type request struct {
 	out      *output
 }
 
-// begun is a command that was started, or was not: then p may be there, not running.
-type begun struct {
+// launched is a command that was started, or was not: then p may be there, not running.
+type launched struct {
 	p      containerd.Process
 	exited <-chan containerd.ExitStatus
 	err    error
 }
 
-// beginExec starts the command, however long the daemon takes: broken off, it would start
-// when nobody looks any more.
-func (r *commands) beginExec(ctx, waiting context.Context, q request) (b begun) {
+// launchExec starts the command, however long the daemon takes: broken off, it would start
+// when nothing waits for it any more.
+func (r *commands) launchExec(ctx, waiting context.Context, q request) (b launched) {
 	ctx = context.WithoutCancel(ctx)
 	b.p, b.err = r.newExec(ctx, q)
 	if b.err != nil {
@@ -180,7 +180,7 @@ func (r *commands) startError(ctx context.Context, what string, err error) error
 	return fmt.Errorf("%w: %w", err, runtime.ErrUnavailable)
 }
 
-// timeoutError is the error of a command that began and was not seen to end in the
+// timeoutError is the error of a command that started and was not seen to end in the
 // caller's time. Only one that is seen to run still has used it up by itself.
 func (r *commands) timeoutError(ctx context.Context, what string, p containerd.Process) error {
 	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)

@@ -158,7 +158,7 @@ func (r *imageStore) list(ctx context.Context, found []images.Image, unpack bool
 	return out, nil
 }
 
-// describe leaves the size 0 where it cannot be told.
+// describe leaves the size 0 where it is not known.
 func (r *imageStore) describe(ctx context.Context, img containerd.Image) runtime.Image {
 	size, err := img.Size(ctx)
 	if err != nil {

@@ -174,7 +174,7 @@ func (r *lifecycle) mounts(s *oci.Spec, c runtime.Container) error {
 
 // bindOptions are those of a mount whose source is mounted with these flags: no device
 // and no set-user-id file that a member leaves in a volume works. The kernel sets all
-// options anew when it gets any, so what the host forbids in a volume is repeated. Of what
+// options again when it gets any, so what the host forbids in a volume is repeated. Of what
 // is read only, noexec is not: it is the option of /run on Debian, and members run scripts
 // of ConfigMaps.
 func bindOptions(readOnly bool, source int64) []string {

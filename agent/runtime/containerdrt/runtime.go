@@ -5,12 +5,12 @@
 // one run directory, all of which carry the cluster's id and the node's name, so
 // that several nodes, tests and other users share a machine.
 //
-//	containerd id     <ns>.<member>.<container>, hashed when that is no valid id
+//	containerd id     <ns>.<member>.<container>, hashed when that is not a valid id
 //	cgroup            <CgroupParent>/<ns>.<member>/<container>
 //	namespaces        <RunDir>/ns/<ns>/<member>/{net,ipc,uts} and sandbox.json
 //
 // None of them holds the token: the host itself refuses a second life of an
-// identity (SAFETY S9). What a container is stands in its labels, so a restarted
+// identity (SAFETY S9). Its labels say what a container is, so a restarted
 // agent adopts it. containerd says how a process ended; whether one is left is seen
 // in the cgroups alone (SAFETY S13), and a start is refused unless its processes
 // show up in the cgroup where they will be looked for.

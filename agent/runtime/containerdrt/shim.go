@@ -169,7 +169,7 @@ func (r *lifecycle) createTask(ctx context.Context, c containerd.Container, out 
 	}
 }
 
-// leftBundle is the end of what the daemon says when a bundle stands in the way.
+// leftBundle is the end of what the daemon says when a bundle is in the way.
 var leftBundle = regexp.MustCompile(`mkdir (/\S+): file exists`)
 
 // bundleLeft finds the bundle of the container in the daemon's error: the directory

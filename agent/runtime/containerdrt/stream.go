@@ -9,7 +9,7 @@ import (
 )
 
 // drainTime is how long a silent output is waited for after the command has ended:
-// what it left in the background may hold its stdout open for ever.
+// what it left in the background may hold its stdout open without end.
 const drainTime = 2 * time.Second
 
 // input is a command's stdin; ended is closed when it is read to its end.

@@ -10,7 +10,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Call is one call of an agent: the method's name and whom it concerns (ID and
+// Call is one call of an agent: the method's name and what it concerns (ID and
 // Name are zero where the method has none; Name is the container's, or the claim
 // or scratch directory of a Volumes method).
 type Call struct {
@@ -19,7 +19,7 @@ type Call struct {
 	Name string
 }
 
-// Behaviour is how a container behaves. Zero: it runs until it is told to end and
+// Behaviour is how a container behaves. Zero: it runs until it is asked to end and
 // exits 0 on SIGTERM.
 type Behaviour struct {
 	StartErr   error // Start fails with it and leaves no process

@@ -155,15 +155,15 @@ func testExecBounded(t *testing.T, m *member) {
 func testOneAtATime(t *testing.T, m *member, id runtime.ContainerID, bounded func(...string) runtime.Exec) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	began, ended := make(chan struct{}), make(chan error, 1)
+	started, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		e := bounded("chatty", "20")
-		e.Stdout = &once{began: began}
+		e.Stdout = &once{started: started}
 		_, err := m.Runtime.Exec(ctx, id, e)
 		ended <- err
 	}()
 	select {
-	case <-began:
+	case <-started:
 	case err := <-ended:
 		t.Fatalf("bounded Exec that says much: %v", err)
 	}
@@ -180,17 +180,17 @@ func testOneAtATime(t *testing.T, m *member, id runtime.ContainerID, bounded fun
 	m.exec(t, id, true, result{code: 5}, "exit", "5")
 }
 
-// once closes began at the first thing written to it.
+// once closes started at the first thing written to it.
 type once struct {
-	began chan struct{}
-	done  bool
+	started chan struct{}
+	done    bool
 }
 
 // Write implements io.Writer.
 func (o *once) Write(p []byte) (int, error) {
 	if !o.done {
 		o.done = true
-		close(o.began)
+		close(o.started)
 	}
 	return len(p), nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Subject is a body under test. Its image runs the program at /box, which is told
-// by its arguments how to behave:
+// Subject is a body under test. Its image runs the program at /box, whose
+// arguments say how it behaves:
 //
 //	run            until SIGTERM, then exits 0
 //	stubborn       until SIGKILL

@@ -66,7 +66,7 @@ func cage() {
 }
 
 // forbidden are calls that a container's filter or capabilities refuse, and some that
-// nobody refuses; with arguments that do no harm where they are let through.
+// nothing refuses; with arguments that do no harm where they are let through.
 var forbidden = []struct {
 	name   string
 	number uintptr
