@@ -25,7 +25,7 @@ type User struct {
 	UID  int
 }
 
-// Package is one pinned package and the line it stands in.
+// Package is one pinned package and the line it is on.
 type Package struct {
 	Name, Version string
 	Line          int

@@ -74,7 +74,7 @@ func (t Tree) AddTar(from string, r io.Reader) error {
 		case tar.TypeLink:
 			target, ok := t[merge(path.Clean("/" + h.Linkname)[1:])]
 			if !ok || target.Type != tar.TypeReg {
-				return fmt.Errorf("%s: %s links to %s, which is no file before it", from, name, h.Linkname)
+				return fmt.Errorf("%s: %s links to %s, which is not a file before it", from, name, h.Linkname)
 			}
 			e = target
 		case tar.TypeReg:

@@ -22,7 +22,7 @@ type Failure struct {
 func (f Failure) name() string { return short(f.Package) + "/" + f.Test }
 
 // Chances lists the failed tests that may be run once more, or says why none may: they
-// are too many to be luck, something failed that is no test, or one of them said what
+// are too many to be luck, something other than a test failed, or one of them said what
 // no second run takes back (judge.Final).
 func (s *Summary) Chances() (tests []Failure, why string) {
 	switch {
@@ -31,7 +31,7 @@ func (s *Summary) Chances() (tests []Failure, why string) {
 	case len(s.Unended) > 0:
 		return nil, "these did not end: " + strings.Join(s.Unended, " ")
 	case len(s.Failures) > mostAgain:
-		return nil, fmt.Sprintf("%d tests failed, and more than %d is no luck", len(s.Failures), mostAgain)
+		return nil, fmt.Sprintf("%d tests failed, and more than %d cannot be luck", len(s.Failures), mostAgain)
 	}
 	for _, word := range judge.Final {
 		if strings.Contains(s.rest, word) {

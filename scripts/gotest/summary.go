@@ -37,20 +37,20 @@ type Summary struct {
 	Flaky          []Failure // of them those that passed at a second run
 	Unended        []string  // tests of failed packages that neither passed nor failed
 
-	out    io.Writer
-	output map[string][]string // by package and test, until it passed
-	counts map[string]int      // tests run, by package
-	failed map[string]bool     // packages with a failed test
-	parent map[string]bool     // tests that have subtests
-	begun  map[string]string   // names of tests that have not ended, by package and test
-	rest   string              // what failed packages said outside of tests that ended
+	out     io.Writer
+	output  map[string][]string // by package and test, until it passed
+	counts  map[string]int      // tests run, by package
+	failed  map[string]bool     // packages with a failed test
+	parent  map[string]bool     // tests that have subtests
+	started map[string]string   // names of tests that have not ended, by package and test
+	rest    string              // what failed packages said outside of tests that ended
 }
 
 // NewSummary writes progress to out.
 func NewSummary(out io.Writer) *Summary {
 	return &Summary{
 		out: out, output: map[string][]string{}, counts: map[string]int{},
-		failed: map[string]bool{}, parent: map[string]bool{}, begun: map[string]string{},
+		failed: map[string]bool{}, parent: map[string]bool{}, started: map[string]string{},
 	}
 }
 
@@ -85,7 +85,7 @@ func (s *Summary) Take(e event) {
 	case "build-output":
 		fmt.Fprint(s.out, e.Output)
 	case "run":
-		s.begun[key] = short(e.Package) + "/" + e.Test
+		s.started[key] = short(e.Package) + "/" + e.Test
 		for i, c := range e.Test {
 			if c == '/' {
 				s.parent[e.Package+" "+e.Test[:i]] = true
@@ -98,7 +98,7 @@ func (s *Summary) Take(e event) {
 			s.takeTest(e, key)
 		}
 		delete(s.output, key)
-		delete(s.begun, key)
+		delete(s.started, key)
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *Summary) takePackage(e event) {
 				fmt.Fprint(s.out, strings.Join(lines, ""))
 			}
 		}
-		for key, name := range s.begun {
+		for key, name := range s.started {
 			if strings.HasPrefix(key, e.Package+" ") {
 				s.Unended = append(s.Unended, name)
 			}

@@ -78,7 +78,7 @@ func (w *workshop) plant(i int, f fault) error {
 		return err
 	}
 	if n := bytes.Count(text, []byte(f.old)); n != 1 {
-		return fmt.Errorf("%q stands %d times in %s, want once", f.old, n, f.file)
+		return fmt.Errorf("%q occurs %d times in %s, want once", f.old, n, f.file)
 	}
 	changed := filepath.Join(w.dir, fmt.Sprintf("fault-%d.go", i))
 	if err := os.WriteFile(changed, bytes.Replace(text, []byte(f.old), []byte(f.next), 1), 0o600); err != nil {

@@ -16,7 +16,7 @@ func TestEachFaultFitsTheCodeOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := bytes.Count(text, []byte(f.old)); n != 1 {
-			t.Errorf("%s: %q stands %d times in %s, want once", f.rule, f.old, n, f.file)
+			t.Errorf("%s: %q occurs %d times in %s, want once", f.rule, f.old, n, f.file)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (r *rewriter) rewrite(root, file string) ([]byte, error) {
 	return []byte(r.splice(0, len(src))), nil
 }
 
-// splice is what stands in this part of the file, with the cuts that were made in it.
+// splice is this part of the file, with the cuts that were made in it.
 func (r *rewriter) splice(at, end int) string {
 	var out strings.Builder
 	for _, c := range r.cuts {

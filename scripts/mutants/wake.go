@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Who hangs is seen, too: when the tests take so many times as long as without a mutant,
-// and some time more. Who takes all memory finds it bounded.
+// A mutant that hangs is seen, too: when the tests take so many times as long as without a mutant,
+// and some time more. One that takes all memory finds it bounded.
 const (
 	patience    = 8
 	grace       = 20 * time.Second
@@ -29,8 +29,8 @@ type program struct {
 	has  []string      // the targets that are linked into it
 }
 
-// wake runs every mutant that was not seen before; it returns by whom each was seen, ""
-// by nobody.
+// wake runs every mutant that was not seen before; it returns which tests saw each,
+// "" for none.
 func (w *workshop) wake(list []mutant, programs map[string]program, known *results) ([]string, error) {
 	by := make([]string, len(list))
 	var group sync.WaitGroup

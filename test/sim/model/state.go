@@ -131,7 +131,7 @@ type State struct {
 	left  Bounds             // what may still happen
 }
 
-// Bounds say how often what would go on for ever may happen.
+// Bounds say how often what would never end may happen.
 type Bounds struct {
 	Edits, Reboots, Crashes, Terms, Cuts, Backups, Restores uint8
 	// Lags is how often a node's clock may miss a tick, Landings how many starts may be slow.

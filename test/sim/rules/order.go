@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -114,7 +116,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 	o := a.ID.Ordinal
 	s := c.Slot(o)
 	if s.Member == nil || s.Member.Token != a.Token || s.Member.Goal == records.GoalStop || c.Vacant(o) {
-		c.fail("churn", "%s %s is ended, and is no life that runs", a.ID, a.Token)
+		c.fail("churn", "%s %s is ended, and is not a life that runs", a.ID, a.Token)
 		return false
 	}
 	u := c.x.Set.Spec.UpdateStrategy
@@ -174,12 +176,10 @@ func (c *planChecker) highestFirst(o int) {
 }
 
 func (c *planChecker) stopped(o int) bool {
-	for _, a := range c.p.Actions {
-		if s, ok := a.(plan.Stop); ok && s.ID.Ordinal == o {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.p.Actions, func(a plan.Action) bool {
+		s, ok := a.(plan.Stop)
+		return ok && s.ID.Ordinal == o
+	})
 }
 
 // due: the life before and how it ended say on which revision the next one is. One

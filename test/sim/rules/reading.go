@@ -48,14 +48,9 @@ func Ordinals(s *records.Set) []int {
 }
 
 func reserved(s *records.Set, o int) bool {
-	if s.Spec.Ordinals != nil {
-		for _, span := range s.Spec.Ordinals.Reserved {
-			if int(span.First) <= o && o <= int(span.Last) {
-				return true
-			}
-		}
-	}
-	return false
+	return s.Spec.Ordinals != nil && slices.ContainsFunc(s.Spec.Ordinals.Reserved, func(span spec.OrdinalSpan) bool {
+		return int(span.First) <= o && o <= int(span.Last)
+	})
 }
 
 // halted: the store went back, or was restored and has not heard every node since; nothing
@@ -107,22 +102,24 @@ func (r *Reading) IsWanted(o int) bool { return slices.Contains(r.Wanted, o) }
 
 // live: the node of the life has a session, of the machine and boot of the life.
 func (r *Reading) live(m *records.Member) bool {
-	for _, n := range r.x.Nodes {
-		if n.Node.Name == m.Node {
-			return n.Session != nil && n.Session.UID == m.NodeUID && n.Session.Boot == m.Boot
-		}
-	}
-	return false
+	s := r.session(m.Node)
+	return s != nil && s.UID == m.NodeUID && s.Boot == m.Boot
 }
 
 // told: the node said so in the session that it has now.
 func (r *Reading) told(x *records.Report) bool {
+	s := r.session(x.Node)
+	return s != nil && s.ID == x.Session
+}
+
+// session is that of a node; nil: it has none.
+func (r *Reading) session(name spec.NodeName) *records.Session {
 	for _, n := range r.x.Nodes {
-		if n.Node.Name == x.Node {
-			return n.Session != nil && n.Session.ID == x.Session
+		if n.Node.Name == name {
+			return n.Session
 		}
 	}
-	return false
+	return nil
 }
 
 // Vacant: there is no life, or it is proven over, by a report or its deadline.
