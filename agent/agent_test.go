@@ -13,9 +13,14 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-func box(t *testing.T, f func(t *testing.T, n *node)) {
+// box runs f with a node that has a session. Hours pass in some tests, so its pings are few.
+func box(t *testing.T, f func(t *testing.T, n *node)) { boxOf(t, 10*time.Second, f) }
+
+// boxOf is box with sessions of this TTL.
+func boxOf(t *testing.T, ttl time.Duration, f func(t *testing.T, n *node)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
+		n.script.ttl = ttl
 		n.run()
 		n.script.say(pictures(1, true, picture(1, 1)))
 		f(t, n)
@@ -226,7 +231,7 @@ func TestALifeSaidToBeOverEnds(t *testing.T) {
 }
 
 func TestAServerThatAnswersNoPingIsLeft(t *testing.T) {
-	box(t, func(t *testing.T, n *node) {
+	boxOf(t, time.Second, func(t *testing.T, n *node) {
 		n.script.with(func() { n.script.mute = true })
 		time.Sleep(5 * time.Second)
 		n.script.with(func() {

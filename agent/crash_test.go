@@ -54,6 +54,7 @@ func TestACrashAtAnyPointLosesNothingAndDoublesNothing(t *testing.T) {
 			t.Run(fmt.Sprintf("call %d, before its effect %v", call, before), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					n := newNode(t)
+					n.script.ttl = 10 * time.Second // no session is lost here: fewer pings
 					n.run()
 					crashed := n.crashAt(call, before)
 					tell(n, 10)

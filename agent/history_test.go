@@ -94,7 +94,7 @@ func TestMembersFollowTheHistoryOfTheirSet(t *testing.T) {
 }
 
 func TestWhatMembersSeeIsConfirmedFromTheMomentOfThePing(t *testing.T) {
-	box(t, func(t *testing.T, n *node) {
+	boxOf(t, time.Second, func(t *testing.T, n *node) {
 		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		confirmed := func() time.Duration {

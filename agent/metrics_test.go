@@ -30,7 +30,7 @@ func (n *node) metrics() map[string]float64 {
 }
 
 func TestMetricsTellMembersAndSession(t *testing.T) {
-	box(t, func(t *testing.T, n *node) {
+	boxOf(t, time.Second, func(t *testing.T, n *node) {
 		n.script.say(wanted(10, n.life(5, records.GoalRun)))
 		n.wantReady(tok(5))
 		time.Sleep(time.Minute)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -41,9 +42,20 @@ type node struct {
 }
 
 func newNode(t *testing.T) *node {
-	n := &node{t: t, host: fakert.New(), script: newScript(t), root: filepath.Join(t.TempDir(), "root"), boot: "b1", begun: time.Now()}
+	n := &node{t: t, host: fakert.New(), script: newScript(t), root: filepath.Join(memoryDir(t), "root"), boot: "b1", begun: time.Now()}
 	t.Cleanup(n.kill)
 	return n
+}
+
+// memoryDir is a directory for the test, in memory where the host has one: what a power cut
+// leaves of its files is asked in the packages that write them, and a disk is slow to sync.
+func memoryDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "stead-agent-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
 }
 
 func (n *node) run() {

@@ -36,6 +36,7 @@ type script struct {
 
 	mu      sync.Mutex
 	cluster string
+	ttl     time.Duration // of sessions; a node pings five times in it
 	mute    bool          // answers no ping
 	behind  bool          // has not told all that was committed before a ping
 	strange bool          // its pongs answer what was never asked
@@ -57,14 +58,14 @@ type script struct {
 }
 
 func newScript(t *testing.T) *script {
-	s := &script{t: t, cluster: cluster, last: map[spec.LifeID]records.Report{}, tunnels: make(chan proto.Nodes_TunnelServer), ends: make(chan struct{})}
+	s := &script{t: t, cluster: cluster, ttl: time.Second, last: map[spec.LifeID]records.Report{}, tunnels: make(chan proto.Nodes_TunnelServer), ends: make(chan struct{})}
 	s.up()
 	t.Cleanup(s.down)
 	return s
 }
 
 func (s *script) up() {
-	s.lis, s.server = bufconn.Listen(1<<20), grpc.NewServer()
+	s.lis, s.server = bufconn.Listen(64<<10), grpc.NewServer()
 	proto.RegisterNodesServer(s.server, s)
 	server, lis := s.server, s.lis
 	go func() { _ = server.Serve(lis) }()
@@ -92,7 +93,7 @@ func (s *script) Session(stream proto.Nodes_SessionServer) error {
 	s.mu.Lock()
 	s.hellos = append(s.hellos, msg.GetHello())
 	out <- &proto.ToNode{Kind: &proto.ToNode_Welcome{Welcome: &proto.Welcome{
-		Cluster: s.cluster, Session: int64(len(s.hellos)), TtlMillis: 1000, Domain: "cluster.local", Cidr: "10.88.0.0/16", Epoch: 1,
+		Cluster: s.cluster, Session: int64(len(s.hellos)), TtlMillis: s.ttl.Milliseconds(), Domain: "cluster.local", Cidr: "10.88.0.0/16", Epoch: 1,
 		Known: s.known, Held: s.held,
 	}}}
 	for _, m := range s.first {
