@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/session"
+	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -94,7 +95,7 @@ func (c Config) filled() (Config, error) {
 		c.Gateway = "169.254.1.1"
 	}
 	if c.Clock == nil {
-		c.Clock = home.SinceBoot
+		c.Clock = watchdog.BootTime
 	}
 	if c.Snapshots == nil {
 		c.Snapshots = func([]records.Snapshot) {}

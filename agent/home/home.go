@@ -6,7 +6,6 @@ package home
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
@@ -91,11 +89,7 @@ func takeHost(node nodeDoc) (net.Listener, error) {
 // range of addresses, also while an agent uses the root. It changes nothing.
 func Peek(root string) (name spec.NodeName, cluster, cidr string, err error) {
 	var doc nodeDoc
-	b, err := os.ReadFile((&Home{root: root}).nodePath())
-	if err == nil {
-		err = json.Unmarshal(b, &doc)
-	}
-	if err != nil {
+	if err := durable.GetJSON((&Home{root: root}).nodePath(), &doc); err != nil {
 		return "", "", "", fmt.Errorf("look at the agent's root: %w", err)
 	}
 	return doc.Name, doc.Cluster, doc.CIDR, nil
@@ -122,11 +116,8 @@ func takeLock(path string) (*os.File, error) {
 // load reads node.json. The ledger is made before it, so that a root with a
 // node.json and without a ledger has lost it.
 func (h *Home) load(name spec.NodeName) error {
-	b, err := os.ReadFile(h.nodePath())
+	err := durable.GetJSON(h.nodePath(), &h.node)
 	if err == nil {
-		if err := json.Unmarshal(b, &h.node); err != nil {
-			return fmt.Errorf("read %s: %w", h.nodePath(), err)
-		}
 		if h.node.Name != name {
 			return fmt.Errorf("%s belongs to node %s, not %s; give --node %s, or another --root", h.root, h.node.Name, name, h.node.Name)
 		}
@@ -136,7 +127,7 @@ func (h *Home) load(name spec.NodeName) error {
 		return nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read %s: %w", h.nodePath(), err)
+		return err
 	}
 	if at, err := os.Stat(h.LedgerPath()); err == nil && at.Size() > 0 {
 		return fmt.Errorf("%s is missing beside a ledger that was used; restore it, or let this machine join as a new node with an empty root", h.nodePath())
@@ -145,9 +136,7 @@ func (h *Home) load(name spec.NodeName) error {
 		return err
 	}
 	uid := make([]byte, 16)
-	if _, err := rand.Read(uid); err != nil {
-		return fmt.Errorf("make the node's uid: %w", err)
-	}
+	rand.Read(uid) // it never fails
 	h.node = nodeDoc{Name: name, UID: spec.UID(hex.EncodeToString(uid))}
 	return h.save(h.node)
 }
@@ -158,10 +147,10 @@ func (h *Home) Close() error { return errors.Join(h.host.Close(), h.lock.Close()
 // Root is the directory.
 func (h *Home) Root() string { return h.root }
 
-// Name and UID are who the node is, for ever.
+// Name is the node's; it never changes.
 func (h *Home) Name() spec.NodeName { return h.node.Name }
 
-// UID is made with the root.
+// UID was made with the root.
 func (h *Home) UID() spec.UID { return h.node.UID }
 
 // Cluster is the id of the cluster that the node belongs to; "" before it joined.
@@ -179,7 +168,7 @@ func (h *Home) doc() nodeDoc {
 	return h.node
 }
 
-// Belong makes the node a member of the cluster that welcomed it, for ever, and
+// Belong makes the node a member of the cluster that welcomed it, permanently, and
 // returns when that is on disk. ErrForeignCluster: it belongs to another one.
 func (h *Home) Belong(w *proto.Welcome) error {
 	h.mu.Lock()
@@ -225,10 +214,4 @@ func (h *Home) Newest() spec.Sequence {
 }
 
 // KeepNewest replaces what Newest reads. It does not wait for the disk.
-func (h *Home) KeepNewest(s spec.Sequence) error {
-	b, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return files.Put(h.root, filepath.Base(h.newestPath()), b, 0o600)
-}
+func (h *Home) KeepNewest(s spec.Sequence) error { return durable.PutJSONUnsynced(h.newestPath(), s) }

@@ -6,9 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // runEntries are what an agent has in its run directory, each from its first start on.
@@ -75,4 +78,20 @@ func makeFilesDir(dir string) error {
 		return fmt.Errorf("close the directory of files: %w", err)
 	}
 	return nil
+}
+
+// BootIDFile is where the kernel says its boot id.
+const BootIDFile = "/proc/sys/kernel/random/boot_id"
+
+// BootID reads the boot id from a file; simulated hosts have files of their own.
+func BootID(path string) (spec.BootID, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the boot id: %w", err)
+	}
+	id := spec.BootID(strings.TrimSpace(string(b)))
+	if id == "" {
+		return "", fmt.Errorf("read the boot id: %s is empty", path)
+	}
+	return id, nil
 }

@@ -1,12 +1,17 @@
+// Package host is what one machine gives to its members: containerd, network, volumes and DNS,
+// set up from the options of 'stead agent', kept and repaired while it runs, and taken back (Purge).
 package host
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -18,7 +23,9 @@ import (
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/volume"
+	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
@@ -32,7 +39,8 @@ type Machine struct {
 	Volumes *volume.Volumes
 	DNS     *dnsd.Server
 
-	names   *Names
+	newest  dnsd.Snapshot
+	zone    *dnsd.Zone // made from newest; nil: not yet
 	routes  *routes
 	helper  string // path of stead-node
 	log     *slog.Logger
@@ -89,7 +97,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
 	m.routes = newRoutes(spec.NodeName(o.Node), m.Network, log)
-	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: home.SinceBoot})
+	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime})
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
@@ -112,7 +120,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
-	m.names = NewNames(at.Domain(), gateway, cidr, func(z *dnsd.Zone) { m.DNS.Swap(z) })
+	m.newest = dnsd.Snapshot{Domain: at.Domain(), Gateway: gateway, Members: cidr}
 	return m, nil
 }
 
@@ -180,9 +188,17 @@ func (m *Machine) bound() {
 }
 
 // Update takes the newest snapshots of all sets: DNS answers from them, and members elsewhere
-// are reached where they say. For agent.Config.Snapshots.
+// are reached where they say. One goroutine at a time may call it, and the snapshots must not be
+// changed. For agent.Config.Snapshots.
 func (m *Machine) Update(snapshots []records.Snapshot) {
-	m.names.Update(snapshots)
+	m.newest.Pictures = snapshots
+	for _, s := range snapshots {
+		if s.Sequence.Compare(m.newest.Sequence) > 0 {
+			m.newest.Sequence = s.Sequence
+		}
+	}
+	m.zone = m.zone.Next(m.newest)
+	m.DNS.Swap(m.zone)
 	m.routes.update(snapshots)
 }
 
@@ -199,4 +215,37 @@ func (m *Machine) Run(ctx context.Context) error {
 	group.Go(func() error { return m.routes.run(ctx) })
 	group.Go(func() error { m.Network.Watch(ctx, m.changed); return nil })
 	return group.Wait()
+}
+
+// layHelper puts stead-node under a path named by its content and returns the path:
+// containers continue to use the one they were started with after an upgrade.
+func (o *Options) layHelper() (string, error) {
+	program, err := o.SteadNode()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(program)
+	dir := filepath.Join(o.Root, "bin", o.Version+"-"+hex.EncodeToString(sum[:4]))
+	path := filepath.Join(dir, "stead-node")
+	if have, err := os.ReadFile(path); err == nil && sha256.Sum256(have) == sum {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	// Not synced: its content is checked before each use.
+	return path, durable.PutUnsynced(path, program, 0o755)
+}
+
+// StartWatchdog starts a watchdog of the lives recorded in dir, apart from us: it outlives this
+// process, and what ends the agent's cgroup does not end it.
+func (m *Machine) StartWatchdog(dir string) error {
+	pid, err := watchdog.Start(m.helper, watchdog.Dir(dir))
+	if err != nil {
+		return err
+	}
+	if err := m.Runtime.Put("watchdog", pid); err != nil {
+		m.log.Warn("watchdog left in the agent's cgroup", "err", err)
+	}
+	return nil
 }

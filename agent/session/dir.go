@@ -1,10 +1,8 @@
 package session
 
 import (
-	"encoding/json"
 	"path/filepath"
 
-	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/internal/durable"
 )
 
@@ -26,20 +24,14 @@ func (d Tmpfs) Get(name string, doc any) error {
 
 // Put implements Dir.
 func (d Tmpfs) Put(name string, doc any) error {
-	b, err := json.Marshal(doc)
-	if err != nil {
-		return err
-	}
-	return files.Put(string(d), name, b, 0o600)
+	return durable.PutJSONUnsynced(filepath.Join(string(d), name), doc)
 }
 
 // Disk is a directory whose documents are on disk when Put returns.
 type Disk string
 
 // Get implements Dir.
-func (d Disk) Get(name string, doc any) error {
-	return durable.GetJSON(filepath.Join(string(d), name), doc)
-}
+func (d Disk) Get(name string, doc any) error { return Tmpfs(d).Get(name, doc) }
 
 // Put implements Dir.
 func (d Disk) Put(name string, doc any) error {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
@@ -53,7 +54,7 @@ func Enroll(ctx context.Context, h *home.Home, servers []string, token string, l
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{home: h, log: log, clock: home.SinceBoot, mine: mine}
+	l := &Link{home: h, log: log, clock: watchdog.BootTime, mine: mine}
 	l.again = l.renew
 	var t trust.JoinToken
 	if token != "" {

@@ -2,7 +2,7 @@
 // agent (SAFETY S3, S5, S14). A life has two kinds of killers, which share nothing but
 // the files below: the node's watchdog (`stead-node watchdog`, Watchdog) and both halves
 // of each of its loggers (Logger). They import the standard library, x/sys/unix and
-// agent/cgroup only.
+// internal/ only.
 //
 // The files lie in one directory on tmpfs, Dir. The agent alone writes
 //

@@ -43,29 +43,34 @@ func Holds(record, container, run string) bool {
 // Check refuses to guard a life that nobody may start any more, or cannot be guarded from
 // here. After nil Holds says true for as long as this process lives.
 func (l *Logger) Check() error {
-	r, err := read(l.Record)
-	if err != nil {
+	if err := l.check(); err != nil {
 		return fmt.Errorf("guard token %s: %w", l.Token, err)
 	}
-	dir := Dir(filepath.Dir(filepath.Dir(l.Record)))
-	confirmed, err := dir.Confirmed()
-	switch {
-	case err != nil:
-		return fmt.Errorf("guard token %s: %w", l.Token, err)
-	case r.Token != l.Token:
-		return fmt.Errorf("guard token %s: the member's life is %s", l.Token, r.Token)
-	case condemned(r, confirmed, l.Clock()):
-		return fmt.Errorf("guard token %s: its deadline has passed", l.Token)
-	}
-	if _, err := l.Empty(r.Cgroup); err != nil {
-		return fmt.Errorf("guard token %s: %w", l.Token, err)
-	}
-	if err := l.hold(); err != nil {
-		return fmt.Errorf("guard token %s: %w", l.Token, err)
-	}
-	l.life, l.confirmed = r, confirmed
 	return nil
 }
+
+func (l *Logger) check() error {
+	r, err := read(l.Record)
+	if err != nil {
+		return err
+	}
+	confirmed, err := l.dir().Confirmed()
+	switch {
+	case err != nil:
+		return err
+	case r.Token != l.Token:
+		return fmt.Errorf("the member's life is %s", r.Token)
+	case condemned(r, confirmed, l.Clock()):
+		return errors.New("its deadline has passed")
+	}
+	if _, err := l.Empty(r.Cgroup); err != nil {
+		return err
+	}
+	l.life, l.confirmed = r, confirmed
+	return l.hold()
+}
+
+func (l *Logger) dir() Dir { return Dir(filepath.Dir(filepath.Dir(l.Record))) }
 
 // hold shares the lock of the run's file with the other half.
 func (l *Logger) hold() error {
@@ -73,11 +78,9 @@ func (l *Logger) hold() error {
 	if err != nil {
 		return err
 	}
-	for { // whoever looks holds it for a moment
+	err = syscall.EINTR
+	for errors.Is(err, syscall.EINTR) { // whoever looks holds it for a moment
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
-		if !errors.Is(err, syscall.EINTR) {
-			break
-		}
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
@@ -103,17 +106,16 @@ func (l *Logger) Guard() {
 
 // look takes in the files and kills a life that is condemned.
 func (l *Logger) look() (wait time.Duration, over bool) {
-	dir := filepath.Dir(l.Record)
 	r, err := read(l.Record)
 	switch {
 	case err == nil && r.Token != l.Token:
 		return 0, true
 	case err == nil:
 		l.life = r
-	case errors.Is(err, fs.ErrNotExist) && exists(dir):
+	case errors.Is(err, fs.ErrNotExist) && exists(filepath.Dir(l.Record)):
 		return 0, true
 	}
-	if at, err := Dir(filepath.Dir(dir)).Confirmed(); err == nil && at != 0 {
+	if at, err := l.dir().Confirmed(); err == nil && at != 0 {
 		l.confirmed = at
 	}
 	if l.life.Token == "" {

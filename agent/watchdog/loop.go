@@ -2,18 +2,17 @@ package watchdog
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/trouble"
 )
 
@@ -30,13 +29,13 @@ type Watchdog struct {
 	// Wake receives when something may have changed in Dir; without it that is noticed
 	// with the next look.
 	Wake <-chan struct{}
-	// Say tells what was done, a line each.
+	// Say takes what was done, a line each.
 	Say func(line string)
 
 	lives     map[string]Record
 	confirmed time.Duration
 	acks      map[string]string
-	announced map[string]bool // of which token's end was said
+	announced map[string]string // the token whose end was said, by member
 	trouble   trouble.Last
 }
 
@@ -60,9 +59,9 @@ func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
 		return err
 	}
 	defer lock.Close()
-	w.lives, w.announced = map[string]Record{}, map[string]bool{}
-	if err := os.Remove(filepath.Join(string(w.Dir), "acks")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("begin to guard: %w", err)
+	w.lives, w.announced = map[string]Record{}, map[string]string{}
+	if err := os.Remove(w.Dir.file("acks")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("start to guard: %w", err)
 	}
 	for {
 		wait := w.look()
@@ -88,9 +87,9 @@ func (w *Watchdog) take(ctx context.Context) (*os.File, error) {
 	if err := w.Dir.Make(); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(string(w.Dir), "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(w.Dir.file("lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("begin to guard: %w", err)
+		return nil, fmt.Errorf("start to guard: %w", err)
 	}
 	for waited := time.Duration(0); ; waited += killTime {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -107,7 +106,7 @@ func (w *Watchdog) take(ctx context.Context) (*os.File, error) {
 		err = f.Truncate(int64(len(pid)))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("begin to guard: %w", err), f.Close())
+		return nil, errors.Join(fmt.Errorf("start to guard: %w", err), f.Close())
 	}
 	return f, nil
 }
@@ -165,8 +164,8 @@ func (w *Watchdog) kill(member string, r Record) bool {
 	if err == nil && empty {
 		return true
 	}
-	if key := member + " " + r.Token; !w.announced[key] {
-		w.announced[key] = true
+	if w.announced[member] != r.Token {
+		w.announced[member] = r.Token
 		w.say(fmt.Sprintf("%s of token %s is killed: its deadline has passed", member, r.Token))
 	}
 	w.warn(member+" not killed", errors.Join(err, w.Kill(r.Cgroup)))
@@ -194,20 +193,12 @@ func (w *Watchdog) acknowledge() {
 	if w.acks != nil && maps.Equal(now, w.acks) {
 		return
 	}
-	doc, err := json.Marshal(acks{os.Getpid(), now})
-	if err == nil {
-		err = w.Dir.replace(filepath.Join(string(w.Dir), "acks"), doc)
-	}
-	if err != nil {
+	if err := durable.PutJSONUnsynced(w.Dir.file("acks"), acks{os.Getpid(), now}); err != nil {
 		w.warn("guarded lives not acknowledged", err)
 		return
 	}
 	w.acks = now
-	for key := range w.announced {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(m string) bool { return key == m+" "+now[m] }) {
-			delete(w.announced, key)
-		}
-	}
+	maps.DeleteFunc(w.announced, func(member, token string) bool { return now[member] != token })
 }
 
 // done reports that nobody can want us any more: the directory is gone, and nothing of

@@ -1,18 +1,18 @@
 package watchdog
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/durable"
 )
 
 // Record is what a killer knows of a guarded life.
@@ -69,7 +69,7 @@ func (d Dir) Count() (lives int, watched bool, err error) {
 // Make makes the directory.
 func (d Dir) Make() error {
 	for _, sub := range []string{"lives", "loggers"} {
-		if err := os.MkdirAll(filepath.Join(string(d), sub), 0o700); err != nil {
+		if err := os.MkdirAll(d.file(sub), 0o700); err != nil {
 			return fmt.Errorf("make the guarded lives' directory: %w", err)
 		}
 	}
@@ -81,11 +81,7 @@ func (d Dir) Record(member string) string { return filepath.Join(string(d), "liv
 
 // Put writes a member's record in place of an older one.
 func (d Dir) Put(member string, r Record) error {
-	doc, err := json.Marshal(r)
-	if err == nil {
-		err = d.replace(d.Record(member), doc)
-	}
-	if err != nil {
+	if err := durable.PutJSONUnsynced(d.Record(member), r); err != nil {
 		return fmt.Errorf("record the guarded life of %s: %w", member, err)
 	}
 	return nil
@@ -96,13 +92,10 @@ func (d Dir) Remove(member string) error {
 	if err := os.Remove(d.Record(member)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the record of a guarded life: %w", err)
 	}
-	held, err := os.ReadDir(filepath.Join(string(d), "loggers"))
-	if err != nil {
-		return nil // they say nothing without a record
-	}
+	held, _ := os.ReadDir(d.file("loggers")) // they say nothing without a record
 	for _, e := range held {
 		if strings.HasPrefix(e.Name(), member+".") {
-			_ = os.Remove(filepath.Join(string(d), "loggers", e.Name()))
+			_ = os.Remove(filepath.Join(d.file("loggers"), e.Name()))
 		}
 	}
 	return nil
@@ -111,7 +104,7 @@ func (d Dir) Remove(member string) error {
 // Records reads all records by member. One that cannot be read is an error beside the
 // others, and so is a directory that is not there.
 func (d Dir) Records() (map[string]Record, error) {
-	entries, err := os.ReadDir(filepath.Join(string(d), "lives"))
+	entries, err := os.ReadDir(d.file("lives"))
 	if err != nil {
 		return nil, fmt.Errorf("list guarded lives: %w", err)
 	}
@@ -135,10 +128,7 @@ func (d Dir) Records() (map[string]Record, error) {
 
 func read(path string) (Record, error) {
 	var r Record
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
-	}
+	err := durable.GetJSON(path, &r)
 	if err == nil && (r.Token == "" || r.Bound <= 0 || !filepath.IsAbs(r.Cgroup) || filepath.Clean(r.Cgroup) == "/") {
 		err = fmt.Errorf("%s is not a record of a guarded life", path)
 	}
@@ -147,8 +137,7 @@ func read(path string) (Record, error) {
 
 // Confirm moves the moment at which the node was last confirmed.
 func (d Dir) Confirm(at time.Duration) error {
-	err := d.replace(filepath.Join(string(d), "confirmed"), strconv.AppendInt(nil, int64(at), 10))
-	if err != nil {
+	if err := durable.PutJSONUnsynced(d.file("confirmed"), at); err != nil {
 		return fmt.Errorf("confirm guarded lives: %w", err)
 	}
 	return nil
@@ -156,28 +145,19 @@ func (d Dir) Confirm(at time.Duration) error {
 
 // Confirmed reads that moment; 0: there was none since boot.
 func (d Dir) Confirmed() (time.Duration, error) {
-	text, err := os.ReadFile(filepath.Join(string(d), "confirmed"))
+	var at time.Duration
+	err := durable.GetJSON(d.file("confirmed"), &at)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, fmt.Errorf("read when the node was confirmed: %w", err)
 	}
-	at, err := strconv.ParseInt(string(text), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read when the node was confirmed: %w", err)
-	}
-	return time.Duration(at), nil
+	return at, nil
 }
 
-// replace puts a file in place of another at once.
-func (d Dir) replace(path string, content []byte) error {
-	fresh := filepath.Join(string(d), "."+filepath.Base(path)+".new")
-	if err := os.WriteFile(fresh, content, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(fresh, path)
-}
+// file is the path of one of the files beside the records.
+func (d Dir) file(name string) string { return filepath.Join(string(d), name) }
 
 // held reports whether another open file has a lock on path that how (LOCK_SH or LOCK_EX)
 // cannot be had beside.

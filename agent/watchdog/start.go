@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,10 +11,12 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/durable"
 )
 
 // Alive reports whether a watchdog runs on the directory. Any number may look at once.
-func (d Dir) Alive() bool { return held(filepath.Join(string(d), "lock"), syscall.LOCK_SH) }
+func (d Dir) Alive() bool { return held(d.file("lock"), syscall.LOCK_SH) }
 
 // Acks are the tokens, by member, that the watchdog which runs has acknowledged; nil when
 // none runs, or has not said anything yet.
@@ -25,15 +26,14 @@ func (d Dir) Acks() map[string]string {
 		return nil
 	}
 	var a acks
-	text, err := os.ReadFile(filepath.Join(string(d), "acks"))
-	if err != nil || json.Unmarshal(text, &a) != nil || a.PID != pid {
+	if durable.GetJSON(d.file("acks"), &a) != nil || a.PID != pid {
 		return nil
 	}
 	return a.Lives
 }
 
 func (d Dir) pid() (int, error) {
-	text, err := os.ReadFile(filepath.Join(string(d), "lock"))
+	text, err := os.ReadFile(d.file("lock"))
 	if err != nil {
 		return 0, err
 	}
@@ -50,7 +50,7 @@ func Start(program string, d Dir) (int, error) {
 	if err := d.Make(); err != nil {
 		return 0, err
 	}
-	path := filepath.Join(string(d), "watchdog.log")
+	path := d.file("watchdog.log")
 	flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY
 	if st, err := os.Stat(path); err == nil && st.Size() > mostLog {
 		flags |= os.O_TRUNC

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stead-project/stead/internal/durable"
 )
 
 // host has the cgroups of a test, and what was killed in them.
@@ -173,7 +175,7 @@ func TestAWatchdogAcknowledgesWhatItCanGuard(t *testing.T) {
 			t.Errorf("acknowledged %q, want 1.8", got)
 		}
 		// What a watchdog before this one left is no word of it.
-		must(t, h.dir.replace(filepath.Join(string(h.dir), "acks"), []byte(`{"pid":1,"lives":{"default.db-0":"1.8"}}`)))
+		must(t, durable.PutJSONUnsynced(h.dir.file("acks"), acks{PID: 1, Lives: map[string]string{"default.db-0": "1.8"}}))
 		if got := h.dir.Acks(); got != nil {
 			t.Errorf("acknowledged by another: %v", got)
 		}

@@ -52,8 +52,17 @@ func PutJSON(path string, doc any) error {
 	return Put(path, append(b, '\n'), 0o600)
 }
 
-// GetJSON reads a file that PutJSON wrote into doc. The error is fs.ErrNotExist when there
-// is none.
+// PutJSONUnsynced is PutUnsynced of the JSON form of doc, mode 0600.
+func PutJSONUnsynced(path string, doc any) error {
+	b, err := json.Marshal(doc)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return PutUnsynced(path, b, 0o600)
+}
+
+// GetJSON reads a file that PutJSON or PutJSONUnsynced wrote into doc. The error is
+// fs.ErrNotExist when there is none.
 func GetJSON(path string, doc any) error {
 	b, err := os.ReadFile(path)
 	if err != nil {

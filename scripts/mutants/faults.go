@@ -13,7 +13,7 @@ var faults = []fault{
 		suite{"agent/step", "^TestChoose$"}},
 	{"S2", "server/dispatch/sentstate.go", "return !present(v, at, l) && id != nil && id.LastToken.Compare(l.Token) > 0", "return !present(v, at, l) && (id == nil || id.LastToken.Compare(l.Token) > 0)",
 		suite{"server/dispatch", "Stray"}},
-	{"S3", "agent/watchdog/loop.go", "!w.announced[key] {", "w.announced[key] {\n\t\treturn false\n\t} else {",
+	{"S3", "agent/watchdog/loop.go", "w.announced[member] != r.Token {", "w.announced[member] == r.Token {\n\t\treturn false\n\t} else {",
 		suite{"agent/watchdog", "^TestTheWatchdogKillsAtTheDeadlineAndForAsLongAsItIsPast$"}},
 	{"S3", "agent/watchdog/record.go", "return r.Ended || Passed(", "return Passed(",
 		suite{"agent/watchdog", "^TestAnEndedLifeIsKilledWhateverIsConfirmed$"}},
