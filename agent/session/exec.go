@@ -82,7 +82,8 @@ func (in *input) Read(p []byte) (int, error) {
 		}
 	}
 	n := copy(p, in.now.GetData())
-	if in.now.Data = in.now.GetData()[n:]; len(in.now.GetData()) > 0 {
+	in.now.Data = in.now.GetData()[n:]
+	if len(in.now.Data) > 0 {
 		return n, nil
 	}
 	in.now = nil

@@ -6,12 +6,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
+)
+
+// The bounds of one operation, of one pull of an image, and of how long one start may keep others
+// waiting (Config.Starts).
+const (
+	operationTime = 2 * time.Minute
+	pullTime      = 30 * time.Minute
+	placeTime     = time.Minute
 )
 
 // mostRepeats is how often in a row an operation may succeed and still be wanted.
@@ -22,7 +31,7 @@ var errNoEffect = errors.New("the operation succeeded and had no effect")
 // do performs one operation. Whatever fails is tried again after its back-off, and
 // so is what succeeds again and again.
 func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
-	bound := w.c.Tuning.Operation
+	bound := operationTime
 	if op.Kind == step.CreateContainer || op.Kind == step.StartContainer {
 		if !w.awaitPlace(ctx) {
 			return
@@ -30,7 +39,7 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 		defer w.occupyPlace(op)()
 	}
 	if op.Kind == step.EnsureImage {
-		bound = w.c.Tuning.Pull
+		bound = pullTime
 	}
 	sub, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
@@ -51,12 +60,9 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 	w.noteOutcome(op, err)
 }
 
-// awaitPlace waits for one of the node's places for beginning a container, without a
-// bound; false: an order or the agent's end came first. Whoever has a place leaves.
+// awaitPlace waits for one of the node's places for starting a container, without a
+// bound; false: an order or the agent's end came first. The place must be left.
 func (w *actor) awaitPlace(ctx context.Context) bool {
-	if w.c.Starts == nil {
-		return true
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !w.interruptible(cancel) {
@@ -68,12 +74,6 @@ func (w *actor) awaitPlace(ctx context.Context) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-func (w *actor) leavePlace() {
-	if w.c.Starts != nil {
-		<-w.c.Starts
 	}
 }
 
@@ -181,14 +181,43 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// template is the description of a container of the life; nil: not known.
-func (w *subject) template(name string) *spec.Container {
+// templates are the descriptions of the life's containers; none while it is not known.
+func (w *subject) templates() []spec.Container {
 	if w.life == nil {
 		return nil
 	}
-	cs := w.life.Template.Spec.Containers
+	return w.life.Template.Spec.Containers
+}
+
+// template is the description of a container of the life; nil: not known.
+func (w *subject) template(name string) *spec.Container {
+	cs := w.templates()
 	if i := slices.IndexFunc(cs, func(c spec.Container) bool { return c.Name == name }); i >= 0 {
 		return &cs[i]
 	}
 	return nil
+}
+
+// occupyPlace ends when an operation has had one of the node's places for placeTime: the
+// place goes to the next member, and what takes so long is told. The operation itself is
+// waited for, since nothing can be done about the member while it may still have an
+// effect. Whoever calls release when it has ended may call it in any case.
+func (w *actor) occupyPlace(op step.Op) (release func()) {
+	leave := sync.OnceFunc(func() { <-w.c.Starts })
+	ended := false // guarded by mu
+	stop := w.c.after(placeTime, func() {
+		leave()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !ended {
+			w.reportOverdue(op)
+		}
+	})
+	return func() {
+		stop()
+		leave()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		ended = true
+	}
 }

@@ -70,7 +70,7 @@ func (w *observer) seenHeld() []step.Held {
 
 // causeOf is the one word for a failed operation.
 func causeOf(kind step.Kind, err error) causes.Cause {
-	if missing := (*files.MissingError)(nil); errors.As(err, &missing) {
+	if _, missing := errors.AsType[*files.MissingError](err); missing {
 		return causes.ConfigMissing
 	}
 	if errors.Is(err, runtime.ErrUnavailable) {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -15,7 +16,7 @@ import (
 )
 
 // Config is what all workers of a node share. Every field down to Logger is needed, but for
-// Prober, Guard and Starts.
+// Prober and Guard.
 type Config struct {
 	Runtime runtime.Runtime
 	Network runtime.Network
@@ -26,11 +27,11 @@ type Config struct {
 	// Guard keeps the deadlines of lives that have a bound; nil: this node begins none.
 	Guard Guard
 	// Starts has a place for each container that may be created or started at once:
-	// more than the host can do would only be slow enough to be given up. nil: any number.
+	// more than the host can do would only be slow enough to be given up.
 	Starts chan struct{}
 	// Find looks up ConfigMaps and Secrets.
 	Find files.Lookup
-	// Picture is the newest picture of a set; false: none was told yet.
+	// Picture is the newest picture of a set; false: none was sent yet.
 	Picture func(spec.SetRef) (records.Snapshot, bool)
 	// History is the newest changes of a set, oldest first; it must not be changed.
 	History func(spec.SetRef) []records.Change
@@ -81,8 +82,8 @@ func (c *Config) next(id spec.Identity, token spec.Token, wanted step.Wanted, se
 // Tuning holds the waits. Zero fields take Kubernetes' numbers.
 type Tuning struct {
 	// CrashFirst is the wait before the second restart in a row (the first is at
-	// once); it doubles up to CrashMost, and is forgotten after CrashReset of running.
-	CrashFirst, CrashMost, CrashReset time.Duration // 10s, 5m, 10m
+	// once); it doubles up to CrashMost, and is forgotten after crashReset of running.
+	CrashFirst, CrashMost time.Duration // 10s, 5m
 	// ImageFirst and ImageMost are the same for images that could not be had.
 	ImageFirst, ImageMost time.Duration // 10s, 5m
 	// RetryFirst and RetryMost are the same for every other operation.
@@ -94,47 +95,21 @@ type Tuning struct {
 	// Renew is the least time between two writings of the files of a running member; in
 	// a large set it is longer by as much for every 50 members, at most ten times.
 	Renew time.Duration // 1s
-	// Operation and Pull bound one operation and one pull of an image.
-	Operation, Pull time.Duration // 2m, 30m
-	// Place is how long one start may keep others waiting (Config.Starts).
-	Place time.Duration // 1m
-	// LogBytes and LogFiles are the size at which a log is rotated and how many stay.
-	LogBytes int64 // 10 MiB
-	LogFiles int   // 5
 }
 
 // Filled returns t with the defaults in place of zero fields.
 func (t Tuning) Filled() Tuning {
-	orDuration := func(d *time.Duration, to time.Duration) {
-		if *d == 0 {
-			*d = to
-		}
+	return Tuning{
+		CrashFirst: cmp.Or(t.CrashFirst, 10*time.Second), CrashMost: cmp.Or(t.CrashMost, 5*time.Minute),
+		ImageFirst: cmp.Or(t.ImageFirst, 10*time.Second), ImageMost: cmp.Or(t.ImageMost, 5*time.Minute),
+		RetryFirst: cmp.Or(t.RetryFirst, 500*time.Millisecond), RetryMost: cmp.Or(t.RetryMost, time.Minute),
+		Look: cmp.Or(t.Look, 30*time.Second), Away: cmp.Or(t.Away, time.Second), Renew: cmp.Or(t.Renew, time.Second),
 	}
-	orDuration(&t.CrashFirst, 10*time.Second)
-	orDuration(&t.CrashMost, 5*time.Minute)
-	orDuration(&t.CrashReset, 10*time.Minute)
-	orDuration(&t.ImageFirst, 10*time.Second)
-	orDuration(&t.ImageMost, 5*time.Minute)
-	orDuration(&t.RetryFirst, 500*time.Millisecond)
-	orDuration(&t.RetryMost, time.Minute)
-	orDuration(&t.Look, 30*time.Second)
-	orDuration(&t.Away, time.Second)
-	orDuration(&t.Renew, time.Second)
-	orDuration(&t.Operation, 2*time.Minute)
-	orDuration(&t.Pull, 30*time.Minute)
-	orDuration(&t.Place, time.Minute)
-	if t.LogBytes == 0 {
-		t.LogBytes = 10 << 20
-	}
-	if t.LogFiles == 0 {
-		t.LogFiles = 5
-	}
-	return t
 }
 
 // Prober runs the probes of a container that has any; agent/probe is one.
 type Prober interface {
-	// Probe runs until ctx ends and calls tell with each change of health, from one
-	// goroutine. A runtime that does not answer is no failure.
-	Probe(ctx context.Context, t probe.Target, tell func(probe.Health))
+	// Probe runs until ctx ends and calls report with each change of health, from one
+	// goroutine. A runtime that does not answer is not a failure.
+	Probe(ctx context.Context, t probe.Target, report func(probe.Health))
 }

@@ -16,7 +16,10 @@ import (
 // rewatchAfter keeps a watch that ends at once from spinning.
 const rewatchAfter = 200 * time.Millisecond
 
-// container is one of the life of the life, over all its restarts in place.
+// crashReset is how long a container must run for its restarts before to be forgotten.
+const crashReset = 10 * time.Minute
+
+// container is one of the containers of the life, over all its restarts in place.
 type container struct {
 	ContainerState
 	seen   step.State
@@ -53,7 +56,7 @@ func (w *subject) container(name string) *container {
 
 func (c *container) over() bool { return c.seen == step.Exited || c.seen == step.Lost }
 
-// clear: no such container stands here.
+// clear: there is no such container here.
 func (c *container) clear() {
 	c.unwatch()
 	c.seen, c.status, c.broken, c.unhealthy, c.deadline = step.Absent, runtime.Status{}, false, false, time.Time{}
@@ -155,7 +158,7 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 	if w.order == step.OrderStop {
 		return
 	}
-	if !ctr.since.IsZero() && w.c.Now().Sub(ctr.since) >= w.c.Tuning.CrashReset {
+	if !ctr.since.IsZero() && w.c.Now().Sub(ctr.since) >= crashReset {
 		ctr.Streak = 0
 	}
 	ctr.since = time.Time{}
@@ -173,7 +176,7 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 	w.log.Info("container ended", "token", w.token, "reason", e.message)
 }
 
-// waitMessage tells of the last end and how long the next start waits.
+// waitMessage says how the last attempt ended, and how long the next start waits.
 func (c *container) waitMessage(now time.Time) string {
 	if !c.due.After(now) {
 		return c.Message
@@ -183,11 +186,10 @@ func (c *container) waitMessage(now time.Time) string {
 
 // watchAll has every running container of the life watched and probed.
 func (w *observer) watchAll(ctx context.Context) {
-	if w.runtimeDown || w.life == nil || w.standing != step.Open {
+	if w.runtimeDown || w.standing != step.Open {
 		return
 	}
-	for i := range w.life.Template.Spec.Containers {
-		c := &w.life.Template.Spec.Containers[i]
+	for _, c := range w.templates() {
 		ctr := w.container(c.Name)
 		if ctr.seen != step.Running {
 			continue
@@ -195,7 +197,7 @@ func (w *observer) watchAll(ctx context.Context) {
 		if ctr.stopWatch == nil {
 			var sub context.Context
 			sub, ctr.stopWatch = context.WithCancel(ctx)
-			w.probe(sub, c, ctr)
+			w.probe(sub, &c, ctr)
 			w.watch(sub, c.Name, ctr)
 			continue
 		}
@@ -205,7 +207,7 @@ func (w *observer) watchAll(ctx context.Context) {
 				ctr.rewatch = w.c.Now().Add(rewatchAfter)
 			}
 			if !w.c.Now().Before(ctr.rewatch) {
-				// The probes go on; only the watch begins anew.
+				// The probes continue; only the watch is started again.
 				sub, cancel := context.WithCancel(ctx)
 				stop := ctr.stopWatch
 				ctr.stopWatch = func() { stop(); cancel() }
@@ -225,10 +227,7 @@ func (w *observer) watch(ctx context.Context, name string, ctr *container) {
 		if ctx.Err() != nil {
 			return
 		}
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.events.containers = true
-		w.wake.Notify()
+		w.note(func(e *pendingEvents) { e.containers = true })
 	})
 }
 
@@ -243,16 +242,15 @@ func (w *observer) probe(ctx context.Context, c *spec.Container, ctr *container)
 		Adopted: !ctr.startedByUs, Health: probe.Health{Started: ctr.Started, Ready: ctr.Ready},
 	}
 	w.background.Probe(ctx, target, func(h probe.Health) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if ctx.Err() != nil { // of an attempt that is over
-			return
-		}
-		if w.events.health == nil {
-			w.events.health = map[string]probe.Health{}
-		}
-		w.events.health[c.Name] = h
-		w.wake.Notify()
+		w.note(func(e *pendingEvents) {
+			if ctx.Err() != nil { // of an attempt that is over
+				return
+			}
+			if e.health == nil {
+				e.health = map[string]probe.Health{}
+			}
+			e.health[c.Name] = h
+		})
 	})
 }
 

@@ -2,16 +2,18 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/logs"
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // HostFiles is what a worker keeps and shows below the agent's directories: what outlives
@@ -36,7 +38,7 @@ type HostFiles interface {
 
 	// MakeLogDir makes the directory of a container's logs, of all its runs.
 	MakeLogDir(id spec.Identity, container string) (string, error)
-	// LoggerDead: nobody writes down any more what a running container says.
+	// LoggerDead: nothing writes down any more what a running container says.
 	LoggerDead(id spec.Identity, container, run string) bool
 	// LastLine is the last line with text of a run that ended; "": there is none. It waits
 	// a moment for the logger to write what it has read.
@@ -53,48 +55,38 @@ func OnHost(root, runDir string) HostFiles { return onHost{root, runDir} }
 
 func (h onHost) place(id spec.Identity) files.Place { return files.At(h.runDir, id) }
 
-func (h onHost) kept(kind string, id spec.Identity) (dir, name string) {
-	return filepath.Join(h.runDir, kind, string(id.Namespace)), id.MemberName() + ".json"
+// kept is the path of a document of a life, by its kind.
+func (h onHost) kept(kind string, id spec.Identity) string {
+	return filepath.Join(h.runDir, kind, string(id.Namespace), id.MemberName()+".json")
 }
 
 func (h onHost) LoadLife(id spec.Identity) (life records.Life, ok bool) {
-	ok = h.load(&life, "lives", id) == nil
+	ok = durable.GetJSON(h.kept("lives", id), &life) == nil
 	return life, ok
 }
 
 func (h onHost) LoadState(id spec.Identity) (s State, ok bool) {
-	ok = h.load(&s, "state", id) == nil
+	ok = durable.GetJSON(h.kept("state", id), &s) == nil
 	return s, ok
 }
 
-func (h onHost) load(into any, kind string, id spec.Identity) error {
-	b, err := os.ReadFile(filepath.Join(h.kept(kind, id)))
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(b, into)
+func (h onHost) SaveLife(life *records.Life) error {
+	return save(h.kept("lives", life.Member.ID), life)
 }
 
-func (h onHost) SaveLife(life *records.Life) error { return h.save(life, "lives", life.Member.ID) }
+func (h onHost) SaveState(id spec.Identity, s *State) error { return save(h.kept("state", id), s) }
 
-func (h onHost) SaveState(id spec.Identity, s *State) error { return h.save(s, "state", id) }
-
-func (h onHost) save(doc any, kind string, id spec.Identity) error {
-	b, err := json.Marshal(doc)
-	if err != nil {
-		return fmt.Errorf("encode %T: %w", doc, err)
+func save(path string, doc any) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("keep %s: %w", filepath.Base(path), err)
 	}
-	dir, name := h.kept(kind, id)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("keep %s: %w", name, err)
-	}
-	return files.Put(dir, name, b, 0o600)
+	return durable.PutJSONUnsynced(path, doc)
 }
 
 func (h onHost) Forget(id spec.Identity) error {
 	var errs []error
 	for _, kind := range []string{"lives", "state"} {
-		if err := os.Remove(filepath.Join(h.kept(kind, id))); !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(h.kept(kind, id)); !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
@@ -151,4 +143,46 @@ func (h onHost) LoggerDead(id spec.Identity, container, run string) bool {
 
 func (h onHost) LastLine(ctx context.Context, id spec.Identity, container, run string) string {
 	return logs.LastLine(ctx, h.logDir(id, container), run, lastLineWait)
+}
+
+// State is what a worker keeps of a life for the agent that comes after it. It is
+// on tmpfs: a reboot ends the life anyway.
+type State struct {
+	Token spec.Token    `json:"token"`
+	Phase records.Phase `json:"phase,omitempty"`
+	// Ready since ReadySince on the boot clock. ReadyOnce: it was ready at least once.
+	Ready      bool          `json:"ready,omitempty"`
+	ReadySince time.Duration `json:"readySince,omitempty"`
+	ReadyOnce  bool          `json:"readyOnce,omitempty"`
+	// Signalled: the stop signal was sent.
+	Signalled bool `json:"signalled,omitempty"`
+	// Media: the files of all ConfigMap and Secret volumes were written in this life.
+	Media      bool                      `json:"media,omitempty"`
+	Containers map[string]ContainerState `json:"containers,omitempty"`
+}
+
+// ContainerState outlives the container, which a restart in place removes.
+type ContainerState struct {
+	Attempt int `json:"attempt"` // of the present or next creation
+	// Streak counts ends in a row; Exit, Cause and Message tell of the last one.
+	Streak  int          `json:"streak,omitempty"`
+	Exit    *int         `json:"exit,omitempty"`
+	Cause   causes.Cause `json:"cause,omitempty"`
+	Message string       `json:"message,omitempty"`
+	// Started and Ready is what the probes last said of this attempt.
+	Started bool `json:"started,omitempty"`
+	Ready   bool `json:"ready,omitempty"`
+	// Sources is files.Fingerprint as it was when the container was created last.
+	Sources string `json:"sources,omitempty"`
+}
+
+// saveState keeps the state; what a crash loses of it is counted anew.
+func (w *subject) saveState() {
+	w.state.Containers = map[string]ContainerState{}
+	for name, ctr := range w.containers {
+		w.state.Containers[name] = ctr.ContainerState
+	}
+	if err := w.c.Files.SaveState(w.id, &w.state); err != nil {
+		w.log.Warn("state not kept", "token", w.token, "err", err)
+	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// mailbox is what others tell a worker and ask of it. Safe for concurrent use.
+// mailbox is what others say to a worker and ask of it. Safe for concurrent use.
 type mailbox struct {
 	c    *Config
 	id   spec.Identity
@@ -43,13 +43,13 @@ type mailbox struct {
 type pendingEvents struct {
 	containers bool // something may have happened to a container
 	files      bool // a picture, history, ConfigMap or Secret changed
-	confirmed  bool // what the files say was confirmed anew
+	confirmed  bool // what the files say was confirmed again
 	images     bool // an image came
-	repair     bool // link and files are to be looked after
+	repair     bool // link and files are to be checked
 	health     map[string]probe.Health
 }
 
-// Tell hands over what the server wants of a life. A Stop once told stays.
+// Tell hands over what the server wants of a life. A Stop stays a Stop.
 func (w *mailbox) Tell(life records.Life) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,7 @@ func (w *mailbox) Tell(life records.Life) {
 	w.wake.Notify()
 }
 
-// Over tells that the identity has a newer token than the given one: whatever runs
+// Over says that the identity has a newer token than the given one: whatever runs
 // here under that token or an older one is to end.
 func (w *mailbox) Over(token spec.Token) {
 	w.mu.Lock()
@@ -86,15 +86,7 @@ func (w *mailbox) Over(token spec.Token) {
 	w.wake.Notify()
 }
 
-// Confirmed tells that Config.Confirmed moved on.
-func (w *mailbox) Confirmed() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events.confirmed = true
-	w.wake.Notify()
-}
-
-// Expired tells that the life's token was closed because it missed its deadline.
+// Expired wakes the worker: the life's token was closed because it missed its deadline.
 func (w *mailbox) Expired() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -104,32 +96,28 @@ func (w *mailbox) Expired() {
 	w.wake.Notify()
 }
 
-// FilesChanged tells that a picture, history, ConfigMap or Secret may have changed.
-func (w *mailbox) FilesChanged() {
+// note takes in what happened, for the next turn.
+func (w *mailbox) note(happened func(*pendingEvents)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.events.files = true
+	happened(&w.events)
 	w.wake.Notify()
 }
 
-// ImagesChanged tells that an image came, so that waiting for one ends at once.
-func (w *mailbox) ImagesChanged() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events.images = true
-	w.wake.Notify()
-}
+// Confirmed wakes the worker: Config.Confirmed moved on.
+func (w *mailbox) Confirmed() { w.note(func(e *pendingEvents) { e.confirmed = true }) }
 
-// Repair puts back what somebody may have taken from the member's link and files.
-// It does nothing for what stands, and nothing while no container runs.
-func (w *mailbox) Repair() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events.repair = true
-	w.wake.Notify()
-}
+// FilesChanged wakes the worker: a picture, history, ConfigMap or Secret may have changed.
+func (w *mailbox) FilesChanged() { w.note(func(e *pendingEvents) { e.files = true }) }
 
-// Pending is a life that this worker was told to run and has not opened yet; false:
+// ImagesChanged wakes the worker: an image came, so that waiting for one ends at once.
+func (w *mailbox) ImagesChanged() { w.note(func(e *pendingEvents) { e.images = true }) }
+
+// Repair puts back what may have been removed from the member's link and files. It changes
+// nothing that is there, and nothing while no container runs.
+func (w *mailbox) Repair() { w.note(func(e *pendingEvents) { e.repair = true }) }
+
+// Pending is a life that this worker was ordered to run and has not opened yet; false:
 // there is none.
 func (w *mailbox) Pending() (spec.Token, bool) {
 	w.mu.Lock()
@@ -156,10 +144,10 @@ func (w *mailbox) interruptible(cancel context.CancelFunc) bool {
 	return w.orders.Token == w.token && w.orders.Goal == records.GoalRun && w.orders.Over.Compare(w.token) < 0
 }
 
-// answerOld tells the end of a token older than the one last told of, as a restored
-// store may ask for: this worker will not come to deal with it. Before a life is opened all
-// that was here is seen to be gone, and before an end is told; an end that was not told yet
-// may have processes left, and is waited for (SAFETY S13). The caller holds the lock.
+// answerOld reports the end of a token older than the one last ordered, as a restored
+// store may ask for: this worker will not come to deal with it. Before a life is opened, and
+// before an end is reported, all that was here is seen to be gone; an end that is not reported
+// yet may have processes left, and is waited for (SAFETY S13). The caller holds the lock.
 func (w *mailbox) answerOld(token spec.Token) {
 	delete(w.unanswered, token)
 	entry := w.c.Ledger.Look(w.id)
@@ -186,7 +174,7 @@ func (w *mailbox) reportOverdue(op step.Op) {
 	}
 	r := *w.last
 	r.Cause, r.Message = causes.StartError, fmt.Sprintf("container %s: %s it has taken %s so far; the host's runtime or disk does not answer. "+
-		"Other members are not affected; this one continues by itself when it does", op.Container, verb, w.c.Tuning.Place)
+		"Other members are not affected; this one continues by itself when it does", op.Container, verb, placeTime)
 	r.Seq, r.At = w.c.Seq(), w.c.Now()
 	w.last = &r
 	w.c.Report(r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
@@ -13,12 +14,18 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
+// The size at which a log is rotated, and how many stay: Kubernetes' numbers.
+const (
+	logBytes = 10 << 20
+	logFiles = 5
+)
+
 func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) error {
 	dir, err := w.c.Files.MakeLogDir(w.id, c.Name)
 	if err != nil {
 		return err
 	}
-	log := runtime.Log{Dir: dir, FileBytes: w.c.Tuning.LogBytes, Files: w.c.Tuning.LogFiles}
+	log := runtime.Log{Dir: dir, FileBytes: logBytes, Files: logFiles}
 	if w.life.Member.Bound > 0 {
 		log.Guard = w.c.Guard.Record(w.id)
 	}
@@ -83,10 +90,7 @@ func (w *actor) start(ctx context.Context, id runtime.ContainerID, ctr *containe
 func (w *actor) ensureVolumes(ctx context.Context) error {
 	w.left.scratch = true
 	dirs := map[string]string{}
-	var group *int64
-	if sc := w.life.Template.Spec.SecurityContext; sc != nil {
-		group = sc.FSGroup
-	}
+	group := w.fsGroup()
 	for _, v := range w.life.Member.Volumes {
 		_, fresh := w.life.FreshVolumes[v.Claim]
 		dir, err := w.c.Volumes.Ensure(ctx, w.id, v, fresh && !w.state.ReadyOnce, group)
@@ -110,6 +114,14 @@ func (w *actor) ensureVolumes(ctx context.Context) error {
 		dirs[v.Name] = dir
 	}
 	w.prepared.volumes, w.prepared.dirs = true, dirs
+	return nil
+}
+
+// fsGroup is the group of the life's files; nil: any.
+func (w *actor) fsGroup() *int64 {
+	if sc := w.life.Template.Spec.SecurityContext; sc != nil {
+		return sc.FSGroup
+	}
 	return nil
 }
 
@@ -171,4 +183,58 @@ func (w *actor) writeSet(picture *records.Snapshot) error {
 		picture.Told = last
 	}
 	return w.c.Files.ShowSet(w.id, picture, changes, confirmed)
+}
+
+// missing is the sentence about what containers need and the server has not told. Files
+// that this life has got already are not needed again: a container that is restarted in
+// place after its ConfigMap was deleted goes on with them, as in Kubernetes. Variables
+// are, for they are read at each start.
+func (w *observer) missing() string {
+	if _, ok := w.c.Picture(w.id.Ref()); !ok {
+		return "the server has not sent the snapshot of the set yet"
+	}
+	if text := files.MissingEnv(w.life, w.c.Node, w.c.Find); text != "" || w.state.Media {
+		return text
+	}
+	return files.MissingMedia(w.life, w.c.Find)
+}
+
+// writeMedia shows the member its ConfigMaps and Secrets as they are now.
+func (w *actor) writeMedia() error {
+	media, err := files.MediaOf(w.life, w.c.Find)
+	w.sourceGone = ""
+	if _, missing := errors.AsType[*files.MissingError](err); missing && w.state.Media {
+		w.sourceGone = err.Error() + "; the member keeps the files that it has"
+	} else if err != nil {
+		return err
+	}
+	for _, m := range media {
+		if err := w.c.Files.ShowMedia(w.id, m, w.fsGroup()); err != nil {
+			return err
+		}
+	}
+	if !w.state.Media {
+		w.state.Media = true
+		w.saveState()
+	}
+	return nil
+}
+
+// tryRepaired ends the back-off of containers that failed with other files or variables
+// than those that are known now: what was applied since may be the repair.
+func (w *observer) tryRepaired() {
+	if w.life == nil {
+		return
+	}
+	now := w.c.Now()
+	for _, ctr := range w.containers {
+		if !ctr.due.After(now) {
+			continue
+		}
+		if print := files.Fingerprint(w.life, w.c.Node, w.c.Find); print != "" && print != ctr.Sources {
+			ctr.due, ctr.Streak = now, 0
+			w.prepared.files, w.rewriteFiles = false, time.Time{}
+			w.log.Info("start retried at once: ConfigMaps or Secrets changed", "token", w.token)
+		}
+	}
 }

@@ -35,7 +35,8 @@ func TestAStartOfWhichNothingIsKnownIsNoCrash(t *testing.T) {
 				tries := 0
 				n.host.OnCall(func(ctx context.Context, c fakert.Call) error {
 					if c.Op == "Start" {
-						if tries++; tries < 3 {
+						tries++
+						if tries < 3 {
 							return start(ctx)
 						}
 					}

@@ -18,12 +18,12 @@ import (
 
 // look says what is wanted and what is seen, and adopts what it finds.
 func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
-	told := w.choose()
+	reported := w.choose()
 	w.processesLeft = false
 	w.takeEvents()
-	s := step.Seen{Standing: w.standing, Told: told}
+	s := step.Seen{Standing: w.standing, Told: reported}
 	wanted := step.Wanted{Order: w.order}
-	if told { // it is over, and nothing is looked at any more
+	if reported { // it is over, and nothing is looked at any more
 		return wanted, s
 	}
 	if w.standing == step.Spent {
@@ -58,7 +58,7 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 	return wanted, s
 }
 
-// choose picks the life to deal with and reports whether its end was told.
+// choose picks the life to deal with, and says whether its end was reported.
 func (w *observer) choose() bool {
 	entry := w.c.Ledger.Look(w.id)
 	m := step.Memory{Newest: entry.Newest, Open: entry.Open}
@@ -75,10 +75,10 @@ func (w *observer) choose() bool {
 	w.life = nil
 	if life, ok := w.lives[token]; ok {
 		w.life = &life
-		for i := range life.Template.Spec.Containers {
-			if name := life.Template.Spec.Containers[i].Name; !slices.Contains(w.names, name) {
-				w.names = append(w.names, name)
-			}
+	}
+	for _, c := range w.templates() {
+		if !slices.Contains(w.names, c.Name) {
+			w.names = append(w.names, c.Name)
 		}
 	}
 	for t := range w.lives {
@@ -92,7 +92,7 @@ func (w *observer) choose() bool {
 	return w.reportedEnds[token] || token.IsZero()
 }
 
-// switchTo begins to deal with another life; the caller holds the lock.
+// switchTo starts to deal with another life; the caller holds the lock.
 func (w *subject) switchTo(token spec.Token) {
 	for _, ctr := range w.containers {
 		ctr.unwatch()
@@ -164,7 +164,7 @@ func (w *observer) takeEvents() {
 	}
 }
 
-// rewriteAfter is how long the files that were written may stand. All members of a set
+// rewriteAfter is how old the files that were written may become. All members of a set
 // write all of it: together that grows with the square of their number.
 func (w *observer) rewriteAfter() time.Duration {
 	picture, _ := w.c.Picture(w.id.Ref())
@@ -176,7 +176,7 @@ func (w *observer) lookAtContainers(ctx context.Context) {
 	if !w.dirty && w.c.Now().Sub(w.lookedAt) < w.c.Tuning.Look {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.c.Tuning.Operation)
+	ctx, cancel := context.WithTimeout(ctx, operationTime)
 	defer cancel()
 	w.lookedAt = w.c.Now()
 	entry := w.c.Ledger.Look(w.id)
@@ -217,13 +217,13 @@ func (w *subject) setRuntimeDown(down bool) {
 }
 
 // seenContainers are those of the life; of a life whose template is not known, all
-// that stand here.
+// that are here.
 func (w *observer) seenContainers() []step.Container {
 	names := w.names
 	if w.life != nil {
 		names = nil
-		for i := range w.life.Template.Spec.Containers {
-			names = append(names, w.life.Template.Spec.Containers[i].Name)
+		for _, c := range w.templates() {
+			names = append(names, c.Name)
 		}
 	}
 	now := w.c.Now()

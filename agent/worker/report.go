@@ -10,21 +10,22 @@ import (
 
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// blindTime is how long what an earlier agent told of a life is left to stand while the
-// runtime does not answer this one. Then it is not ready, as far as anybody knows.
+// blindTime is how long what an earlier agent reported of a life stays while the runtime
+// does not answer this one. Then it is not ready, as far as is known.
 const blindTime = time.Minute
 
-// report tells what was seen of the life, when it differs from what was told last.
+// report reports what was seen of the life, when it differs from the last report.
 func (w *reporter) report(op step.Op) {
 	if w.standing == step.Spent || w.standing == step.Closed { // Closed: also without any life
 		return
 	}
 	blind := !w.observed
 	if blind && w.c.Clock()-w.since < blindTime {
-		return // nothing was seen yet: what was last told stands
+		return // nothing was seen yet: the last report stays
 	}
 	if !blind {
 		w.advance(op)
@@ -64,17 +65,10 @@ func (w *reporter) advance(op step.Op) {
 	}
 }
 
-// allStarted: each container of the life runs, as far as anybody knows.
+// allStarted: each container of the life runs, as far as is known.
 func (w *subject) allStarted() bool {
-	if w.life == nil {
-		return false
-	}
-	for i := range w.life.Template.Spec.Containers {
-		if w.container(w.life.Template.Spec.Containers[i].Name).seen != step.Running {
-			return false
-		}
-	}
-	return true
+	stopped := func(c spec.Container) bool { return w.container(c.Name).seen != step.Running }
+	return w.life != nil && !slices.ContainsFunc(w.templates(), stopped)
 }
 
 // anyStarted: one of them does.
@@ -91,11 +85,8 @@ func (w *subject) anyStarted() bool {
 // is to stop. While the runtime is away it stays as it was, for the probes go on.
 func (w *reporter) updateReady() {
 	ready := w.state.Phase == records.PhaseRunning && w.allStarted()
-	if ready {
-		for i := range w.life.Template.Spec.Containers {
-			ctr := w.containers[w.life.Template.Spec.Containers[i].Name]
-			ready = ready && ctr.Ready
-		}
+	for _, c := range w.templates() {
+		ready = ready && w.container(c.Name).Ready
 	}
 	if ready == w.state.Ready {
 		return
@@ -167,16 +158,12 @@ func inContainer(name, message string) string {
 	return "container " + name + ": " + message
 }
 
-// processRefusedTime is how long it is told that a container was refused a process.
+// processRefusedTime is how long it is reported that a container was refused a process.
 const processRefusedTime = 5 * time.Minute
 
 func (w *reporter) containerReports() []records.ContainerReport {
-	if w.life == nil {
-		return nil
-	}
 	var out []records.ContainerReport
-	for i := range w.life.Template.Spec.Containers {
-		c := &w.life.Template.Spec.Containers[i]
+	for _, c := range w.templates() {
 		ctr := w.container(c.Name)
 		r := records.ContainerReport{
 			Name: c.Name, State: "Waiting", Restarts: ctr.Attempt, Image: c.Image, Cause: ctr.Cause, ExitCode: ctr.Exit,
@@ -205,8 +192,8 @@ func (w *reporter) emit(r records.Report) {
 	w.c.Report(r)
 }
 
-// isNews: what is ready for long enough is told when it becomes so, and anew when what is
-// long enough was changed: the store may have dropped the report that told of it, for it
+// isNews: what is ready for long enough is reported when it becomes so, and again when what is
+// long enough was changed: the store may have dropped the report that said so, for it
 // said nothing new then.
 func (w *reporter) isNews(r, last records.Report) bool {
 	if enough := w.enough(); r.ReadyFor >= enough && (last.ReadyFor < enough || w.lastEnough != enough) {
@@ -219,7 +206,7 @@ func (w *reporter) isNews(r, last records.Report) bool {
 // messageSpent is the sentence for the end of a life that a newer one proves.
 const messageSpent = "a newer token of the identity is known on this node; this one can never run here"
 
-// reportEnd tells that the token is over: proven gone, or refused before anything
+// reportEnd reports that the token is over: proven gone, or refused before anything
 // was started.
 func (w *reporter) reportEnd() {
 	r := records.Report{ID: w.id, Token: w.token, Node: w.c.Node.Name, Phase: records.PhaseStopped, Bound: w.bound(), Seq: w.c.Seq(), At: w.c.Now()}

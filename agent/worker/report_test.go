@@ -50,7 +50,8 @@ func TestThePhasesOfALifeAreToldInTheirOrder(t *testing.T) {
 		want := []records.Phase{
 			records.PhaseAssigned, records.PhasePreparing, records.PhaseStarting, records.PhaseRunning, records.PhaseStopping, records.PhaseStopped,
 		}
-		if got = slices.Compact(got); !slices.Equal(got, want) {
+		got = slices.Compact(got)
+		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	})
@@ -94,7 +95,8 @@ func TestEachContainerIsToldOf(t *testing.T) {
 				if got.ExitCode != nil && *got.ExitCode == 2 {
 					got.ExitCode = nil
 				}
-				if got.Started = w.Started; got != w {
+				got.Started = w.Started
+				if got != w {
 					t.Errorf("%s: got %+v, want %+v", what, got, w)
 				}
 			}

@@ -263,19 +263,14 @@ func TestAFullDiskSaysThatItHealsByItself(t *testing.T) {
 }
 
 func TestDefaultsTakeThePlaceOfWhatIsZeroAlone(t *testing.T) {
-	got := Tuning{Look: time.Second, LogFiles: 2}.Filled()
+	got := Tuning{Look: time.Second}.Filled()
 	want := Tuning{
-		CrashFirst: 10 * time.Second, CrashMost: 5 * time.Minute, CrashReset: 10 * time.Minute,
+		CrashFirst: 10 * time.Second, CrashMost: 5 * time.Minute,
 		ImageFirst: 10 * time.Second, ImageMost: 5 * time.Minute,
 		RetryFirst: 500 * time.Millisecond, RetryMost: time.Minute,
 		Look: time.Second, Away: time.Second, Renew: time.Second,
-		Operation: 2 * time.Minute, Pull: 30 * time.Minute, Place: time.Minute,
-		LogBytes: 10 << 20, LogFiles: 2,
 	}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
-	}
-	if got := (Tuning{LogBytes: 1}).Filled(); got.LogBytes != 1 || got.LogFiles != 5 {
-		t.Errorf("logs: got %d bytes, %d files", got.LogBytes, got.LogFiles)
 	}
 }

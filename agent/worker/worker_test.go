@@ -41,7 +41,7 @@ type node struct {
 	guard   Guard
 	start   time.Time
 	tuning  Tuning
-	starts  chan struct{} // places for starts; nil: any number
+	starts  chan struct{} // places for starts
 	epoch   atomic.Int64  // the newest that the node has heard of
 	change  func(*Config) // what else is different
 	found   Found         // what the agent saw before it began
@@ -59,7 +59,7 @@ type node struct {
 }
 
 func newNode(t *testing.T) *node {
-	n := &node{t: t, host: fakert.New(), dir: t.TempDir(), boot: "b1", picture: true, start: time.Now()}
+	n := &node{t: t, host: fakert.New(), dir: t.TempDir(), boot: "b1", picture: true, start: time.Now(), starts: make(chan struct{}, 1)}
 	must(t, ledger.Create(filepath.Join(n.dir, "ledger")))
 	t.Cleanup(func() { n.kill() })
 	return n
@@ -106,7 +106,8 @@ func (n *node) run() {
 // looked is called whenever the worker looks at its life; one that does so again and again
 // would take a processor, and a test its time.
 func (n *node) looked() {
-	if n.looks++; time.Since(n.looksAt) > 10*time.Second {
+	n.looks++
+	if time.Since(n.looksAt) > 10*time.Second {
 		n.looks, n.looksAt = 0, time.Now()
 	}
 	if n.looks > 1000 {

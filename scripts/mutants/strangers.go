@@ -27,7 +27,7 @@ var strangers = []fault{
 		suite{"server", "^TestANodesMessageIsBounded$"}},
 	{"S21", "dnsd/forward.go", " || q.by[client] >= q.each", "",
 		suite{"dnsd", "^TestOneAskerLeavesPlacesToOthers$"}},
-	{"S21", "agent/worker/place.go", "Tuning.Place, func() {\n\t\tleave()\n", "Tuning.Place, func() {\n",
+	{"S21", "agent/worker/act.go", "placeTime, func() {\n\t\tleave()\n", "placeTime, func() {\n",
 		suite{"agent/worker", "^TestAnOperationThatHangsGivesItsPlaceBack$"}},
 	{"S21", "manifest/checkcontext.go", "!slices.Contains(memberCapabilities, name) {", "false {",
 		suite{"manifest", "^TestCapabilitiesThatReachBeyondTheMemberAreRefused$"}},
