@@ -1,3 +1,13 @@
+// Package agent is a node: it connects sessions with a server (agent/session), one worker
+// for each identity (agent/worker), deadlines of guarded lives (agent/deadline) and orders
+// about volumes (agent/reclaim), and has little of its own. Without a server everything
+// continues as last ordered; an agent that ends, cleanly or not, leaves members running, and
+// the next one on the same root adopts them.
+//
+//	h, err := home.Open(root, node)               // one agent a root
+//	err = session.Join(ctx, h, dial, boot, facts) // learns the cluster's id, once
+//	a, err := agent.New(agent.Config{Home: h, …})
+//	err = a.Run(ctx)
 package agent
 
 import (
@@ -18,6 +28,7 @@ import (
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -83,7 +94,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a.workers.adopt(ctx, a.workerConfig(), func(w *worker.Worker) { group.Go(func() { w.Run(ctx) }) }, a.ledger.Entries())
-	group.Go(func() { a.snapshots.Run(ctx, a.c.Tuning.Keep) })
+	group.Go(func() { a.snapshots.Run(ctx, keepTime) })
 	group.Go(func() { a.known.Run(ctx) })
 	group.Go(func() { a.repair(ctx) })
 	group.Go(func() { a.reclaimer.Run(ctx) })
@@ -165,4 +176,46 @@ func (a *Agent) workerConfig() *worker.Config {
 
 func (a *Agent) imagesChanged() {
 	a.workers.each(func(_ spec.Identity, w *worker.Worker) { w.ImagesChanged() })
+}
+
+// How often changed snapshots are written for the next agent, how often the network is repaired, and
+// how long a change of it is left to come to an end before.
+const (
+	keepTime   = 250 * time.Millisecond
+	repairTime = 10 * time.Second
+	settleTime = 500 * time.Millisecond
+)
+
+// repair repairs the network until ctx ends: every repairTime, and soon after something of it
+// changed.
+func (a *Agent) repair(ctx context.Context) {
+	var last trouble.Last
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(repairTime):
+		case <-a.c.Changed:
+			select { // one repair for all that goes together
+			case <-ctx.Done():
+				return
+			case <-time.After(settleTime):
+			}
+		}
+		a.repairOnce(ctx, &last)
+	}
+}
+
+// repairOnce repairs the host's part, which links need, and then the members'. Trouble is
+// logged once.
+func (a *Agent) repairOnce(ctx context.Context, last *trouble.Last) {
+	if a.c.Repair != nil {
+		sub, cancel := context.WithTimeout(ctx, repairTime)
+		err := a.c.Repair(sub)
+		cancel()
+		if ctx.Err() == nil && last.IsErr(err) {
+			a.log.Warn("repair of the host's network failed", "err", err)
+		}
+	}
+	a.workers.each(func(_ spec.Identity, w *worker.Worker) { w.Repair() })
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -72,11 +73,6 @@ type Tuning struct {
 	// Soon and Later delay reports that a next one may make needless: of trouble that
 	// may pass, and of progress.
 	Soon, Later time.Duration // 300ms, 1s
-	// Keep is how often changed snapshots are written down for the next agent.
-	Keep time.Duration // 250ms
-	// Repair is how often the network is looked after; Settle how long a change of it
-	// is left to come to an end before.
-	Repair, Settle time.Duration // 10s, 500ms
 }
 
 func (c Config) filled() (Config, error) {
@@ -91,9 +87,7 @@ func (c Config) filled() (Config, error) {
 	if (c.Watchdog == nil) != (c.Cgroup == nil) {
 		return c, errors.New("the agent's configuration lacks the watchdog or the cgroups")
 	}
-	if c.Gateway == "" {
-		c.Gateway = "169.254.1.1"
-	}
+	c.Gateway = cmp.Or(c.Gateway, "169.254.1.1")
 	if c.Clock == nil {
 		c.Clock = watchdog.BootTime
 	}
@@ -109,18 +103,10 @@ func (c Config) filled() (Config, error) {
 }
 
 func (t Tuning) filled() Tuning {
-	t.Worker = t.Worker.Filled()
-	for _, d := range []struct {
-		at *time.Duration
-		to time.Duration
-	}{
-		{&t.RetryFirst, 100 * time.Millisecond}, {&t.RetryMost, 5 * time.Second}, {&t.Answer, 15 * time.Second},
-		{&t.Soon, 300 * time.Millisecond}, {&t.Later, time.Second}, {&t.Keep, 250 * time.Millisecond},
-		{&t.Repair, 10 * time.Second}, {&t.Settle, 500 * time.Millisecond},
-	} {
-		if *d.at == 0 {
-			*d.at = d.to
-		}
+	return Tuning{
+		Worker:     t.Worker.Filled(),
+		RetryFirst: cmp.Or(t.RetryFirst, 100*time.Millisecond), RetryMost: cmp.Or(t.RetryMost, 5*time.Second),
+		Answer: cmp.Or(t.Answer, 15*time.Second),
+		Soon:   cmp.Or(t.Soon, 300*time.Millisecond), Later: cmp.Or(t.Later, time.Second),
 	}
-	return t
 }

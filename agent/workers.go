@@ -78,7 +78,7 @@ func (w *workers) Pending() (lives []spec.LifeID) {
 }
 
 // expired has a life cleared away that missed its deadline. Before there are workers, the
-// first look at the host begins one for what the ledger closed.
+// first look at the host starts one for what the ledger closed.
 func (w *workers) expired(id spec.Identity) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,26 +141,20 @@ func (w *workers) adopt(ctx context.Context, shared *worker.Config, start func(*
 // lookAround lists every identity that has anything on this host.
 func lookAround(ctx context.Context, c *worker.Config) (map[spec.Identity]worker.Found, error) {
 	found := map[spec.Identity]worker.Found{}
+	here := func(id spec.Identity, containers ...string) {
+		found[id] = worker.Found{Containers: append(found[id].Containers, containers...)}
+	}
 	containers, err := c.Runtime.List(ctx)
 	for _, st := range containers {
-		f := found[st.ID.ID]
-		f.Containers = append(f.Containers, st.ID.Name)
-		found[st.ID.ID] = f
+		here(st.ID.ID, st.ID.Name)
 	}
 	sandboxes, err2 := c.Runtime.Sandboxes(ctx)
 	for _, b := range sandboxes {
-		notice(found, b.ID)
+		here(b.ID)
 	}
 	links, err3 := c.Network.Attached(ctx)
 	for _, id := range links {
-		notice(found, id)
+		here(id)
 	}
 	return found, errors.Join(err, err2, err3)
-}
-
-// notice makes an identity found, with nothing of it known but that.
-func notice(found map[spec.Identity]worker.Found, id spec.Identity) {
-	if _, known := found[id]; !known {
-		found[id] = worker.Found{}
-	}
 }

@@ -94,23 +94,8 @@ func hand(root, dir, controller string) error {
 
 // heldMemory is what is in use below dir and cannot be taken back: not the cache of files.
 func heldMemory(dir string) (int64, error) {
-	text, err := readCgroup(filepath.Join(dir, "memory.stat"))
-	if err != nil {
-		return 0, err
-	}
-	var sum int64
-	for line := range strings.Lines(string(text)) {
-		f := strings.Fields(line)
-		if len(f) != 2 || !slices.Contains([]string{"anon", "shmem", "total_rss", "total_shmem"}, f[0]) {
-			continue
-		}
-		n, err := strconv.ParseInt(f[1], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s/memory.stat: %w", dir, err)
-		}
-		sum += n
-	}
-	return sum, nil
+	now, err := values(filepath.Join(dir, "memory.stat"))
+	return now["anon"] + now["shmem"] + now["total_rss"] + now["total_shmem"], err
 }
 
 // setBound writes a bound, or none for 0, unless it is there.
@@ -124,25 +109,4 @@ func setBound(file string, most int64, none string) error {
 		return err
 	}
 	return os.WriteFile(file, []byte(want), 0)
-}
-
-// Refused counts the processes and threads that path was refused, because it had as many
-// as it may.
-func (c Tree) Refused(path string) (int64, error) {
-	dirs, err := c.dirs(path)
-	if err != nil {
-		return 0, err
-	}
-	for _, h := range dirs {
-		text, err := readCgroup(filepath.Join(h.path, "pids.events"))
-		if err != nil {
-			return 0, err
-		}
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) == 2 && f[0] == "max" {
-				return strconv.ParseInt(f[1], 10, 64)
-			}
-		}
-	}
-	return 0, nil
 }

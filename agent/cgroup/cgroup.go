@@ -170,13 +170,7 @@ func empty(dirs []hierarchy) (bool, error) {
 // because it is in a pid namespace outside of ours.
 func procs(dir string) ([]int, error) {
 	var pids []int
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if gone(err) {
-			return nil
-		}
-		if err != nil || !d.IsDir() {
-			return err
-		}
+	err := walk(dir, func(path string) error {
 		text, err := readCgroup(filepath.Join(path, "cgroup.procs"))
 		if err != nil {
 			return err
@@ -196,6 +190,19 @@ func procs(dir string) ([]int, error) {
 	return pids, nil
 }
 
+// walk calls do with dir and every directory below it, and passes over what went away.
+func walk(dir string, do func(path string) error) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if gone(err) {
+			return nil
+		}
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		return do(path)
+	})
+}
+
 // Remove removes path and all below, which must be empty.
 func (c Tree) Remove(path string) error {
 	dirs, err := c.dirs(path)
@@ -204,16 +211,7 @@ func (c Tree) Remove(path string) error {
 	}
 	for _, h := range dirs {
 		var below []string
-		err := filepath.WalkDir(h.path, func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				below = append(below, p)
-			}
-			if gone(err) {
-				return nil
-			}
-			return err
-		})
-		if err != nil {
+		if err := walk(h.path, func(p string) error { below = append(below, p); return nil }); err != nil {
 			return fmt.Errorf("remove cgroup: %w", err)
 		}
 		for _, p := range slices.Backward(below) {
@@ -227,26 +225,55 @@ func (c Tree) Remove(path string) error {
 
 // OOMKills counts the processes of path that the kernel killed for memory.
 func (c Tree) OOMKills(path string) (int, error) {
+	n, err := c.count(path, "oom_kill", func(h hierarchy) string {
+		if h.v2 {
+			return "memory.events"
+		}
+		return "memory.oom_control"
+	})
+	return int(n), err
+}
+
+// Refused counts the processes and threads that path was refused, because it had as many
+// as it may.
+func (c Tree) Refused(path string) (int64, error) {
+	return c.count(path, "max", func(hierarchy) string { return "pids.events" })
+}
+
+// count is what the kernel has counted of path by that name, in a file of one of its hierarchies.
+func (c Tree) count(path, name string, file func(hierarchy) string) (int64, error) {
 	dirs, err := c.dirs(path)
 	if err != nil {
 		return 0, err
 	}
 	for _, h := range dirs {
-		file := "memory.oom_control"
-		if h.v2 {
-			file = "memory.events"
-		}
-		text, err := readCgroup(filepath.Join(h.path, file))
-		if err != nil {
-			return 0, err
-		}
-		for line := range strings.Lines(string(text)) {
-			if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" && f[1] != "0" {
-				return strconv.Atoi(f[1])
-			}
+		now, err := values(filepath.Join(h.path, file(h)))
+		if err != nil || now[name] != 0 {
+			return now[name], err
 		}
 	}
 	return 0, nil
+}
+
+// values are the lines of a file of a cgroup that are a name and a number.
+func values(path string) (map[string]int64, error) {
+	text, err := readCgroup(path)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		if len(f) != 2 {
+			continue
+		}
+		n, err := strconv.ParseInt(f[1], 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		out[f[0]] = n
+	}
+	return out, nil
 }
 
 // SwapCounted reports whether the kernel limits swap by cgroup.

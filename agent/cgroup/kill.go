@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,12 +91,9 @@ func killOnce(dirs []hierarchy) error {
 
 // thawBelow thaws what was frozen on its own below dir of v1: that of dir leaves it frozen.
 func thawBelow(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if gone(err) {
+	return walk(dir, func(path string) error {
+		if path == dir {
 			return nil
-		}
-		if err != nil || !d.IsDir() || path == dir {
-			return err
 		}
 		if err := os.WriteFile(filepath.Join(path, "freezer.state"), []byte("THAWED"), 0); err != nil && !gone(err) {
 			return err

@@ -106,7 +106,7 @@ func New(c Config) (*Keeper, error) {
 		}
 		k.lives[id] = r
 	}
-	k.warn(k.EndMissed()) // one that cannot be closed now does not begin, and nothing is confirmed before
+	k.warn(k.EndMissed()) // one that cannot be closed now does not start, and nothing is confirmed before
 	return k, nil
 }
 
@@ -148,7 +148,7 @@ func (k *Keeper) Begin(id spec.Identity, token spec.Token, bound time.Duration) 
 }
 
 // Hold says whether the store is held: then a server that answers pings has sent no list,
-// and a life that was ordered before may be over since. None is begun; the deadlines of
+// and a life that was ordered before may be over since. None is started; the deadlines of
 // those that are open move on.
 func (k *Keeper) Hold(held bool) {
 	if k == nil {
@@ -226,7 +226,7 @@ func (k *Keeper) Confirm(sent time.Duration) error {
 	if err == nil && sent > was {
 		if err = k.c.Records.Confirm(sent); err == nil {
 			k.confirmed = sent
-			// A deadline that passed while this was written: its killers may have begun.
+			// A deadline that passed while this was written: its killers may have started.
 			late, err2 := k.missed(was)
 			over, err = append(over, late...), err2
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// tickTime is how often the watchdog and the deadlines are looked after at least.
+// tickTime is how often the watchdog and the deadlines are checked at least.
 const tickTime = time.Second
 
 // Run ends lives at their deadlines, and keeps a watchdog alive, until ctx ends.
@@ -65,11 +65,11 @@ func (k *Keeper) warn(err error) {
 	}
 }
 
-// watchdogTime is how long a first watchdog may take to begin.
+// watchdogTime is how long a first watchdog may take to start.
 const watchdogTime = 5 * time.Second
 
-// AwaitWatchdog starts the watchdog and waits for it, not for ever: without one the node says
-// that it guards no lives.
+// AwaitWatchdog starts the watchdog and waits for it, at most watchdogTime: without one the node
+// says that it guards no lives.
 func (k *Keeper) AwaitWatchdog(ctx context.Context) {
 	k.keepWatchdog()
 	for waited := time.Duration(0); !k.Watched() && waited < watchdogTime && ctx.Err() == nil; waited += watchdogTime / 200 {

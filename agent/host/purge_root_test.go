@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -30,7 +31,7 @@ func TestPurgeUnmountsBelowALinkBeforeItDeletes(t *testing.T) {
 	if err := unmountBelow(link, filepath.Join(dir, "none")); err != nil {
 		t.Fatal(err)
 	}
-	if left, err := mountsBelow([]string{dir}); err != nil || len(left) > 0 {
-		t.Errorf("still mounted: %q, %v", left, err)
+	if left, err := os.ReadFile("/proc/self/mounts"); err != nil || strings.Contains(string(left), dir) {
+		t.Errorf("still mounted: %s, %v", left, err)
 	}
 }

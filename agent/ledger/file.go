@@ -29,12 +29,15 @@ type record struct {
 	Starts int64         `json:"starts,omitempty"`
 }
 
-func encode(r record) ([]byte, error) {
-	doc, err := json.Marshal(r)
-	if err != nil {
-		return nil, fmt.Errorf("encode ledger record: %w", err)
+func encode(recs []record) (lines []byte, err error) {
+	for _, r := range recs {
+		doc, err := json.Marshal(r)
+		if err != nil {
+			return nil, fmt.Errorf("encode ledger record: %w", err)
+		}
+		lines = fmt.Appendf(lines, "%s%s\n", sum(doc), doc)
 	}
-	return fmt.Appendf(nil, "%s%s\n", sum(doc), doc), nil
+	return lines, nil
 }
 
 // sum is what comes before a document on its line.
@@ -121,13 +124,9 @@ func (l *Ledger) append(recs ...record) error {
 	if l.broken != nil {
 		return l.broken
 	}
-	var buf []byte
-	for _, r := range recs {
-		b, err := encode(r)
-		if err != nil {
-			return err
-		}
-		buf = append(buf, b...)
+	buf, err := encode(recs)
+	if err != nil {
+		return err
 	}
 	if _, err := l.file.WriteAt(buf, l.size); err != nil {
 		if cut := l.file.Truncate(l.size); cut != nil {
@@ -154,13 +153,9 @@ func (l *Ledger) compact() error {
 	if l.records < compactAt || l.records < 4*len(live) {
 		return nil
 	}
-	var buf []byte
-	for _, r := range live {
-		b, err := encode(r)
-		if err != nil {
-			return err
-		}
-		buf = append(buf, b...)
+	buf, err := encode(live)
+	if err != nil {
+		return err
 	}
 	replaced, err := l.file.Replace(buf)
 	if replaced { // from here on the new content is the ledger, whatever fails

@@ -1,7 +1,20 @@
+// Package ledger is a node's memory of which tokens were opened and closed here
+// (SAFETY S1, S4): an append-only file, one record a line, each with a checksum
+// and on disk (fsync) before the call returns.
+//
+//	<crc32, 8 hex digits> <JSON of record>\n
+//
+// A token is opened before its first start and closed before its end is reported;
+// a closed token, or one older than the identity's newest, can never be opened
+// again. The newest token of an identity stays permanently; the end of a token is
+// kept until the server has stored it, then it may be compacted away.
+//
+// A record that a crash cut off at the very end was never acknowledged and is
+// dropped. Any other damage is refused: a ledger that forgot something must not
+// decide about starts.
 package ledger
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -148,9 +161,12 @@ func (l *Ledger) Look(id spec.Identity) Entry {
 	if !ok {
 		return Entry{ID: id}
 	}
-	out := *e
-	out.Ends = slices.Clone(e.Ends)
-	return out
+	return e.clone()
+}
+
+func (e Entry) clone() Entry {
+	e.Ends = slices.Clone(e.Ends)
+	return e
 }
 
 // Entries returns all identities ever known here, sorted.
@@ -163,14 +179,9 @@ func (l *Ledger) Entries() []Entry {
 func (l *Ledger) sorted() []Entry {
 	out := make([]Entry, 0, len(l.entries))
 	for _, e := range l.entries {
-		c := *e
-		c.Ends = slices.Clone(e.Ends)
-		out = append(out, c)
+		out = append(out, e.clone())
 	}
-	slices.SortFunc(out, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.ID.Namespace, b.ID.Namespace),
-			cmp.Compare(a.ID.Set, b.ID.Set), cmp.Compare(a.ID.Ordinal, b.ID.Ordinal))
-	})
+	slices.SortFunc(out, func(a, b Entry) int { return a.ID.Compare(b.ID) })
 	return out
 }
 

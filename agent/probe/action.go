@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,11 +30,11 @@ func failure(format string, args ...any) Result {
 // about the container; a time-out is the container's, unless the runtime says that
 // it was its own (runtime.ErrUnavailable).
 func (p *Prober) execute(ctx context.Context, id runtime.ContainerID, command []string, timeout time.Duration) Result {
-	if p.exec == nil {
+	if p.c.Exec == nil {
 		return Result{Outcome: Unknown, Cause: "commands cannot be run here"}
 	}
 	var out head
-	code, err := p.exec(ctx, id, runtime.Exec{Command: command, Stdout: &out, Stderr: &out, Bounded: true})
+	code, err := p.c.Exec(ctx, id, runtime.Exec{Command: command, Stdout: &out, Stderr: &out, Bounded: true})
 	switch {
 	case err == nil && code == 0:
 		return success
@@ -52,7 +54,7 @@ func (p *Prober) connect(ctx context.Context, t Target, action *spec.TCPSocket, 
 	if err != nil {
 		return failure("%v", err)
 	}
-	conn, err := p.dial(ctx, "tcp", address)
+	conn, err := p.c.Dial(ctx, "tcp", address)
 	if err != nil {
 		return failure("%s", cause(ctx, err, timeout))
 	}
@@ -72,7 +74,8 @@ func (p *Prober) get(ctx context.Context, t Target, action *spec.HTTPGet, timeou
 	if err != nil {
 		return failure("%s", cause(ctx, err, timeout))
 	}
-	drain(resp.Body)
+	_, _ = io.CopyN(io.Discard, resp.Body, 10<<10) // a little, so that the server's answer is not cut off at once
+	_ = resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 399 {
 		return failure("status %d", resp.StatusCode)
 	}
@@ -106,21 +109,13 @@ func (t Target) request(ctx context.Context, action *spec.HTTPGet) (*http.Reques
 			req.Host = h.Value
 			continue
 		}
-		if !named(action.HTTPHeaders[:i], h.Name) {
+		same := func(other spec.HTTPHeader) bool { return strings.EqualFold(other.Name, h.Name) }
+		if !slices.ContainsFunc(action.HTTPHeaders[:i], same) {
 			req.Header.Del(h.Name) // the manifest's instead of ours
 		}
 		req.Header.Add(h.Name, h.Value)
 	}
 	return req, nil
-}
-
-func named(headers []spec.HTTPHeader, name string) bool {
-	for _, h := range headers {
-		if strings.EqualFold(h.Name, name) {
-			return true
-		}
-	}
-	return false
 }
 
 // address is host:port; the host is the member's unless named, and a port's name is

@@ -5,7 +5,6 @@ package probe
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -27,19 +26,16 @@ type Config struct {
 
 // Prober runs probes. It is safe for concurrent use.
 type Prober struct {
-	exec func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	c    Config
 	http http.RoundTripper
 }
 
 // New returns a prober; it holds nothing that must be closed.
-func New(config Config) *Prober {
-	p := &Prober{exec: config.Exec, dial: config.Dial}
-	if p.dial == nil {
-		p.dial = new(net.Dialer).DialContext
+func New(c Config) *Prober {
+	if c.Dial == nil {
+		c.Dial = new(net.Dialer).DialContext
 	}
-	p.http = newTransport(p.dial)
-	return p
+	return &Prober{c, newTransport(c.Dial)}
 }
 
 // Target is a running container to be probed.
@@ -63,7 +59,7 @@ func (p *Prober) Probe(ctx context.Context, t Target, report func(Health)) {
 	defer loops.Wait()
 	defer cancel()
 
-	r := run{p: p, t: t, begun: time.Now(), answers: make(chan answer), turn: make(chan struct{}, 1)}
+	r := run{p: p, t: t, started: time.Now(), answers: make(chan answer), turn: make(chan struct{}, 1)}
 	state := Begin(t.Container, t.Adopted, t.Health)
 	report(state.Health)
 	if state.Failed {
@@ -94,10 +90,10 @@ func (p *Prober) Probe(ctx context.Context, t Target, report func(Health)) {
 type run struct {
 	p       *Prober
 	t       Target
-	begun   time.Time
+	started time.Time
 	answers chan answer
 	// turn is held while a command runs: a container has one at a time, and those that
-	// wait get it in the order they came. Their time-outs begin then.
+	// wait get it in the order they came. Their time-outs start then.
 	turn chan struct{}
 }
 
@@ -120,8 +116,9 @@ func (r *run) launch(ctx context.Context, loops *sync.WaitGroup, started bool) {
 // itself when its verdict is in.
 func (r *run) loop(ctx context.Context, kind Kind, probe spec.Probe) {
 	if !r.t.Adopted {
-		delay := time.Until(r.begun.Add(seconds(probe.InitialDelaySeconds, 0)))
-		if !sleep(ctx, delay) {
+		select {
+		case <-time.After(time.Until(r.started.Add(seconds(probe.InitialDelaySeconds, 0)))):
+		case <-ctx.Done():
 			return
 		}
 	}
@@ -185,25 +182,4 @@ func seconds(n, otherwise int32) time.Duration {
 		n = otherwise
 	}
 	return time.Duration(n) * time.Second
-}
-
-// sleep waits for d, and reports false if ctx ended first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// drain reads a little of a body, so that a server's answer is not cut off at once.
-func drain(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, 10<<10)
-	_ = body.Close()
 }

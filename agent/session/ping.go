@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"maps"
+	"sync"
 	"time"
 
 	"github.com/stead-project/stead/proto"
@@ -15,7 +16,7 @@ var (
 )
 
 // Ping returns the next ping. An error says why the session is to end instead: the server
-// does not answer, or was told in hello what is no longer so.
+// does not answer, or has heard in hello what is no longer so.
 func (s *Session) Ping() (*proto.FromNode, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +32,7 @@ func (s *Session) Ping() (*proto.FromNode, error) {
 }
 
 // answered takes a pong. From the moment its ping was sent guarded lives count their
-// bound. What the members are shown is confirmed for a TTL from then, if they were told
+// bound. What the members are shown is confirmed for a TTL from then, if they were sent
 // all: until its end no server can have ended this session, and so counted the node's
 // members otherwise (SAFETY S5).
 func (s *Session) answered(p *proto.Pong) {
@@ -53,4 +54,43 @@ func (s *Session) answered(p *proto.Pong) {
 		s.c.confirmed.Store(int64(until)) // the session's receiver alone writes
 	}
 	s.c.cfg.Workers.Confirmed() // in any case: a guarded life may wait for its deadline to move
+}
+
+// contact is when a session of the node started, and when a server last answered.
+type contact struct {
+	now func() time.Time
+
+	mu           sync.Mutex
+	since, heard time.Time // since is zero: there is no session
+	ttl          time.Duration
+}
+
+func (c *contact) started(ttl time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since, c.heard, c.ttl = c.now(), c.now(), ttl
+}
+
+// answered: a server answered a ping.
+func (c *contact) answered() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.heard = c.now()
+}
+
+func (c *contact) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.since = time.Time{}
+}
+
+// look is the session's age and margin; both are zero when there is none.
+func (c *contact) look() (age, margin time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.since.IsZero() {
+		return 0, 0
+	}
+	now := c.now()
+	return now.Sub(c.since), max(0, c.ttl-now.Sub(c.heard))
 }

@@ -98,7 +98,7 @@ func (c *Client) run(ctx context.Context, l Loop) (welcomed bool, err error) {
 	return true, err
 }
 
-// sayHello opens the session and waits, not for ever, to be welcomed.
+// sayHello opens the session and waits to be welcomed, at most so long.
 func (c *Client) sayHello(ctx context.Context, cancel context.CancelCauseFunc, client proto.NodesClient, most time.Duration) (stream, *proto.Welcome, error) {
 	late := time.AfterFunc(most, func() { cancel(errors.New("the server does not answer hello")) })
 	defer late.Stop()

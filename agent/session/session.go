@@ -1,3 +1,13 @@
+// Package session is a node's side of its sessions with servers.
+//
+// Client holds what lasts from one session to the next; Session is one of them, as data in and
+// data out: Handle takes a message of the server, Flush and Ping return what is to be sent.
+// Neither knows the network, and neither has a goroutine or a clock of its own, so that a
+// simulation can drive them. Client.Run is the loop around them that does.
+//
+// What a session says comes from Outbox (reports) and agent/reclaim (volumes); what it hears
+// goes to Workers, SnapshotCache, Known and agent/deadline. Link is the way to a server over
+// the network, and Answerer does what people ask of a node.
 package session
 
 import (
@@ -46,7 +56,7 @@ func (c *Client) Begin(ctx context.Context, w *proto.Welcome) (*Session, error) 
 		c: c, id: spec.SessionID(w.GetSession()), ttl: time.Duration(w.GetTtlMillis()) * time.Millisecond,
 		guards: c.guards, pong: c.cfg.Now(), unanswered: map[int64]time.Duration{},
 	}
-	c.contact.began(s.ttl)
+	c.contact.started(s.ttl)
 	c.cfg.Outbox.SendAgain(c.cfg.Workers.Last())
 	trash, whole := c.cfg.Reclaimer.NewSession(ctx)
 	var err error

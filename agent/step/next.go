@@ -246,12 +246,7 @@ func (s Seen) loaded() bool {
 }
 
 func (s Seen) any(state State) bool {
-	for _, c := range s.Containers {
-		if c.State == state {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.Containers, func(c Container) bool { return c.State == state })
 }
 
 func wait(cause causes.Cause, message string) Op {

@@ -115,7 +115,7 @@ func (d scratchDirs) RemoveScratch(ctx context.Context, id spec.Identity) (err e
 // removeTree unmounts all at and below place, and deletes it once nothing is mounted
 // there: a deletion must not reach into what is.
 func removeTree(ctx context.Context, top, place string) error {
-	if err := unmountAll(filepath.Join(top, place)); err != nil {
+	if err := UnmountAll(filepath.Join(top, place)); err != nil {
 		return err
 	}
 	root, err := os.OpenRoot(top)
@@ -155,8 +155,8 @@ func mountsAt(path string) ([]string, error) {
 	return parseMounts(string(table), path)
 }
 
-// unmountAll unmounts all at path and below it, and returns when nothing is mounted there.
-func unmountAll(path string) error {
+// UnmountAll unmounts all at path and below it, and returns when nothing is mounted there.
+func UnmountAll(path string) error {
 	for {
 		there, err := mountsAt(path)
 		if len(there) == 0 {

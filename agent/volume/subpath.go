@@ -140,7 +140,7 @@ func makeSubPath(s runtime.SubPath) error {
 // refuses to remove what is still mounted, and no data can go with it.
 func removeMounts(top, place string) error {
 	path := filepath.Join(top, place)
-	if err := unmountAll(path); err != nil {
+	if err := UnmountAll(path); err != nil {
 		return err
 	}
 	return removeEmpty(path)

@@ -9,7 +9,7 @@ var faults = []fault{
 		suite{"agent/ledger", "^TestDamageElsewhereIsRefused$"}},
 	{"S1", "agent/ledger/file.go", "if err := l.file.Sync(); err != nil {", "if err := error(nil); err != nil {",
 		suite{"agent/ledger", "^TestWhatReturnedOutlivesAPowerCut$"}},
-	{"S2", "agent/step/choose.go", "case o.Token != t:\n\t\treturn OrderNone", "case o.Token != t:\n\t\treturn OrderStop",
+	{"S2", "agent/step/step.go", "case o.Token != t:\n\t\treturn OrderNone", "case o.Token != t:\n\t\treturn OrderStop",
 		suite{"agent/step", "^TestChoose$"}},
 	{"S2", "server/dispatch/sentstate.go", "return !present(v, at, l) && id != nil && id.LastToken.Compare(l.Token) > 0", "return !present(v, at, l) && (id == nil || id.LastToken.Compare(l.Token) > 0)",
 		suite{"server/dispatch", "Stray"}},
