@@ -28,6 +28,7 @@ import (
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -196,10 +197,8 @@ func (a *Agent) repair(ctx context.Context) {
 			return
 		case <-time.After(repairTime):
 		case <-a.c.Changed:
-			select { // one repair for all that goes together
-			case <-ctx.Done():
+			if !backoff.Sleep(ctx, settleTime) { // one repair for all that goes together
 				return
-			case <-time.After(settleTime):
 			}
 		}
 		a.repairOnce(ctx, &last)

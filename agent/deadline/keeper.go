@@ -54,7 +54,7 @@ type Config struct {
 	Cgroup func(spec.Identity) string
 	// StartWatchdog starts a watchdog on the records.
 	StartWatchdog func() error
-	// Missed hears of each life that missed its deadline, without a lock held.
+	// Missed is called with each life that missed its deadline, without a lock held.
 	Missed func(spec.Identity)
 	Logger *slog.Logger
 }

@@ -3,6 +3,8 @@ package deadline
 import (
 	"context"
 	"time"
+
+	"github.com/stead-project/stead/internal/backoff"
 )
 
 // tickTime is how often the watchdog and the deadlines are checked at least.
@@ -13,12 +15,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	if k == nil {
 		return
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(k.Tick()):
-		}
+	for backoff.Sleep(ctx, k.Tick()) {
 	}
 }
 
@@ -72,8 +69,9 @@ const watchdogTime = 5 * time.Second
 // says that it guards no lives.
 func (k *Keeper) AwaitWatchdog(ctx context.Context) {
 	k.keepWatchdog()
-	for waited := time.Duration(0); !k.Watched() && waited < watchdogTime && ctx.Err() == nil; waited += watchdogTime / 200 {
-		time.Sleep(watchdogTime / 200)
+	ctx, cancel := context.WithTimeout(ctx, watchdogTime)
+	defer cancel()
+	for !k.Watched() && backoff.Sleep(ctx, watchdogTime/200) {
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/dnsd"
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/internal/trouble"
@@ -136,10 +137,8 @@ func (m *Machine) Prepare(ctx context.Context) error {
 		if !warned {
 			m.log.Warn("network setup failed; retrying", "err", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 2*time.Second) {
 			return nil
-		case <-time.After(2 * time.Second):
 		}
 	}
 }
@@ -202,8 +201,8 @@ func (m *Machine) Update(snapshots []records.Snapshot) {
 	m.routes.update(snapshots)
 }
 
-// UpdateHosts takes the addresses of all nodes. For agent.Config.Hosts.
-func (m *Machine) UpdateHosts(nodes []netip.Addr) { m.routes.admit(nodes) }
+// UpdateHosts takes the addresses of all nodes; it does not block. For agent.Config.Hosts.
+func (m *Machine) UpdateHosts(nodes []netip.Addr) { replace(m.routes.nodes, nodes) }
 
 // Changed receives when something of the host's network went. For agent.Config.Changed.
 func (m *Machine) Changed() <-chan struct{} { return m.changed.C() }

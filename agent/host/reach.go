@@ -51,11 +51,6 @@ func (r *routes) update(snapshots []records.Snapshot) {
 	replace(r.members, members)
 }
 
-// admit takes the addresses of all nodes; it does not block.
-func (r *routes) admit(nodes []netip.Addr) {
-	replace(r.nodes, nodes)
-}
-
 // replace puts v into a channel that holds one, in place of an older. One goroutine may
 // fill a channel.
 func replace[T any](c chan T, v T) {

@@ -95,15 +95,15 @@ func Next(s State, kind Kind, r Result) State {
 	i := map[Kind]int{Startup: 0, Liveness: 1, Readiness: 2}[kind]
 	s.counters[i] = s.counters[i].next(r.Outcome)
 	switch verdict := s.counters[i].verdict(*probe); {
-	case verdict == bad && kind == Readiness:
+	case verdict == Failure && kind == Readiness:
 		s.Ready = false
-	case verdict == bad:
+	case verdict == Failure:
 		s.Failed, s.Ready = true, false
-	case verdict == good && kind == Startup:
+	case verdict == Success && kind == Startup:
 		s.Started = true
 		s.Ready = s.container.ReadinessProbe == nil
 		s = s.say("waiting for the readiness probe", "")
-	case verdict == good && kind == Readiness:
+	case verdict == Success && kind == Readiness:
 		s.Ready = true
 	}
 	switch {
@@ -146,16 +146,9 @@ func (c counter) next(o Outcome) counter {
 	return c
 }
 
-type verdict int
-
-const (
-	undecided verdict = iota
-	good
-	bad
-)
-
-// verdict compares with the thresholds (defaults: 1 success, 3 failures).
-func (c counter) verdict(p spec.Probe) verdict {
+// verdict is what so many results prove, by the thresholds (defaults: 1 success, 3 failures);
+// Unknown: nothing yet.
+func (c counter) verdict(p spec.Probe) Outcome {
 	success, failure := p.SuccessThreshold, p.FailureThreshold
 	if success <= 0 {
 		success = 1
@@ -165,9 +158,9 @@ func (c counter) verdict(p spec.Probe) verdict {
 	}
 	switch {
 	case c.last == Success && c.row >= success:
-		return good
+		return Success
 	case c.last == Failure && c.row >= failure:
-		return bad
+		return Failure
 	}
-	return undecided
+	return Unknown
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -115,12 +116,9 @@ func (r *run) launch(ctx context.Context, loops *sync.WaitGroup, started bool) {
 // loop runs one probe every period until ctx ends; that of the startup probe ends by
 // itself when its verdict is in.
 func (r *run) loop(ctx context.Context, kind Kind, probe spec.Probe) {
-	if !r.t.Adopted {
-		select {
-		case <-time.After(time.Until(r.started.Add(seconds(probe.InitialDelaySeconds, 0)))):
-		case <-ctx.Done():
-			return
-		}
+	delay := time.Until(r.started.Add(seconds(probe.InitialDelaySeconds, 0)))
+	if !r.t.Adopted && !backoff.Sleep(ctx, delay) {
+		return
 	}
 	tick := time.NewTicker(seconds(probe.PeriodSeconds, 10))
 	defer tick.Stop()
@@ -136,7 +134,7 @@ func (r *run) loop(ctx context.Context, kind Kind, probe spec.Probe) {
 			return
 		}
 		results = results.next(result.Outcome)
-		if kind == Startup && results.verdict(probe) != undecided {
+		if kind == Startup && results.verdict(probe) != Unknown {
 			return
 		}
 		select {

@@ -52,10 +52,7 @@ func insist(ctx context.Context, log *slog.Logger, try func() (refused bool, err
 		case last.Is(plain(err)):
 			log.Warn("not joined yet", "err", plain(err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(backoff.After(joinFirst, joinMost, failures)):
-		}
+		backoff.Sleep(ctx, backoff.After(joinFirst, joinMost, failures))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
@@ -79,10 +80,7 @@ func (k *Known) Run(ctx context.Context) {
 		case <-k.moved.C():
 			save()
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(keepKnown):
-		}
+		backoff.Sleep(ctx, keepKnown)
 	}
 }
 

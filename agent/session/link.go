@@ -234,9 +234,6 @@ func (l *Link) Run(ctx context.Context) {
 			failures++
 			left = backoff.After(renewFirst, renewMost, failures)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(left, renewMost)): // not longer, for the host may have slept
-		}
+		backoff.Sleep(ctx, min(left, renewMost)) // not longer, for the host may have slept
 	}
 }

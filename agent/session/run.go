@@ -48,10 +48,8 @@ func (c *Client) Run(ctx context.Context, l Loop) {
 		}
 		failures++
 		wait := backoff.After(l.RetryFirst, l.RetryMost, failures)
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, wait/2+rand.N(wait)) {
 			return
-		case <-time.After(wait/2 + rand.N(wait)):
 		}
 	}
 }

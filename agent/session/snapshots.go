@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -186,10 +187,7 @@ func (c *SnapshotCache) Run(ctx context.Context, every time.Duration) {
 		if err := c.Save(); err != nil {
 			c.log.Warn("snapshots not saved", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(every):
-		}
+		backoff.Sleep(ctx, every)
 	}
 }
 

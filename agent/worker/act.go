@@ -199,9 +199,9 @@ func (w *subject) template(name string) *spec.Container {
 }
 
 // occupyPlace ends when an operation has had one of the node's places for placeTime: the
-// place goes to the next member, and what takes so long is told. The operation itself is
+// place goes to the next member, and what takes so long is reported. The operation itself is
 // waited for, since nothing can be done about the member while it may still have an
-// effect. Whoever calls release when it has ended may call it in any case.
+// effect; release may be called in any case when it has ended.
 func (w *actor) occupyPlace(op step.Op) (release func()) {
 	leave := sync.OnceFunc(func() { <-w.c.Starts })
 	ended := false // guarded by mu

@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/records"
 )
 
-// signalStop tells the member why, then asks all its containers to end.
+// signalStop shows the member why, then asks all its containers to end.
 func (w *actor) signalStop(ctx context.Context) error {
 	reason := records.ReasonReplace
 	if w.life != nil && w.life.Member.StopReason != "" {
@@ -62,7 +62,7 @@ func (w *actor) removeContainers(ctx context.Context) error {
 	return nil
 }
 
-// reportOver tells the end of the token; its traces on tmpfs go first.
+// reportOver reports the end of the token; its traces on tmpfs go first.
 func (w *actor) reportOver() error {
 	if w.standing == step.Closed {
 		if w.c.Guard != nil {

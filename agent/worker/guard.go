@@ -36,7 +36,7 @@ type Guarded struct {
 	Watched bool
 }
 
-// guardAgain is how often a life looks that may not begin before its watchdog.
+// guardAgain is how often a life looks that may not start before its watchdog.
 const guardAgain = 50 * time.Millisecond
 
 // observeGuard looks how a guarded life is guarded.
@@ -63,12 +63,12 @@ func (w *observer) observeGuard(s *step.Seen) {
 	} else {
 		s.Unconfirmed = g.Passed
 	}
-	w.guardWait = s.Unwatched && !s.Unconfirmed // of a confirmation it is told
+	w.guardWait = s.Unwatched && !s.Unconfirmed // a confirmation wakes it
 }
 
 // recordGuard records a guarded life before its token is opened, so that a token that is
 // open here has a deadline, whenever an agent dies. Of one that is not guarded it takes
-// away what a life that never began has left: its killers would end this one.
+// away what a life that never started has left: its killers would end this one.
 func (w *actor) recordGuard() error {
 	switch bound := w.life.Member.Bound; {
 	case bound > 0:
@@ -80,7 +80,7 @@ func (w *actor) recordGuard() error {
 }
 
 // mayStart asks once more, for the token may have been closed since it was looked at: a
-// life that missed its deadline must not begin again.
+// life that missed its deadline must not start again.
 func (w *actor) mayStart() error {
 	if w.life.Member.Bound == 0 {
 		return nil

@@ -12,11 +12,9 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-const (
-	// loggerDeadAfter is how long a logger may be dead before that is told: one of its two
-	// processes that was killed is soon started anew by the other.
-	loggerDeadAfter = 5 * time.Second
-)
+// loggerDeadAfter is how long a logger may be dead before that is reported: one of its two
+// processes that was killed is soon started again by the other.
+const loggerDeadAfter = 5 * time.Second
 
 // checkLogger looks whether the logger of a running container lives.
 func (w *observer) checkLogger(ctr *container) {
@@ -43,14 +41,13 @@ func (w *observer) endOf(ctx context.Context, ctr *container, st runtime.Status)
 		return e
 	}
 	run := logs.RunName(st.Token.Epoch, st.Token.Number, st.Attempt)
-	line := w.c.Files.LastLine(ctx, w.id, st.ID.Name, run)
-	if line != "" {
+	if line := w.c.Files.LastLine(ctx, w.id, st.ID.Name, run); line != "" {
 		e.message += "; its last line: " + strconv.Quote(cut(line, lastLineBytes))
 	}
 	return e
 }
 
-// cut is the beginning of text, at most so many bytes, whole characters only.
+// cut is the start of text, at most so many bytes, whole characters only.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -185,9 +185,9 @@ func (w *actor) writeSet(picture *records.Snapshot) error {
 	return w.c.Files.ShowSet(w.id, picture, changes, confirmed)
 }
 
-// missing is the sentence about what containers need and the server has not told. Files
+// missing is the sentence about what containers need and the server has not sent. Files
 // that this life has got already are not needed again: a container that is restarted in
-// place after its ConfigMap was deleted goes on with them, as in Kubernetes. Variables
+// place after its ConfigMap was deleted continues with them, as in Kubernetes. Variables
 // are, for they are read at each start.
 func (w *observer) missing() string {
 	if _, ok := w.c.Picture(w.id.Ref()); !ok {

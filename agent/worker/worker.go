@@ -1,7 +1,7 @@
 // Package worker runs the lives of one identity on this host: one goroutine looks,
 // asks step.Next for one operation, performs it, and looks again. What it must not
 // forget is in the ledger (on disk) or below the run directory (tmpfs: lost only
-// with a reboot, which ends every life anyway); everything else is seen anew. A
+// with a reboot, which ends every life anyway); everything else is looked at again. A
 // worker that ends leaves the containers as they are; the next one adopts them.
 package worker
 
@@ -18,7 +18,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Worker deals with one identity on this host. What others tell it waits in its mailbox; a
+// Worker deals with one identity on this host. What others say to it waits in its mailbox; a
 // turn observes, decides (agent/step), reports and acts on the life that it deals with.
 type Worker struct {
 	*subject
@@ -51,7 +51,7 @@ type subject struct {
 	life       *records.Life // nil: its template is not known
 	state      State
 	left       left
-	names      []string // containers that may stand here
+	names      []string // containers that may be here
 	prepared   prepared
 	containers map[string]*container
 	held       map[holdKey]*hold
@@ -70,7 +70,7 @@ type subject struct {
 	guardWait        bool      // the watchdog must say something first
 }
 
-// left says what of any life may still stand here; true until proven otherwise.
+// left says what of any life may still be here; true until proven otherwise.
 type left struct{ containers, link, scratch, sandbox bool }
 
 // prepared is what was made for the life dealt with, by this worker.
@@ -82,15 +82,15 @@ type prepared struct {
 
 // Found is what the agent saw of an identity when it started.
 type Found struct {
-	// Containers are the names of containers that stand there.
+	// Containers are the names of containers that are there.
 	Containers []string
-	// Clean: for certain nothing of the identity stands there.
+	// Clean: for certain nothing of the identity is there.
 	Clean bool
 }
 
 // New makes the worker of an identity. It takes up the life that the ledger says
 // is open, with its description as kept below the run directory; a life that is
-// not open is forgotten: it must be told anew.
+// not open is forgotten: it must be ordered again.
 func New(c *Config, id spec.Identity, found Found) *Worker {
 	w := &Worker{subject: &subject{
 		mailbox: &mailbox{
@@ -131,8 +131,8 @@ func (w *Worker) Run(ctx context.Context) {
 }
 
 // Turn looks, reports, and performs at most one operation. acted: there was one, and the
-// next turn is due at once. Else it is due at next, or when somebody tells the worker
-// something; zero: then only. One goroutine takes turns.
+// next turn is due at once. Else it is due at next, or when the worker is woken; zero: then
+// only. One goroutine takes turns.
 func (w *Worker) Turn(ctx context.Context) (acted bool, next time.Time) {
 	wanted, seen := w.observer.look(ctx)
 	op := w.c.next(w.id, w.token, wanted, seen)
@@ -151,16 +151,14 @@ func (w *Worker) Turn(ctx context.Context) (acted bool, next time.Time) {
 
 // sleep waits for a wake-up or for the moment at which something is due.
 func (w *Worker) sleep(ctx context.Context, at time.Time) {
-	var timer <-chan time.Time
+	var due <-chan time.Time
 	if !at.IsZero() {
-		t := time.NewTimer(max(at.Sub(w.c.Now()), time.Millisecond))
-		defer t.Stop()
-		timer = t.C
+		due = time.After(max(at.Sub(w.c.Now()), time.Millisecond))
 	}
 	select {
 	case <-ctx.Done():
 	case <-w.wake.C():
-	case <-timer:
+	case <-due:
 	}
 }
 

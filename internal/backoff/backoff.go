@@ -1,4 +1,4 @@
-// Package backoff says how long to wait before something that failed is tried again.
+// Package backoff says how long to wait before something that failed is tried again, and waits.
 package backoff
 
 import (
@@ -19,12 +19,12 @@ func After(first, most time.Duration, n int) time.Duration {
 	return min(wait, most)
 }
 
-// Sleep waits for d or until ctx ends.
-func Sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// Sleep waits for d and returns true, or false as soon as ctx ends.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	select {
-	case <-timer.C:
 	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
