@@ -112,11 +112,10 @@ func New(c Config) (*Keeper, error) {
 
 func memberName(id spec.Identity) string { return string(id.Namespace) + "." + id.MemberName() }
 
-// Record is the path of the record of an identity's life.
+// Record implements worker.Guard.
 func (k *Keeper) Record(id spec.Identity) string { return k.c.Records.Record(memberName(id)) }
 
-// Begin records a life, before its token is opened. It fails when the deadline that it
-// would have has passed already.
+// Begin implements worker.Guard. It fails also while the store is held.
 func (k *Keeper) Begin(id spec.Identity, token spec.Token, bound time.Duration) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,7 +158,7 @@ func (k *Keeper) Hold(held bool) {
 	k.held = held
 }
 
-// Look says how a life is guarded now.
+// Look implements worker.Guard.
 func (k *Keeper) Look(id spec.Identity, token spec.Token, bound time.Duration) worker.Guarded {
 	k.mu.Lock()
 	r, recorded := k.lives[id]
@@ -175,14 +174,14 @@ func (k *Keeper) Look(id spec.Identity, token spec.Token, bound time.Duration) w
 	}
 }
 
-// Expire ends a life that missed its deadline, for good: its token is closed first.
+// Expire implements worker.Guard.
 func (k *Keeper) Expire(id spec.Identity, token spec.Token) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.expire(id, token)
 }
 
-// expire closes the token, then has the killers go on whatever is confirmed.
+// expire closes the token, then has the killers continue whatever is confirmed.
 func (k *Keeper) expire(id spec.Identity, token spec.Token) error {
 	if err := k.c.Ledger.CloseToken(id, token, causes.DeadlinePassed); err != nil {
 		return err
@@ -199,7 +198,7 @@ func (k *Keeper) expire(id spec.Identity, token spec.Token) error {
 	return nil
 }
 
-// Forget removes the record of a life of which nothing is left, and of any before it.
+// Forget implements worker.Guard.
 func (k *Keeper) Forget(id spec.Identity, token spec.Token) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

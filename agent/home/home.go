@@ -42,7 +42,7 @@ type nodeDoc struct {
 type Home struct {
 	root string
 	lock *os.File
-	host net.Listener // of the node on this host; nobody ever connects
+	host net.Listener // of the node on this host; nothing ever connects
 
 	mu   sync.Mutex
 	node nodeDoc
@@ -95,7 +95,7 @@ func Peek(root string) (name spec.NodeName, cluster, cidr string, err error) {
 	return doc.Name, doc.Cluster, doc.CIDR, nil
 }
 
-// takeLock also leaves our pid in the file, for whoever is refused.
+// takeLock also leaves our pid in the file, for the message of one that is refused.
 func takeLock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -69,7 +69,7 @@ func closeDir(dir string, mode fs.FileMode) error {
 	return nil
 }
 
-// makeFilesDir makes the directory of ConfigMaps and Secrets, which nobody else may list.
+// makeFilesDir makes the directory of ConfigMaps and Secrets, which other users may not list.
 func makeFilesDir(dir string) error {
 	if err := os.Mkdir(dir, 0o711); err != nil && !os.IsExist(err) {
 		return fmt.Errorf("make the directory of files: %w", err)

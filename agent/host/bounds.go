@@ -12,8 +12,8 @@ import (
 // minProcesses is what a container needs to be of any use.
 const minProcesses = 16
 
-// bounds are what all members of this host may use together, so that it can go on when
-// they want everything: agent, daemon and whoever logs in.
+// bounds are what all members of this host may use together, so that agent, daemon and
+// people who log in can continue when they want everything.
 func (o *Options) bounds() (cgroup.Bounds, error) {
 	total, err := memoryBytes()
 	if err != nil {

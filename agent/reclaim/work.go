@@ -172,7 +172,7 @@ func (r *Reclaimer) unused(ctx context.Context, id spec.Identity) error {
 	return err
 }
 
-// erase deletes for ever what is forgotten, when its time is over. What is not in the
+// erase deletes permanently what is forgotten, when its time is over. What is not in the
 // trash is asked for as well: a class that is not there proves nothing.
 func (r *Reclaimer) erase(ctx context.Context, d *pendingOrder, trash []runtime.Trashed) {
 	o, class := d.order, d.order.Class

@@ -28,7 +28,7 @@ type tunnel struct {
 	stream grpc.BidiStreamingClient[proto.Frame, proto.Frame]
 	rest   []byte // received and not yet read
 	done   bool   // the server's direction ended
-	// heard is closed when the stream is over; nil: nobody listens yet.
+	// heard is closed when the stream is over; nil: listen was not called yet.
 	heard chan struct{}
 
 	sending sync.Mutex // one at a time may send

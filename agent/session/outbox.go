@@ -71,10 +71,10 @@ func (o *Outbox) delay(r records.Report, wasReady bool) time.Duration {
 	return o.later
 }
 
-// Notify wakes whoever sends although no report changed: something else is to be sent.
+// Notify wakes the sender although no report changed: something else is to be sent.
 func (o *Outbox) Notify() { o.changed.Notify() }
 
-// SendAgain puts the reports and marks everything as not sent: a new session begins.
+// SendAgain puts the reports and marks everything as not sent, for a new session.
 func (o *Outbox) SendAgain(reports []records.Report) {
 	for _, r := range reports {
 		o.Put(r)

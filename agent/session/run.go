@@ -16,7 +16,7 @@ import (
 	"github.com/stead-project/stead/proto"
 )
 
-// Dial makes a connection to a server; whoever called closes it.
+// Dial makes a connection to a server; the caller closes it.
 type Dial func(ctx context.Context) (*grpc.ClientConn, error)
 
 // Loop is what Run needs beside a client; all of it.

@@ -64,7 +64,7 @@ func (c *Client) Begin(ctx context.Context, w *proto.Welcome) (*Session, error) 
 	return s, err
 }
 
-// End says that there is no session any more. It may be called while nothing was begun.
+// End says that there is no session any more. It may be called without one.
 func (c *Client) End() { c.contact.ended() }
 
 // PingEvery is how often Ping is to be called.

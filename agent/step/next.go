@@ -63,7 +63,7 @@ func begin(w Wanted, s Seen) Op {
 }
 
 // run brings the containers up and keeps them up: the first that something can be
-// done for. What waits is told only when nothing can be done.
+// done for. What waits is reported only when nothing can be done.
 func run(s Seen) Op {
 	if op, stop := s.blind(); stop {
 		return op
@@ -145,7 +145,7 @@ func running(c Container) Op {
 	return wait(causes.Unhealthy, c.Message)
 }
 
-// again clears away a container that ended, so that it can be created anew: after
+// again clears away a container that ended, so that it can be created again: after
 // its back-off, and when the host itself shows that it has no process left. What
 // an end that was seen left behind is killed, and so is what a start that a crash broke
 // off left; where the runtime merely lost sight of a container that ran, its processes

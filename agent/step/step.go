@@ -11,7 +11,7 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// Order is what the agent was told to do with a life.
+// Order is what the agent is to do with a life.
 type Order string
 
 // The orders. Without an order a life is left as it is (SAFETY S2).
@@ -30,7 +30,7 @@ type Wanted struct {
 	OtherBoot bool
 	// Restored: the life was assigned before a restore of the store of which this node has
 	// heard. What was decided since, and is in no store any more, may have replaced it
-	// while this node had not begun it (SAFETY S8).
+	// while this node had not started it (SAFETY S8).
 	Restored bool
 }
 
@@ -42,7 +42,7 @@ const (
 	Fresh  Standing = "Fresh"  // never opened here, newer than all known
 	Open   Standing = "Open"   // may run here, in this boot
 	Closed Standing = "Closed" // over; nothing may be started again
-	Spent  Standing = "Spent"  // over or never here, and a newer token is known: what stands here is not its
+	Spent  Standing = "Spent"  // over or never here, and a newer token is known: what is here is not its
 )
 
 // Seen is what the worker saw of the identity on this host just now.
@@ -52,7 +52,7 @@ type Seen struct {
 	Told bool
 	// Unknown: the runtime is away, so that Containers says nothing.
 	Unknown bool
-	// Strange is the sentence about something that stands here and that the ledger
+	// Strange is the sentence about something that is here and that the ledger
 	// does not know; it is never touched. Empty: nothing.
 	Strange string
 	// Missing is the sentence about a ConfigMap, Secret or key that a container

@@ -40,7 +40,7 @@ func Holds(record, container, run string) bool {
 	return held(holdPath(record, container, run), syscall.LOCK_EX)
 }
 
-// Check refuses to guard a life that nobody may start any more, or cannot be guarded from
+// Check refuses to guard a life that may not be started any more, or cannot be guarded from
 // here. After nil Holds says true for as long as this process lives.
 func (l *Logger) Check() error {
 	if err := l.check(); err != nil {
@@ -79,7 +79,7 @@ func (l *Logger) hold() error {
 		return err
 	}
 	err = syscall.EINTR
-	for errors.Is(err, syscall.EINTR) { // whoever looks holds it for a moment
+	for errors.Is(err, syscall.EINTR) { // Holds has it for a moment
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH)
 	}
 	if err != nil {

@@ -82,7 +82,7 @@ func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
 	}
 }
 
-// take takes the lock; the pid in it is for whoever wants to end us.
+// take takes the lock; the pid in it is for Dismiss.
 func (w *Watchdog) take(ctx context.Context) (*os.File, error) {
 	if err := w.Dir.Make(); err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (w *Watchdog) acknowledge() {
 	maps.DeleteFunc(w.announced, func(member, token string) bool { return now[member] != token })
 }
 
-// done reports that nobody can want us any more: the directory is gone, and nothing of
+// done reports that this watchdog is of no use any more: the directory is gone, and nothing of
 // what was known runs.
 func (w *Watchdog) done() bool {
 	if exists(string(w.Dir)) {

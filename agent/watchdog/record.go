@@ -87,7 +87,7 @@ func (d Dir) Put(member string, r Record) error {
 	return nil
 }
 
-// Remove removes a member's record; absent is no error. From then on nobody kills for it.
+// Remove removes a member's record; absent is no error. From then on no killer acts on it.
 func (d Dir) Remove(member string) error {
 	if err := os.Remove(d.Record(member)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the record of a guarded life: %w", err)

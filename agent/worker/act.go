@@ -133,7 +133,7 @@ func (w *actor) openToken() error {
 	if err := w.c.Ledger.OpenToken(w.id, w.token); err != nil {
 		return err
 	}
-	w.log.Info("life began", "token", w.token, "reason", w.life.Member.Reason, "revision", w.life.Member.Revision)
+	w.log.Info("life started", "token", w.token, "reason", w.life.Member.Reason, "revision", w.life.Member.Revision)
 	return nil
 }
 

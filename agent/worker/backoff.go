@@ -77,7 +77,7 @@ func causeOf(kind step.Kind, err error) causes.Cause {
 		return causes.RuntimeUnavailable
 	}
 	if errors.Is(err, runtime.ErrImageMissing) {
-		return causes.ImageMissing // also of a container that is made anew
+		return causes.ImageMissing // also of a container that is made again
 	}
 	if errors.Is(err, runtime.ErrPortTaken) {
 		return causes.HostPortTaken

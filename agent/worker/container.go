@@ -107,7 +107,7 @@ func (w *observer) takeStatus(ctx context.Context, ctr *container, st runtime.St
 	switch {
 	case st.Attempt >= ctr.Attempt:
 		ctr.Attempt = st.Attempt
-		w.countEnd(ctr, w.endOf(ctx, ctr, st), st.Exit)
+		w.countEnd(ctr, w.ending(ctx, ctr, st), st.Exit)
 	case ctr.due.IsZero() && ctr.Streak > 1: // counted by the agent before this one
 		ctr.wait = backoff.After(w.c.Tuning.CrashFirst, w.c.Tuning.CrashMost, ctr.Streak-1)
 		ctr.due = w.c.Now().Add(ctr.wait)
@@ -120,7 +120,7 @@ type ending struct {
 	message string
 }
 
-func (w *observer) ending(ctr *container, st runtime.Status) ending {
+func (w *observer) ending(ctx context.Context, ctr *container, st runtime.Status) ending {
 	switch {
 	case ctr.unhealthy:
 		return ending{causes.Unhealthy, ctr.Message}
@@ -132,7 +132,7 @@ func (w *observer) ending(ctr *container, st runtime.Status) ending {
 	case st.Exit.OOM:
 		return ending{causes.OOMKilled, "it used more memory than its limit and was killed by the kernel; raise resources.limits.memory, or let it use less"}
 	}
-	return ending{causes.Exited, fmt.Sprintf("exited with code %d", st.Exit.Code)}
+	return w.exited(ctx, st)
 }
 
 // limited: the container has a limit of memory of its own.

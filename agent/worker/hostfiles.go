@@ -176,7 +176,7 @@ type ContainerState struct {
 	Sources string `json:"sources,omitempty"`
 }
 
-// saveState keeps the state; what a crash loses of it is counted anew.
+// saveState keeps the state; what a crash loses of it is counted again.
 func (w *subject) saveState() {
 	w.state.Containers = map[string]ContainerState{}
 	for name, ctr := range w.containers {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -33,11 +34,11 @@ const (
 	lastLineBytes = 200
 )
 
-// endOf says why a container ended, with the last line that it wrote: most programs
-// say there what they lack.
-func (w *observer) endOf(ctx context.Context, ctr *container, st runtime.Status) ending {
-	e := w.ending(ctr, st)
-	if e.cause != causes.Exited || w.order == step.OrderStop {
+// exited says with which code a container exited, and its last line unless it was asked to stop:
+// most programs say there what they lack.
+func (w *observer) exited(ctx context.Context, st runtime.Status) ending {
+	e := ending{causes.Exited, fmt.Sprintf("exited with code %d", st.Exit.Code)}
+	if w.order == step.OrderStop {
 		return e
 	}
 	run := logs.RunName(st.Token.Epoch, st.Token.Number, st.Attempt)

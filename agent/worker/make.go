@@ -63,7 +63,7 @@ func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) e
 }
 
 // start starts a created container. One that cannot be started is like one that
-// ended: it is made anew after its back-off.
+// ended: it is made again after its back-off.
 func (w *actor) start(ctx context.Context, id runtime.ContainerID, ctr *container) error {
 	if err := w.writeVolumeNew(); err != nil {
 		return err

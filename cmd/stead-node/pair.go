@@ -34,7 +34,7 @@ const respawn = time.Second
 // keep is the keeper, beside a writer that is there (peer), or is to be started.
 func (h *half) keep(peer *os.File) int {
 	for ; ; h.first = false {
-		begun := time.Now()
+		started := time.Now()
 		if peer == nil {
 			var err error
 			peer, err = h.start("writer")
@@ -50,7 +50,7 @@ func (h *half) keep(peer *os.File) int {
 		}
 		peer.Close()
 		peer = nil
-		time.Sleep(respawn - time.Since(begun))
+		time.Sleep(respawn - time.Since(started))
 	}
 }
 
@@ -96,10 +96,10 @@ type keeperProcess struct {
 
 // run starts a keeper whenever there is none. It lives as long as the process.
 func (k *keeperProcess) run() {
-	var begun time.Time
+	var started time.Time
 	for {
-		time.Sleep(respawn - time.Since(begun))
-		begun = time.Now()
+		time.Sleep(respawn - time.Since(started))
+		started = time.Now()
 		k.mu.Lock()
 		if k.ended {
 			k.mu.Unlock()
