@@ -63,6 +63,9 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 // awaitPlace waits for one of the node's places for starting a container, without a
 // bound; false: an order or the agent's end came first. The place must be left.
 func (w *actor) awaitPlace(ctx context.Context) bool {
+	if w.c.Starts == nil {
+		return true
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !w.interruptible(cancel) {
@@ -203,7 +206,11 @@ func (w *subject) template(name string) *spec.Container {
 // waited for, since nothing can be done about the member while it may still have an
 // effect; release may be called in any case when it has ended.
 func (w *actor) occupyPlace(op step.Op) (release func()) {
-	leave := sync.OnceFunc(func() { <-w.c.Starts })
+	leave := sync.OnceFunc(func() {
+		if w.c.Starts != nil {
+			<-w.c.Starts
+		}
+	})
 	ended := false // guarded by mu
 	stop := w.c.after(placeTime, func() {
 		leave()

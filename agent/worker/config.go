@@ -16,7 +16,7 @@ import (
 )
 
 // Config is what all workers of a node share. Every field down to Logger is needed, but for
-// Prober and Guard.
+// Prober, Guard and Starts.
 type Config struct {
 	Runtime runtime.Runtime
 	Network runtime.Network
@@ -27,7 +27,7 @@ type Config struct {
 	// Guard keeps the deadlines of lives that have a bound; nil: this node begins none.
 	Guard Guard
 	// Starts has a place for each container that may be created or started at once:
-	// more than the host can do would only be slow enough to be given up.
+	// more than the host can do would only be slow enough to be given up. nil: any number.
 	Starts chan struct{}
 	// Find looks up ConfigMaps and Secrets.
 	Find files.Lookup

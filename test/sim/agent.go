@@ -58,7 +58,6 @@ func (n *node) begin(a *agent) {
 	})
 	a.shared = &worker.Config{
 		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
-		Starts:  make(chan struct{}, 1), // one operation at a time
 		Find:    a.book.Find,
 		Picture: a.snapshots.Find,
 		History: a.snapshots.History, Confirmed: a.client.ConfirmedUntil,
