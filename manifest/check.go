@@ -68,18 +68,28 @@ func (c *checks) between(path string, n, least, most int64) {
 	}
 }
 
+// valid requires that value is one, which is called kind in the message.
+func (c *checks) valid(path, value string, is func(string) bool, kind, fix string) {
+	if !is(value) {
+		c.fail(path, scalar.Quote(value)+" is not a valid "+kind, fix)
+	}
+}
+
+// given is valid for a value that must be there.
+func (c *checks) given(path, value string, is func(string) bool, kind, fix string) {
+	if c.required(path, value) {
+		c.valid(path, value, is, kind, fix)
+	}
+}
+
 // label requires a DNS-1123 label.
 func (c *checks) label(path, name string) {
-	if c.required(path, name) && !scalar.ValidLabel(name) {
-		c.fail(path, scalar.Quote(name)+" is not a valid name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
-	}
+	c.given(path, name, scalar.ValidLabel, "name", "write at most 63 of a-z, 0-9 and -, with a letter or digit at both ends")
 }
 
 // subdomain requires a DNS-1123 subdomain.
 func (c *checks) subdomain(path, name string) {
-	if c.required(path, name) && !scalar.ValidSubdomain(name) {
-		c.fail(path, scalar.Quote(name)+" is not a valid name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
-	}
+	c.given(path, name, scalar.ValidSubdomain, "name", "write at most 253 of a-z, 0-9, - and ., with a letter or digit at both ends")
 }
 
 // once reports a value that was seen before, and adds it to seen.
@@ -94,16 +104,14 @@ const maxAnnotations = 256 << 10 // bytes of all annotations of an object, as in
 
 // metadata checks everything but the name, whose rule differs.
 func (c *checks) metadata(path string, m *spec.ObjectMeta) {
-	if m.Namespace != "" && !scalar.ValidLabel(string(m.Namespace)) {
-		c.fail(path+".namespace", scalar.Quote(string(m.Namespace))+" is not a valid namespace", "write at most 63 of a-z, 0-9 and -")
+	if m.Namespace != "" {
+		c.valid(path+".namespace", string(m.Namespace), scalar.ValidLabel, "namespace", "write at most 63 of a-z, 0-9 and -")
 	}
 	c.labels(path+".labels", m.Labels)
 	size := 0
 	for _, key := range sortedKeys(m.Annotations) {
 		size += len(key) + len(m.Annotations[key])
-		if !scalar.ValidLabelKey(key) {
-			c.fail(path+".annotations["+showKey(key)+"]", scalar.Quote(key)+" is not a valid annotation key", "write name or prefix/name")
-		}
+		c.valid(path+".annotations["+showKey(key)+"]", key, scalar.ValidLabelKey, "annotation key", prefixed)
 	}
 	if size > maxAnnotations {
 		c.fail(path+".annotations", fmt.Sprintf("%d bytes of annotations, the maximum is %d", size, maxAnnotations), "")
@@ -113,13 +121,46 @@ func (c *checks) metadata(path string, m *spec.ObjectMeta) {
 func (c *checks) labels(path string, labels map[string]string) {
 	for _, key := range sortedKeys(labels) {
 		at := path + "[" + showKey(key) + "]"
-		switch value := labels[key]; {
-		case !scalar.ValidLabelKey(key):
-			c.fail(at, scalar.Quote(key)+" is not a valid label key", "write name or prefix/name")
-		case !scalar.ValidLabelValue(value):
-			c.fail(at, scalar.Quote(value)+" is not a valid label value",
-				"write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
+		if !scalar.ValidLabelKey(key) {
+			c.labelKey(at, key)
+			continue
 		}
+		c.valid(at, labels[key], scalar.ValidLabelValue, "label value",
+			"write at most 63 letters, digits, -, _ and ., with a letter or digit at both ends")
+	}
+}
+
+// prefixed tells how a key is written.
+const prefixed = "write name or prefix/name"
+
+func (c *checks) labelKey(path, key string) {
+	c.valid(path, key, scalar.ValidLabelKey, "label key", prefixed)
+}
+
+// selector checks a selector that is given.
+func (c *checks) selector(path string, s *spec.LabelSelector) {
+	c.labels(path+".matchLabels", s.MatchLabels)
+	for i, r := range s.MatchExpressions {
+		c.requirement(index(path+".matchExpressions", i), r)
+	}
+}
+
+func (c *checks) requirement(path string, r spec.SelectorRequirement) {
+	c.labelKey(path+".key", r.Key)
+	switch r.Operator {
+	case spec.In, spec.NotIn:
+		if len(r.Values) == 0 {
+			c.fail(path+".values", "is missing", r.Operator+" needs values")
+		}
+	case spec.Exists, spec.DoesNotExist:
+		if len(r.Values) > 0 {
+			c.fail(path+".values", "has no effect with "+r.Operator, "remove it")
+		}
+	default:
+		c.fail(path+".operator", scalar.Quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
+	}
+	for i, v := range r.Values {
+		c.valid(index(path+".values", i), v, scalar.ValidLabelValue, "label value", "")
 	}
 }
 

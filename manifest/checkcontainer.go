@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,9 +18,7 @@ type containerChecks struct{ *checks }
 // security context of its template.
 func (c containerChecks) container(at string, x *spec.Container, volumes map[string]bool, member *spec.MemberSecurityContext) {
 	c.label(at+".name", x.Name)
-	if c.required(at+".image", x.Image) && (strings.ContainsAny(x.Image, " \t\r\n") || len(x.Image) > 1024) {
-		c.fail(at+".image", scalar.Quote(x.Image)+" is not a valid image name", "write it as in registry/name:tag")
-	}
+	c.given(at+".image", x.Image, validImage, "image name", "write it as in registry/name:tag")
 	c.choice(at+".imagePullPolicy", x.ImagePullPolicy, []string{spec.PullIfNotPresent, spec.PullAlways, spec.PullNever})
 	if x.WorkingDir != "" && !strings.HasPrefix(x.WorkingDir, "/") {
 		c.fail(at+".workingDir", scalar.Quote(x.WorkingDir)+" is not an absolute path", "write a path that starts with /")
@@ -51,9 +50,7 @@ func (c containerChecks) containerPorts(at string, ports []spec.ContainerPort) m
 		if port.Name == "" {
 			continue
 		}
-		if !scalar.ValidPortName(port.Name) {
-			c.fail(p+".name", scalar.Quote(port.Name)+" is not a valid port name", "write at most 15 of a-z, 0-9 and -, with a letter among them")
-		}
+		c.valid(p+".name", port.Name, scalar.ValidPortName, "port name", "write at most 15 of a-z, 0-9 and -, with a letter among them")
 		c.once(p+".name", port.Name, seen)
 	}
 	delete(seen, "")
@@ -64,9 +61,7 @@ func (c containerChecks) env(at string, env []spec.EnvVar) {
 	seen := map[string]bool{}
 	for i := range env {
 		e, p := &env[i], index(at, i)
-		if c.required(p+".name", e.Name) && !validEnvName(e.Name) {
-			c.fail(p+".name", scalar.Quote(e.Name)+" is not a valid variable name", `write printable characters without "="`)
-		}
+		c.given(p+".name", e.Name, validEnvName, "variable name", `write printable characters without "="`)
 		if e.Name != "" && seen[e.Name] {
 			c.warn(p+".name", scalar.Quote(e.Name)+" is given twice; the last one counts", "")
 		}
@@ -193,5 +188,49 @@ func (c containerChecks) probePort(at string, port scalar.PortRef, ports map[str
 		c.fail(at, "is missing", "")
 	case port.Name != "" && !ports[port.Name]:
 		c.fail(at, scalar.Quote(port.Name)+" is not a port of this container", names(ports))
+	}
+}
+
+// hostPort checks the host's side of a port.
+func (c containerChecks) hostPort(at string, p *spec.ContainerPort) {
+	c.between(at+".hostPort", int64(p.HostPort), 0, 65535)
+	if p.HostPort != 0 && p.Protocol == "SCTP" {
+		c.fail(at+".hostPort", "is not supported for SCTP", "omit it, or write protocol TCP or UDP")
+	}
+	if p.HostIP == "" {
+		return
+	}
+	switch a, err := netip.ParseAddr(p.HostIP); {
+	case err != nil || !a.Is4():
+		c.fail(at+".hostIP", scalar.Quote(p.HostIP)+" is not an IPv4 address", "write it as in 192.0.2.1, or omit it")
+	case a.IsLoopback():
+		c.fail(at+".hostIP", "a host port is not reached through "+p.HostIP, "write another address of the host, or omit it")
+	case a.IsMulticast():
+		c.fail(at+".hostIP", p.HostIP+" is not an address of a host", "")
+	}
+}
+
+// hostPorts checks that no two ports of a member are the same on the host.
+func (c containerChecks) hostPorts(at string, containers []spec.Container) {
+	type place struct {
+		at   string
+		port spec.HostPort
+	}
+	var seen []place
+	for i := range containers {
+		for j := range containers[i].Ports {
+			p := &containers[i].Ports[j]
+			if p.HostPort == 0 {
+				continue
+			}
+			now := place{index(index(at, i)+".ports", j) + ".hostPort", p.OnHost()}
+			for _, before := range seen {
+				if before.port.Meets(now.port) {
+					c.fail(now.at, fmt.Sprintf("%s is taken by %s", now.port, before.at), "")
+					break
+				}
+			}
+			seen = append(seen, now)
+		}
 	}
 }

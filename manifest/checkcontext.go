@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -68,4 +70,42 @@ func (c containerChecks) capability(at, name string) {
 		fix = "write " + short
 	}
 	c.fail(at, scalar.Quote(name)+" is not a capability", fix)
+}
+
+const maxID = math.MaxInt32 // of users and groups
+
+func (c *checks) memberContext(at string, s *spec.MemberSecurityContext) {
+	if s == nil {
+		return
+	}
+	c.id(at+".runAsUser", s.RunAsUser)
+	c.id(at+".runAsGroup", s.RunAsGroup)
+	c.id(at+".fsGroup", s.FSGroup)
+	for i, g := range s.SupplementalGroups {
+		c.between(index(at+".supplementalGroups", i), g, 0, maxID)
+	}
+	if s.FSGroupChangePolicy != nil {
+		c.choice(at+".fsGroupChangePolicy", *s.FSGroupChangePolicy, []string{"Always", "OnRootMismatch"})
+	}
+}
+
+func (c *checks) id(at string, id *int64) {
+	if id != nil {
+		c.between(at, *id, 0, maxID)
+	}
+}
+
+// validImage bounds the name of an image; the registry judges the rest.
+func validImage(s string) bool { return len(s) <= 1024 && !strings.ContainsAny(s, " \t\r\n") }
+
+var configKey = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// validEnvName: what Kubernetes takes for the name of a variable.
+func validEnvName(s string) bool {
+	return s != "" && len(s) <= 4096 && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' || r == '=' })
+}
+
+// validConfigKey: the name of a file in a ConfigMap or Secret.
+func validConfigKey(s string) bool {
+	return s != "" && len(s) <= 253 && configKey.MatchString(s) && s != "." && !strings.HasPrefix(s, "..")
 }

@@ -48,14 +48,11 @@ func (c *checks) servicePort(at string, p *spec.ServicePort) {
 func (c *checks) configMap(s *spec.ConfigMap) {
 	c.subdomain("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
-	for _, key := range sortedKeys(s.Data) {
-		c.fileName("data["+showKey(key)+"]", key)
-	}
+	fileNames(c, "data", s.Data)
+	fileNames(c, "binaryData", s.BinaryData)
 	for _, key := range sortedKeys(s.BinaryData) {
-		at := "binaryData[" + showKey(key) + "]"
-		c.fileName(at, key)
 		if _, twice := s.Data[key]; twice {
-			c.fail(at, "is also in data", "remove one of them")
+			c.fail("binaryData["+showKey(key)+"]", "is also in data", "remove one of them")
 		}
 	}
 }
@@ -64,11 +61,13 @@ func (c *checks) configMap(s *spec.ConfigMap) {
 func (c *checks) secret(s *spec.Secret) {
 	c.subdomain("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
-	for _, key := range sortedKeys(s.Data) {
-		c.fileName("data["+showKey(key)+"]", key)
-	}
-	for _, key := range sortedKeys(s.StringData) {
-		c.fileName("stringData["+showKey(key)+"]", key)
+	fileNames(c, "data", s.Data)
+	fileNames(c, "stringData", s.StringData)
+}
+
+func fileNames[V any](c *checks, path string, files map[string]V) {
+	for _, key := range sortedKeys(files) {
+		c.fileName(path+"["+showKey(key)+"]", key)
 	}
 }
 
@@ -80,8 +79,5 @@ func (c *checks) budget(b *spec.PodDisruptionBudget) {
 		c.fail("spec.selector", "is missing", "write matchLabels with labels of the members")
 		return
 	}
-	c.labels("spec.selector.matchLabels", b.Spec.Selector.MatchLabels)
-	for i, r := range b.Spec.Selector.MatchExpressions {
-		c.requirement(index("spec.selector.matchExpressions", i), r)
-	}
+	c.selector("spec.selector", b.Spec.Selector)
 }

@@ -63,9 +63,7 @@ func (c placementChecks) nodeTerm(at string, t *spec.NodeTerm) {
 			c.requirement(p, r)
 			continue
 		}
-		if !scalar.ValidLabelKey(r.Key) {
-			c.fail(p+".key", scalar.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
-		}
+		c.labelKey(p+".key", r.Key)
 		if len(r.Values) != 1 || !isNumber(r.Values[0]) {
 			c.fail(p+".values", r.Operator+" compares with one whole number", "")
 		}
@@ -113,16 +111,11 @@ func (c placementChecks) memberSelector(at string, s *spec.LabelSelector) {
 		c.fail(at, "is missing", "write matchLabels with labels of members")
 		return
 	}
-	c.labels(at+".matchLabels", s.MatchLabels)
-	for i, r := range s.MatchExpressions {
-		c.requirement(index(at+".matchExpressions", i), r)
-	}
+	c.selector(at, s)
 }
 
 func (c placementChecks) topologyKey(at, key string) {
-	if c.required(at, key) && !scalar.ValidLabelKey(key) {
-		c.fail(at, scalar.Quote(key)+" is not a valid label key", "write "+spec.HostnameLabel+", or a label that the nodes have")
-	}
+	c.given(at, key, scalar.ValidLabelKey, "label key", "write "+spec.HostnameLabel+", or a label that the nodes have")
 }
 
 func (c placementChecks) toleration(at string, t *spec.Toleration) {
@@ -131,13 +124,12 @@ func (c placementChecks) toleration(at string, t *spec.Toleration) {
 	switch {
 	case t.Key == "" && t.Operator == spec.Equal:
 		c.fail(at+".key", "is missing", "write the key of a taint, or operator: Exists for all")
-	case t.Key != "" && !scalar.ValidLabelKey(t.Key):
-		c.fail(at+".key", scalar.Quote(t.Key)+" is not a valid taint key", "write name or prefix/name")
+	case t.Key != "":
+		c.valid(at+".key", t.Key, scalar.ValidLabelKey, "taint key", prefixed)
 	}
-	switch {
-	case t.Operator == spec.Exists && t.Value != "":
+	if t.Operator == spec.Exists && t.Value != "" {
 		c.fail(at+".value", "has no effect with "+spec.Exists, "remove it")
-	case !scalar.ValidLabelValue(t.Value):
-		c.fail(at+".value", scalar.Quote(t.Value)+" is not a valid taint value", "")
+		return
 	}
+	c.valid(at+".value", t.Value, scalar.ValidLabelValue, "taint value", "")
 }

@@ -69,7 +69,7 @@ func (c setChecks) setSpec(s *spec.SetSpec, name string) {
 	c.disruption("spec.disruption", s.Disruption)
 	claims := c.claims(s.VolumeClaimTemplates)
 	c.template(&s.Template, claims)
-	c.selector(s)
+	c.ownSelector(s)
 }
 
 func (c setChecks) updateStrategy(path string, u *spec.UpdateStrategy) {
@@ -138,17 +138,14 @@ func (c setChecks) retention(path string, r spec.Retention) {
 	c.choice(path, string(r), []string{string(spec.Retain), string(spec.Delete)})
 }
 
-// selector must be present and well formed, and match the labels of the template.
-func (c setChecks) selector(s *spec.SetSpec) {
+// ownSelector must be present and well formed, and match the labels of the template.
+func (c setChecks) ownSelector(s *spec.SetSpec) {
 	const path = "spec.selector"
 	if s.Selector == nil || len(s.Selector.MatchLabels)+len(s.Selector.MatchExpressions) == 0 {
 		c.fail(path, "is missing", "write matchLabels with labels of the template")
 		return
 	}
-	c.labels(path+".matchLabels", s.Selector.MatchLabels)
-	for i, r := range s.Selector.MatchExpressions {
-		c.requirement(index(path+".matchExpressions", i), r)
-	}
+	c.selector(path, s.Selector)
 	if s.Selector.Matches(s.Template.Metadata.Labels) {
 		return
 	}
@@ -160,29 +157,6 @@ func (c setChecks) selector(s *spec.SetSpec) {
 		}
 	}
 	c.fail(path, "does not match the labels of the template", fix)
-}
-
-func (c *checks) requirement(path string, r spec.SelectorRequirement) {
-	if !scalar.ValidLabelKey(r.Key) {
-		c.fail(path+".key", scalar.Quote(r.Key)+" is not a valid label key", "write name or prefix/name")
-	}
-	switch r.Operator {
-	case spec.In, spec.NotIn:
-		if len(r.Values) == 0 {
-			c.fail(path+".values", "is missing", r.Operator+" needs values")
-		}
-	case spec.Exists, spec.DoesNotExist:
-		if len(r.Values) > 0 {
-			c.fail(path+".values", "has no effect with "+r.Operator, "remove it")
-		}
-	default:
-		c.fail(path+".operator", scalar.Quote(r.Operator)+" is unknown", "write In, NotIn, Exists or DoesNotExist")
-	}
-	for i, v := range r.Values {
-		if !scalar.ValidLabelValue(v) {
-			c.fail(index(path+".values", i), scalar.Quote(v)+" is not a valid label value", "")
-		}
-	}
 }
 
 // claims checks the volumeClaimTemplates and returns their names.
@@ -213,9 +187,7 @@ func (c setChecks) claim(path string, s *spec.ClaimSpec) {
 			[]string{"ReadWriteOnce", "ReadWriteOncePod"}, "ReadWriteMany", "ReadOnlyMany")
 	}
 	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
-	if !scalar.ValidSubdomain(s.Class()) {
-		c.fail(path+".storageClassName", scalar.Quote(s.Class())+" is not a valid storage class name", "write "+spec.LocalClass+", or omit it")
-	}
+	c.valid(path+".storageClassName", s.Class(), scalar.ValidSubdomain, "storage class name", "write "+spec.LocalClass+", or omit it")
 	requests := path + ".resources.requests"
 	storage, given := s.Resources.Requests["storage"]
 	if given {

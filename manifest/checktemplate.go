@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -106,9 +105,7 @@ func (c *checks) mode(at string, mode *int32) {
 
 // fileName requires a key of a ConfigMap or Secret.
 func (c *checks) fileName(at, key string) {
-	if c.required(at, key) && !validConfigKey(key) {
-		c.fail(at, scalar.Quote(key)+" is not a valid key", "write letters, digits, -, _ and .")
-	}
+	c.given(at, key, validConfigKey, "key", "write letters, digits, -, _ and .")
 }
 
 // insidePath reports whether p is relative and never leaves its directory.
@@ -144,28 +141,5 @@ func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[s
 		default:
 			c.once(p+".mountPath", clean, seen)
 		}
-	}
-}
-
-const maxID = math.MaxInt32 // of users and groups
-
-func (c *checks) memberContext(at string, s *spec.MemberSecurityContext) {
-	if s == nil {
-		return
-	}
-	c.id(at+".runAsUser", s.RunAsUser)
-	c.id(at+".runAsGroup", s.RunAsGroup)
-	c.id(at+".fsGroup", s.FSGroup)
-	for i, g := range s.SupplementalGroups {
-		c.between(index(at+".supplementalGroups", i), g, 0, maxID)
-	}
-	if s.FSGroupChangePolicy != nil {
-		c.choice(at+".fsGroupChangePolicy", *s.FSGroupChangePolicy, []string{"Always", "OnRootMismatch"})
-	}
-}
-
-func (c *checks) id(at string, id *int64) {
-	if id != nil {
-		c.between(at, *id, 0, maxID)
 	}
 }
