@@ -162,10 +162,8 @@ func (s *Set) SameLife(a, b spec.Template) bool {
 // does.
 func (s *Set) noticed(t spec.Template) spec.Template {
 	labels, annotations := map[string]bool{}, map[string]bool{RestartedAtAnnotation: true}
-	for _, list := range [][]spec.Container{t.Spec.InitContainers, t.Spec.Containers} {
-		for i := range list {
-			shown(&list[i], labels, annotations)
-		}
+	for i := range t.Spec.Containers {
+		shown(&t.Spec.Containers[i], labels, annotations)
 	}
 	t.Metadata.Labels = only(t.Metadata.Labels, labels)
 	if s.Spec.UpdateStrategy.Metadata == spec.MetadataLive {

@@ -83,9 +83,6 @@ func (d defaulter) template(t *Template) {
 	set(d, &s.RestartPolicy, "Always")
 	setPointer(d, &s.TerminationGracePeriodSeconds, 30)
 	set(d, &s.DNSPolicy, "ClusterFirst")
-	for i := range s.InitContainers {
-		d.container(&s.InitContainers[i])
-	}
 	for i := range s.Containers {
 		d.container(&s.Containers[i])
 	}

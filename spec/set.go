@@ -67,10 +67,10 @@ type SetSpec struct {
 	// comes on top. More than minReadySeconds; default 600, or minReadySeconds + 600.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty" stead:"only"`
 	// Disruption bounds how many members updates and restarts may take down.
-	Disruption     *Disruption       `json:"disruption,omitempty" stead:"only"`
-	Members        []MemberOverride  `json:"members,omitempty" stead:"only,later"`
-	OnConfigChange any               `json:"onConfigChange,omitempty" stead:"only,later"`
-	Decommission   *LifecycleHandler `json:"decommission,omitempty" stead:"only,later"`
+	Disruption     *Disruption `json:"disruption,omitempty" stead:"only"`
+	Members        any         `json:"members,omitempty" stead:"only,later"`
+	OnConfigChange any         `json:"onConfigChange,omitempty" stead:"only,later"`
+	Decommission   any         `json:"decommission,omitempty" stead:"only,later"`
 }
 
 // SteadOnly reports whether a field is set that Kubernetes does not have.
@@ -219,15 +219,6 @@ func (d *Disruption) Floor(members int) int {
 		return max(0, members-d.MaxUnavailable.ScaledUp(members))
 	}
 	return 0
-}
-
-// MemberOverride are differences of some members from the template.
-type MemberOverride struct {
-	Ordinals     any               `json:"ordinals"`
-	Env          []EnvVar          `json:"env,omitempty"`
-	Args         []string          `json:"args,omitempty"`
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
-	Files        any               `json:"files,omitempty"`
 }
 
 // LabelSelector selects by labels; all of it must match.

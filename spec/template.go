@@ -32,29 +32,29 @@ type MemberSpec struct {
 	// TopologySpreadConstraints come on top of the set's own spread over the nodes.
 	TopologySpreadConstraints []Spread `json:"topologySpreadConstraints,omitempty"`
 
-	InitContainers        []Container `json:"initContainers,omitempty" stead:"later,zero"`
-	EphemeralContainers   any         `json:"ephemeralContainers,omitempty" stead:"later"`
-	ActiveDeadlineSeconds *int64      `json:"activeDeadlineSeconds,omitempty" stead:"later"`
-	DNSConfig             any         `json:"dnsConfig,omitempty" stead:"later,zero"`
-	NodeName              string      `json:"nodeName,omitempty" stead:"later,zero"`
-	HostNetwork           bool        `json:"hostNetwork,omitempty" stead:"later,zero"`
-	HostPID               bool        `json:"hostPID,omitempty" stead:"later,zero"`
-	HostIPC               bool        `json:"hostIPC,omitempty" stead:"later,zero"`
-	HostUsers             *bool       `json:"hostUsers,omitempty" stead:"later"`
-	ShareProcessNamespace *bool       `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
-	ImagePullSecrets      any         `json:"imagePullSecrets,omitempty" stead:"later,zero"`
-	Hostname              string      `json:"hostname,omitempty" stead:"later,zero"`
-	HostnameOverride      *string     `json:"hostnameOverride,omitempty" stead:"later"`
-	Subdomain             string      `json:"subdomain,omitempty" stead:"later,zero"`
-	HostAliases           any         `json:"hostAliases,omitempty" stead:"later,zero"`
-	ReadinessGates        any         `json:"readinessGates,omitempty" stead:"later,zero"`
-	RuntimeClassName      *string     `json:"runtimeClassName,omitempty" stead:"later"`
-	Overhead              any         `json:"overhead,omitempty" stead:"later,zero"`
-	OS                    any         `json:"os,omitempty" stead:"later"`
-	SchedulingGates       any         `json:"schedulingGates,omitempty" stead:"later,zero"`
-	ResourceClaims        any         `json:"resourceClaims,omitempty" stead:"later,zero"`
-	Resources             any         `json:"resources,omitempty" stead:"later"`
-	SetHostnameAsFQDN     *bool       `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
+	InitContainers        any     `json:"initContainers,omitempty" stead:"later,zero"`
+	EphemeralContainers   any     `json:"ephemeralContainers,omitempty" stead:"later"`
+	ActiveDeadlineSeconds *int64  `json:"activeDeadlineSeconds,omitempty" stead:"later"`
+	DNSConfig             any     `json:"dnsConfig,omitempty" stead:"later,zero"`
+	NodeName              string  `json:"nodeName,omitempty" stead:"later,zero"`
+	HostNetwork           bool    `json:"hostNetwork,omitempty" stead:"later,zero"`
+	HostPID               bool    `json:"hostPID,omitempty" stead:"later,zero"`
+	HostIPC               bool    `json:"hostIPC,omitempty" stead:"later,zero"`
+	HostUsers             *bool   `json:"hostUsers,omitempty" stead:"later"`
+	ShareProcessNamespace *bool   `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
+	ImagePullSecrets      any     `json:"imagePullSecrets,omitempty" stead:"later,zero"`
+	Hostname              string  `json:"hostname,omitempty" stead:"later,zero"`
+	HostnameOverride      *string `json:"hostnameOverride,omitempty" stead:"later"`
+	Subdomain             string  `json:"subdomain,omitempty" stead:"later,zero"`
+	HostAliases           any     `json:"hostAliases,omitempty" stead:"later,zero"`
+	ReadinessGates        any     `json:"readinessGates,omitempty" stead:"later,zero"`
+	RuntimeClassName      *string `json:"runtimeClassName,omitempty" stead:"later"`
+	Overhead              any     `json:"overhead,omitempty" stead:"later,zero"`
+	OS                    any     `json:"os,omitempty" stead:"later"`
+	SchedulingGates       any     `json:"schedulingGates,omitempty" stead:"later,zero"`
+	ResourceClaims        any     `json:"resourceClaims,omitempty" stead:"later,zero"`
+	Resources             any     `json:"resources,omitempty" stead:"later"`
+	SetHostnameAsFQDN     *bool   `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
 
 	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored"`
 	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored"`
@@ -86,17 +86,17 @@ type Container struct {
 	StartupProbe    *Probe               `json:"startupProbe,omitempty"`
 	SecurityContext *SecurityContext     `json:"securityContext,omitempty"`
 
-	Lifecycle          *Lifecycle        `json:"lifecycle,omitempty" stead:"later,zero"`
-	VolumeDevices      any               `json:"volumeDevices,omitempty" stead:"later,zero"`
-	Stdin              bool              `json:"stdin,omitempty" stead:"later,zero"`
-	StdinOnce          bool              `json:"stdinOnce,omitempty" stead:"later,zero"`
-	TTY                bool              `json:"tty,omitempty" stead:"later,zero"`
-	ResizePolicy       any               `json:"resizePolicy,omitempty" stead:"later,zero"`
-	RestartPolicy      *string           `json:"restartPolicy,omitempty" stead:"later"`
-	RestartPolicyRules any               `json:"restartPolicyRules,omitempty" stead:"later"`
-	LeaderProbe        *Probe            `json:"leaderProbe,omitempty" stead:"only,later"`
-	StepDown           *LifecycleHandler `json:"stepDown,omitempty" stead:"only,later"`
-	Ulimits            map[string]Ulimit `json:"ulimits,omitempty" stead:"only,later"`
+	Lifecycle          any     `json:"lifecycle,omitempty" stead:"later,zero"`
+	VolumeDevices      any     `json:"volumeDevices,omitempty" stead:"later,zero"`
+	Stdin              bool    `json:"stdin,omitempty" stead:"later,zero"`
+	StdinOnce          bool    `json:"stdinOnce,omitempty" stead:"later,zero"`
+	TTY                bool    `json:"tty,omitempty" stead:"later,zero"`
+	ResizePolicy       any     `json:"resizePolicy,omitempty" stead:"later,zero"`
+	RestartPolicy      *string `json:"restartPolicy,omitempty" stead:"later"`
+	RestartPolicyRules any     `json:"restartPolicyRules,omitempty" stead:"later"`
+	LeaderProbe        any     `json:"leaderProbe,omitempty" stead:"only,later"`
+	StepDown           any     `json:"stepDown,omitempty" stead:"only,later"`
+	Ulimits            any     `json:"ulimits,omitempty" stead:"only,later"`
 
 	TerminationMessagePath   string `json:"terminationMessagePath,omitempty" stead:"ignored"`
 	TerminationMessagePolicy string `json:"terminationMessagePolicy,omitempty" stead:"ignored"`
@@ -243,27 +243,6 @@ type HTTPHeader struct {
 type TCPSocket struct {
 	Port scalar.PortRef `json:"port"`
 	Host string         `json:"host,omitempty"`
-}
-
-// Lifecycle are the hooks of a container.
-type Lifecycle struct {
-	PostStart  *LifecycleHandler `json:"postStart,omitempty"`
-	PreStop    *LifecycleHandler `json:"preStop,omitempty"`
-	StopSignal *string           `json:"stopSignal,omitempty"`
-}
-
-// LifecycleHandler is what a hook does.
-type LifecycleHandler struct {
-	Exec      *ExecAction `json:"exec,omitempty"`
-	HTTPGet   *HTTPGet    `json:"httpGet,omitempty"`
-	TCPSocket *TCPSocket  `json:"tcpSocket,omitempty"`
-	Sleep     any         `json:"sleep,omitempty"`
-}
-
-// Ulimit is a process limit.
-type Ulimit struct {
-	Soft int64 `json:"soft"`
-	Hard int64 `json:"hard"`
 }
 
 // MemberSecurityContext holds for all containers of a member.

@@ -37,10 +37,8 @@ func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 			add(KindSecret, v.Secret.SecretName)
 		}
 	}
-	for _, containers := range [][]spec.Container{t.Spec.InitContainers, t.Spec.Containers} {
-		for i := range containers {
-			envFiles(&containers[i], add)
-		}
+	for i := range t.Spec.Containers {
+		envFiles(&t.Spec.Containers[i], add)
 	}
 	slices.SortFunc(refs, func(a, b FileRef) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
