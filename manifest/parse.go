@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -165,64 +166,56 @@ func scalarText(n *yaml.Node) string {
 
 // decode reads an object of a known kind, checks it and keeps it.
 func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string) {
+	c := &checks{}
 	var meta *spec.ObjectMeta
-	var check func(*checks)
-	var add func()
 	d.secret = kind == "Secret"
-	read := func(v any) { d.value(root, reflect.ValueOf(v).Elem(), "", 0) }
+	read := func(object any, m *spec.ObjectMeta) {
+		d.value(root, reflect.ValueOf(object).Elem(), "", 0)
+		m.Namespace = cmp.Or(m.Namespace, p.opts.Namespace)
+		meta = m
+	}
 	switch kind {
 	case "StatefulSet":
-		s := &spec.StatefulSet{}
-		read(s)
+		s := added(&p.out.Sets)
+		read(s, &s.Metadata)
 		d.steadAnnotation(doc, root, s)
 		fillSet(s)
-		meta, check = &s.Metadata, func(c *checks) { setChecks{c}.statefulSet(s) }
-		add = func() {
-			p.out.Sets = append(p.out.Sets, *s)
-			p.out.seen[spec.SetRef{Namespace: s.Metadata.Namespace, Name: spec.SetName(s.Metadata.Name)}] = d.seenSet(root)
-		}
+		setChecks{c}.statefulSet(s)
+		p.out.seen[spec.SetRef{Namespace: meta.Namespace, Name: spec.SetName(meta.Name)}] = d.seenSet(root)
 	case "Service":
-		s := &spec.Service{}
-		read(s)
+		s := added(&p.out.Services)
+		read(s, &s.Metadata)
 		spec.DefaultService(&s.Spec)
-		meta, check = &s.Metadata, func(c *checks) { c.service(s) }
-		add = func() { p.out.Services = append(p.out.Services, *s) }
+		c.service(s)
 	case "PodDisruptionBudget":
-		s := &spec.PodDisruptionBudget{}
-		read(s)
-		meta, check = &s.Metadata, func(c *checks) { c.budget(s) }
-		add = func() { p.out.Budgets = append(p.out.Budgets, *s) }
+		s := added(&p.out.Budgets)
+		read(s, &s.Metadata)
+		c.budget(s)
 	case "ConfigMap":
-		s := &spec.ConfigMap{}
-		read(s)
-		meta, check = &s.Metadata, func(c *checks) { c.configMap(s) }
-		add = func() { p.out.ConfigMaps = append(p.out.ConfigMaps, *s) }
+		s := added(&p.out.ConfigMaps)
+		read(s, &s.Metadata)
+		c.configMap(s)
 	case "Secret":
-		s := &spec.Secret{}
-		read(s)
-		if s.Type == "" {
-			s.Type = "Opaque"
-		}
-		meta, check = &s.Metadata, func(c *checks) { c.secret(s) }
-		add = func() { p.out.Secrets = append(p.out.Secrets, *s) }
+		s := added(&p.out.Secrets)
+		read(s, &s.Metadata)
+		s.Type = cmp.Or(s.Type, "Opaque")
+		c.secret(s)
 	}
-	if meta.Namespace == "" {
-		meta.Namespace = p.opts.Namespace
-	}
-	c := &checks{}
-	check(c)
 	d.problems = append(d.problems, d.at.fill(d.newProblems(c))...)
 	d.warnings = append(d.warnings, d.at.fill(c.warnings.list)...)
 	p.once(d, root, kind, meta)
-	add()
+}
+
+// added appends an empty object; the pointer holds until the next one is added.
+func added[T any](list *[]T) *T {
+	*list = append(*list, *new(T))
+	return &(*list)[len(*list)-1]
 }
 
 // fillSet fills the defaults of a manifest.
 func fillSet(s *spec.StatefulSet) {
 	spec.Default(&s.Spec)
-	if s.Spec.ServiceName == "" {
-		s.Spec.ServiceName = s.Metadata.Name
-	}
+	s.Spec.ServiceName = cmp.Or(s.Spec.ServiceName, s.Metadata.Name)
 }
 
 // once reports an object that was given before, else it records its position.

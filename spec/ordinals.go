@@ -42,7 +42,7 @@ func (s OrdinalSpan) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a number, or text such as "5-7".
 func (s *OrdinalSpan) UnmarshalJSON(b []byte) error { return scalar.Unmarshal(b, s) }
 
-// FromLiteral implements Scalar.
+// FromLiteral implements Value.
 func (s *OrdinalSpan) FromLiteral(l scalar.Literal) error {
 	first, last, isRun := strings.Cut(l.Text, "-")
 	if !isRun {

@@ -99,19 +99,19 @@ func (s objects) present(ctx context.Context, o *manifest.Objects) (map[string]s
 	var keys []string
 	add := func(kind string, m *spec.ObjectMeta) { keys = append(keys, keyOf[kind](m.Namespace, m.Name)) }
 	for i := range o.Sets {
-		add(kindSet, &o.Sets[i].Metadata)
+		add(proto.KindSet, &o.Sets[i].Metadata)
 	}
 	for i := range o.Services {
-		add(kindService, &o.Services[i].Metadata)
+		add(proto.KindService, &o.Services[i].Metadata)
 	}
 	for i := range o.Budgets {
-		add(kindBudget, &o.Budgets[i].Metadata)
+		add(proto.KindBudget, &o.Budgets[i].Metadata)
 	}
 	for i := range o.ConfigMaps {
-		add(kindConfigMap, &o.ConfigMaps[i].Metadata)
+		add(proto.KindConfigMap, &o.ConfigMaps[i].Metadata)
 	}
 	for i := range o.Secrets {
-		add(kindSecret, &o.Secrets[i].Metadata)
+		add(proto.KindSecret, &o.Secrets[i].Metadata)
 	}
 	if len(keys) > store.MaxOps {
 		return nil, invalid(

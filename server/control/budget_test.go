@@ -35,7 +35,7 @@ func TestABudgetIsKeptForTheSetsItSelects(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := out.GetApplied()[0]; got.GetOutcome() != outcome || got.GetKind() != kindBudget {
+		if got := out.GetApplied()[0]; got.GetOutcome() != outcome || got.GetKind() != proto.KindBudget {
 			t.Fatalf("got %s %s, want budget %s", got.GetKind(), got.GetOutcome(), outcome)
 		}
 	}
@@ -53,11 +53,11 @@ func TestABudgetIsKeptForTheSetsItSelects(t *testing.T) {
 	if got := budgets(); !slices.Equal(got, []string{"db-pdb 50%"}) {
 		t.Errorf("the set has the budgets %q, of other sets", got)
 	}
-	shown, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: kindBudget, Namespace: "default", Name: "db-pdb"})
+	shown, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: proto.KindBudget, Namespace: "default", Name: "db-pdb"})
 	if err != nil || !strings.Contains(string(shown.GetJson()), `"minAvailable":"50%"`) {
 		t.Errorf("get shows %s, %v", shown.GetJson(), err)
 	}
-	gone, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: kindBudget, Name: "db-pdb"})
+	gone, err := r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: proto.KindBudget, Name: "db-pdb"})
 	if err != nil || !slices.Equal(gone.GetEffects(), []string{"set default/db is not bounded by it any more"}) {
 		t.Errorf("delete says %q, %v", gone.GetEffects(), err)
 	}

@@ -23,19 +23,19 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 	}
 	var effects []string
 	switch r.GetKind() {
-	case kindSet:
+	case proto.KindSet:
 		ref := spec.SetRef{Namespace: ns, Name: spec.SetName(name)}
 		if r.GetCascade() == proto.CascadeOrphan {
 			return s.orphanSet(ctx, ref)
 		}
 		return s.deleteSet(ctx, ref)
-	case kindService:
+	case proto.KindService:
 		effects = s.servedBy(ns, name)
-	case kindBudget:
+	case proto.KindBudget:
 		effects = s.boundBy(ns, name)
-	case kindConfigMap:
+	case proto.KindConfigMap:
 		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name})
-	case kindSecret:
+	case proto.KindSecret:
 		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name})
 	default:
 		return nil, invalid(
@@ -75,7 +75,8 @@ func (s objects) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 
 // servedBy warns of the sets that are found under the service's name.
 func (s objects) servedBy(ns spec.Namespace, name string) []string {
-	return s.warn(ns, func(set *records.Set, st *records.SetStatus) string {
+	return s.warn(ns, func(v cache.View, set *records.Set) string {
+		st, _ := v.Status(set.Ref)
 		if set.Service() == name || plan.Former(set, st, nil) == name {
 			return fmt.Sprintf("set %s is still found under this name; not-ready members and ports follow the defaults now", set.Ref)
 		}
@@ -85,7 +86,7 @@ func (s objects) servedBy(ns spec.Namespace, name string) []string {
 
 // namedBy warns of the sets whose template names ref.
 func (s objects) namedBy(ref dispatch.FileRef) []string {
-	return s.warn(ref.Namespace, func(set *records.Set, _ *records.SetStatus) string {
+	return s.warn(ref.Namespace, func(_ cache.View, set *records.Set) string {
 		if slices.Contains(dispatch.FilesOf(ref.Namespace, &set.Spec.Template), ref) {
 			return fmt.Sprintf("set %s names it: unless it is optional, new members wait for it, and those that read it as variables do so when a container of theirs restarts; mounted files stay as they are", set.Ref)
 		}
@@ -94,28 +95,24 @@ func (s objects) namedBy(ref dispatch.FileRef) []string {
 }
 
 // boundBy warns of the sets that a budget bounded.
-func (s objects) boundBy(ns spec.Namespace, name string) (out []string) {
-	s.cfg.Cache.Look(func(v cache.View) {
-		for _, ref := range v.Sets() {
-			for _, b := range v.World(ref).Budgets {
-				if b.Namespace == ns && b.Name == name {
-					out = append(out, fmt.Sprintf("set %s is not bounded by it any more", ref))
-				}
-			}
+func (s objects) boundBy(ns spec.Namespace, name string) []string {
+	return s.warn(ns, func(v cache.View, set *records.Set) string {
+		if slices.ContainsFunc(v.World(set.Ref).Budgets, func(b *records.BudgetRecord) bool { return b.Name == name }) {
+			return fmt.Sprintf("set %s is not bounded by it any more", set.Ref)
 		}
+		return ""
 	})
-	return out
 }
 
-func (s objects) warn(ns spec.Namespace, about func(*records.Set, *records.SetStatus) string) (out []string) {
+// warn collects what about says of the sets of a namespace; "": nothing.
+func (s objects) warn(ns spec.Namespace, about func(cache.View, *records.Set) string) (out []string) {
 	s.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.Sets() {
-			set, _ := v.Set(ref)
-			st, _ := v.Status(ref)
 			if ref.Namespace != ns {
 				continue
 			}
-			if text := about(set, st); text != "" {
+			set, _ := v.Set(ref)
+			if text := about(v, set); text != "" {
 				out = append(out, text)
 			}
 		}

@@ -96,7 +96,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b editMeta, read manifest.SeenSet)
 	}
 	settleInitial(now)
 	now.Edits = []records.Edit{{Generation: 1, Verb: "apply", By: b.by, At: b.now}}
-	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), kv, false, now)
+	e := finish(proto.KindSet, now.Ref.Namespace, string(now.Ref.Name), kv, false, now)
 	e.docs.after, e.now = manifest.OfSet(now), now
 	return e, nil, nil
 }
@@ -123,7 +123,7 @@ func changeSet(old, now *records.Set, kv store.KV, b editMeta, read manifest.See
 		note(now, &was, records.Edit{Verb: verb, By: b.by, At: b.now})
 	}
 	same = same && maps.Equal(old.Labels, now.Labels) && maps.Equal(old.Annotations, now.Annotations)
-	e := finish(kindSet, now.Ref.Namespace, string(now.Ref.Name), kv, same, now)
+	e := finish(proto.KindSet, now.Ref.Namespace, string(now.Ref.Name), kv, same, now)
 	e.docs = documents{manifest.OfSet(&was), manifest.OfSet(now)}
 	e.was, e.now, e.renames = &was, now, b.rename && was.Service() != now.Service()
 	problems := manifest.ValidateUpdate(fixed, &now.Spec)
@@ -187,7 +187,7 @@ func objectEdit[R any, P interface {
 func serviceEdit(m spec.Service, kvs map[string]store.KV) (edit, *records.ServiceRecord, error) {
 	type record = records.ServiceRecord
 	now := &record{Meta: records.MetaOf(m.Metadata), Spec: m.Spec}
-	e, err := objectEdit(kindService, kvs, now,
+	e, err := objectEdit(proto.KindService, kvs, now,
 		func(old *record) bool { return sameJSON(old.Spec, now.Spec) }, func(r *record) any { return manifest.OfService(r) })
 	return e, now, err
 }
@@ -195,7 +195,7 @@ func serviceEdit(m spec.Service, kvs map[string]store.KV) (edit, *records.Servic
 func budgetEdit(m spec.PodDisruptionBudget, kvs map[string]store.KV) (edit, *records.BudgetRecord, error) {
 	type record = records.BudgetRecord
 	now := &record{Meta: records.MetaOf(m.Metadata), Spec: m.Spec}
-	e, err := objectEdit(kindBudget, kvs, now,
+	e, err := objectEdit(proto.KindBudget, kvs, now,
 		func(old *record) bool { return sameJSON(old.Spec, now.Spec) }, func(r *record) any { return manifest.OfBudget(r) })
 	return e, now, err
 }
@@ -203,7 +203,7 @@ func budgetEdit(m spec.PodDisruptionBudget, kvs map[string]store.KV) (edit, *rec
 func configEdit(m spec.ConfigMap, kvs map[string]store.KV) (edit, error) {
 	type record = records.ConfigRecord
 	now := &record{Meta: records.MetaOf(m.Metadata), Files: m.Files()}
-	return objectEdit(kindConfigMap, kvs, now,
+	return objectEdit(proto.KindConfigMap, kvs, now,
 		func(old *record) bool { return equalFiles(old.Files, now.Files) }, func(r *record) any { return manifest.OfConfigMap(r) })
 }
 
@@ -222,7 +222,7 @@ func secretEdit(m spec.Secret, kvs map[string]store.KV, key *seal.Key) (edit, er
 		present = opened
 		return err == nil && old.Type == now.Type && equalFiles(present, files)
 	}
-	return objectEdit(kindSecret, kvs, now, same, func(r *record) any {
+	return objectEdit(proto.KindSecret, kvs, now, same, func(r *record) any {
 		if r == now {
 			return covered(now, present, files, "after")
 		}

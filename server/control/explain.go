@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -21,7 +22,7 @@ func (s sets) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.Explai
 	}
 	p, ok := s.cfg.Planner.Explain(ref)
 	if !ok {
-		return nil, notFound(kindSet, ns, string(ref.Name))
+		return nil, notFound(proto.KindSet, ns, string(ref.Name))
 	}
 	out := &proto.ExplainResponse{}
 	for _, row := range explainRows(p) {
@@ -65,9 +66,9 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 		case plan.PruneRevision:
 			add("", "deletes a revision", fmt.Sprintf("number %d, %s: it is unused, and more revisions are kept than revisionHistoryLimit", a.Number, a.Hash))
 		case plan.Start:
-			add(a.Member.ID.MemberName(), "starts on "+string(a.Member.Node), or(a.Text, string(a.Member.Reason)))
+			add(a.Member.ID.MemberName(), "starts on "+string(a.Member.Node), cmp.Or(a.Text, string(a.Member.Reason)))
 		case plan.Stop:
-			add(a.ID.MemberName(), "stops", or(a.Text, string(a.Reason)))
+			add(a.ID.MemberName(), "stops", cmp.Or(a.Text, string(a.Reason)))
 		case plan.Forget:
 			add(a.ID.MemberName(), "has ended", a.Text)
 		case plan.MarkReady:
@@ -79,7 +80,7 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			}
 			add("", "is recorded as bootstrapped", why)
 		case plan.ForgetBootstrapped:
-			add("", "is no longer recorded as bootstrapped", "no volume of the earlier set of this name is kept")
+			add("", "is not recorded as bootstrapped any more", "no volume of the earlier set of this name is kept")
 		case plan.SetVolumes:
 			for _, v := range a.Volumes {
 				add(v.ID.MemberName(), fmt.Sprintf("its volume %s: %s", v.Claim, v.Fate), a.Text)
@@ -101,11 +102,4 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 		add(b.ID.MemberName(), "waits", b.Text)
 	}
 	return rows
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
 }

@@ -125,14 +125,14 @@ func TestWhichSetAQueryIsAbout(t *testing.T) {
 		q    query
 		want spec.SetRef
 	}{
-		{query{kind: kindSet, ns: "default", name: "db"}, db},
-		{query{kind: kindMember, ns: "default", name: "db-1"}, db},
-		{query{kind: kindMember, ns: "default", set: "db"}, db},
-		{query{kind: kindRevision, ns: "default", set: "db", name: "h1"}, db},
-		{query{kind: kindMember, ns: "default", name: "db"}, spec.SetRef{}},
-		{query{kind: kindNode, name: "db"}, spec.SetRef{}},
-		{query{kind: kindSet, ns: "default"}, spec.SetRef{}},
-		{query{kind: kindSet, set: "db"}, spec.SetRef{}},
+		{query{kind: proto.KindSet, ns: "default", name: "db"}, db},
+		{query{kind: proto.KindMember, ns: "default", name: "db-1"}, db},
+		{query{kind: proto.KindMember, ns: "default", set: "db"}, db},
+		{query{kind: proto.KindRevision, ns: "default", set: "db", name: "h1"}, db},
+		{query{kind: proto.KindMember, ns: "default", name: "db"}, spec.SetRef{}},
+		{query{kind: proto.KindNode, name: "db"}, spec.SetRef{}},
+		{query{kind: proto.KindSet, ns: "default"}, spec.SetRef{}},
+		{query{kind: proto.KindSet, set: "db"}, spec.SetRef{}},
 	} {
 		if got, ok := c.q.ref(); ok != (c.want != spec.SetRef{}) || ok && got != c.want {
 			t.Errorf("%+v: %v, %v", c.q, got, ok)

@@ -89,8 +89,8 @@ func (s objects) clash(ctx context.Context, edits []edit, lost error) error {
 		if kvs[e.key].Mod == e.seen {
 			continue
 		}
-		name := fmt.Sprintf("%s %s/%s", e.applied.GetKind(), e.applied.GetNamespace(), e.applied.GetName())
-		if e.applied.GetKind() == kindSet {
+		name := e.name()
+		if e.applied.GetKind() == proto.KindSet {
 			if set, err := before[records.Set](kvs[e.key]); err == nil && set != nil && len(set.Edits) > 0 {
 				name += " by " + editText(set.Edits[len(set.Edits)-1])
 			}

@@ -30,25 +30,28 @@ func (s nodes) Logs(r *proto.LogsRequest, stream proto.Control_LogsServer) error
 		return err
 	}
 	defer t.Close()
+	return pass(t, stream.Send, nil)
+}
+
+// pass sends the node's frames on up to the last one; ended is returned if the tunnel ends
+// before that.
+func pass(t *dispatch.Tunnel, send func(*proto.Frame) error, ended error) error {
 	for {
 		f, err := receive(t)
 		if errors.Is(err, io.EOF) {
-			return nil
+			return ended
 		}
 		if err != nil {
 			return err
 		}
 		f.Ask = "" // a name between server and node
-		if err := stream.Send(f); err != nil {
+		if err := send(f); err != nil || f.GetDone() {
 			return err
-		}
-		if f.GetDone() {
-			return nil
 		}
 	}
 }
 
-// receive returns the node's next frame; an error that the node tells becomes one
+// receive returns the node's next frame; an error that the node reports becomes one
 // with its code.
 func receive(t *dispatch.Tunnel) (*proto.Frame, error) {
 	f, err := t.Recv()
@@ -89,7 +92,7 @@ func (s nodes) container(inNamespace, member, name string) (id spec.Identity, no
 	})
 	switch {
 	case node == "":
-		return id, "", "", notFound(kindMember, ns, member)
+		return id, "", "", notFound(proto.KindMember, ns, member)
 	case name == "" && len(names) > 0:
 		return id, node, names[0], nil
 	}
@@ -124,19 +127,7 @@ func (s nodes) Exec(stream proto.Control_ExecServer) error {
 	}
 	defer t.Close()
 	go passInput(stream, t) // ends with the stream, which ends when we return
-	for {
-		f, err := receive(t)
-		if errors.Is(err, io.EOF) {
-			return unavailable("the connection to node %s was lost; the exit code of the command is unknown", node)
-		}
-		if err != nil {
-			return err
-		}
-		f.Ask = "" // a name between server and node
-		if err := stream.Send(f); err != nil || f.GetDone() {
-			return err
-		}
-	}
+	return pass(t, stream.Send, unavailable("the connection to node %s was lost; the exit code of the command is unknown", node))
 }
 
 // passInput gives the person's frames to the node until either side ends.

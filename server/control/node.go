@@ -38,7 +38,7 @@ func (s nodes) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto.E
 	}
 	name := spec.NodeName(r.GetName())
 	var lives int
-	err := editRecord(ctx, s.shared, store.NodeKey(name), "node "+r.GetName(), notFound(kindNode, "", r.GetName()), func(n *records.Node) (bool, error) {
+	err := editRecord(ctx, s.shared, store.NodeKey(name), "node "+r.GetName(), notFound(proto.KindNode, "", r.GetName()), func(n *records.Node) (bool, error) {
 		was := store.Encode(n)
 		if r.Cordon != nil {
 			n.Cordon = r.GetCordon()

@@ -11,26 +11,12 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// The kinds of objects, as requests name them.
-const (
-	kindSet       = proto.KindSet
-	kindMember    = proto.KindMember
-	kindVolume    = proto.KindVolume
-	kindNode      = proto.KindNode
-	kindService   = proto.KindService
-	kindBudget    = proto.KindBudget
-	kindConfigMap = proto.KindConfigMap
-	kindSecret    = proto.KindSecret
-	kindEvent     = proto.KindEvent
-	kindRevision  = proto.KindRevision
-)
-
 // keyOf is the key of an object in the store, of the kinds that users apply.
 var keyOf = map[string]func(spec.Namespace, string) string{
-	kindSet: func(ns spec.Namespace, name string) string {
+	proto.KindSet: func(ns spec.Namespace, name string) string {
 		return store.SetKey(spec.SetRef{Namespace: ns, Name: spec.SetName(name)})
 	},
-	kindService: store.ServiceKey, kindBudget: store.BudgetKey, kindConfigMap: store.ConfigKey, kindSecret: store.SecretKey,
+	proto.KindService: store.ServiceKey, proto.KindBudget: store.BudgetKey, proto.KindConfigMap: store.ConfigKey, proto.KindSecret: store.SecretKey,
 }
 
 // object is what is shown of one thing.
@@ -74,7 +60,7 @@ func (q query) mayHold(ref spec.SetRef) bool {
 
 // named is the set that the name of q is, or is of a member of; "": none.
 func (q query) named() spec.SetName {
-	if q.kind == kindSet {
+	if q.kind == proto.KindSet {
 		return spec.SetName(q.name)
 	}
 	set, _, err := spec.ParseMemberName(q.name)

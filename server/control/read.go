@@ -72,10 +72,10 @@ func (s queries) read(ctx context.Context, q query) ([]item, error) {
 	var items []item
 	var err error
 	switch q.kind {
-	case kindSet, kindMember, kindNode:
+	case proto.KindSet, proto.KindMember, proto.KindNode:
 		rows := s.rows(q)
 		s.cfg.Cache.Look(func(v cache.View) { items = s.fromWorld(v, q, rows) })
-	case kindVolume:
+	case proto.KindVolume:
 		items, err = s.fromVolumes(ctx, q)
 	default:
 		items, err = s.fromStore(ctx, q)
@@ -87,7 +87,7 @@ func (s queries) read(ctx context.Context, q query) ([]item, error) {
 // the planner makes them. They are made for members, and for a set that is asked for
 // by its name.
 func (s queries) rows(q query) map[spec.SetRef][]records.MemberStatus {
-	if q.kind != kindMember && (q.kind != kindSet || q.name == "" && q.set == "") {
+	if q.kind != proto.KindMember && (q.kind != proto.KindSet || q.name == "" && q.set == "") {
 		return nil
 	}
 	var large []spec.SetRef
@@ -108,7 +108,7 @@ func (s queries) rows(q query) map[spec.SetRef][]records.MemberStatus {
 }
 
 func (s queries) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records.MemberStatus) (items []item) {
-	if q.kind == kindNode {
+	if q.kind == proto.KindNode {
 		for _, n := range cache.NodeStates(v, s.cfg.Planner.Nodes(v)) {
 			items = append(items, showNode(n))
 		}
@@ -120,7 +120,7 @@ func (s queries) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records
 		}
 		st, _ := v.Status(ref)
 		st = withRows(st, rows[ref])
-		if q.kind == kindMember {
+		if q.kind == proto.KindMember {
 			items = append(items, showMembers(v, ref, st)...)
 			continue
 		}
@@ -149,14 +149,14 @@ var storedKinds = map[string]struct {
 	keys string
 	show func(store.KV, *seal.Key) (item, error)
 }{
-	kindService:   {store.KindService, showing(showService)},
-	kindBudget:    {store.KindBudget, showing(showBudget)},
-	kindConfigMap: {store.KindConfig, showing(showConfig)},
-	kindRevision:  {store.KindRevision, showing(showRevision)},
-	kindSecret: {store.KindSecret, func(kv store.KV, key *seal.Key) (item, error) {
+	proto.KindService:   {store.KindService, showing(showService)},
+	proto.KindBudget:    {store.KindBudget, showing(showBudget)},
+	proto.KindConfigMap: {store.KindConfig, showing(showConfig)},
+	proto.KindRevision:  {store.KindRevision, showing(showRevision)},
+	proto.KindSecret: {store.KindSecret, func(kv store.KV, key *seal.Key) (item, error) {
 		return showing(func(r records.SecretRecord) item { return showSecret(r, key) })(kv, key)
 	}},
-	kindEvent: {store.KindEvent, func(kv store.KV, key *seal.Key) (item, error) {
+	proto.KindEvent: {store.KindEvent, func(kv store.KV, key *seal.Key) (item, error) {
 		name := kv.Key[strings.LastIndexByte(kv.Key, '/')+1:]
 		return showing(func(e records.Event) item { return showEvent(e, name) })(kv, key)
 	}},

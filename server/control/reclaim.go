@@ -111,30 +111,33 @@ func (s volumes) findTrashed(ctx context.Context, ns, name string, node spec.Nod
 	if err != nil {
 		return records.VolumeReport{}, err
 	}
-	var found []records.VolumeReport
-	for _, r := range all {
+	found := slices.DeleteFunc(all, func(r records.VolumeReport) bool {
 		had := records.VolumeName(r.ID, r.Claim)
-		if r.State == records.VolumeTrashed && name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name) &&
-			(node == "" || r.Node == node) {
-			found = append(found, r)
-		}
-	}
+		named := name != "" && (had == name || trashName(had, r.Volume) == name || string(r.Volume) == name)
+		return !named || r.State != records.VolumeTrashed || node != "" && r.Node != node
+	})
 	if proven := slices.DeleteFunc(slices.Clone(found), func(r records.VolumeReport) bool { return r.Unproven }); node == "" && len(proven) > 0 {
 		found = proven
 	}
-	var names []string
-	for _, r := range found {
-		names = append(names, fmt.Sprintf("%s is the claim %s of %s, number %d on node %s", r.Volume, r.Claim, r.ID.MemberName(), r.Number, r.Node))
-	}
-	switch len(found) {
-	case 0:
+	if len(found) == 0 {
 		return records.VolumeReport{}, absent(
 			"no volume %s of namespace %s is in the trash of a node; see 'stead volume ls'", name, namespace(ns))
-	case 1:
+	}
+	return only(found, name, " in the trash", func(r records.VolumeReport) string {
+		return fmt.Sprintf("%s is the claim %s of %s, number %d on node %s", r.Volume, r.Claim, r.ID.MemberName(), r.Number, r.Node)
+	})
+}
+
+// only returns the one that was found, or refuses a name that several have.
+func only[V any](found []V, name, where string, describe func(V) string) (one V, err error) {
+	if len(found) == 1 {
 		return found[0], nil
 	}
-	return records.VolumeReport{}, invalid("%s is the name of %d volumes in the trash; name one by its id: %s",
-		name, len(found), strings.Join(names, ", "))
+	var each []string
+	for _, v := range found {
+		each = append(each, describe(v))
+	}
+	return one, invalid("%s is the name of %d volumes%s; name one by its id: %s", name, len(found), where, strings.Join(each, ", "))
 }
 
 // describeReclaim says what it means to give a volume up.
@@ -185,17 +188,12 @@ func (s volumes) ask(ctx context.Context, q records.VolumeRequest, said *records
 	key := store.VolumeRequestKey(q.ID, q.Claim)
 	s.cfg.Cache.Look(func(v cache.View) {
 		w = s.cfg.Planner.World(v, q.ID.Ref(), nil)
-		id, identity := v.Identity(q.ID)
-		if id != nil {
+		if id, _ := v.Identity(q.ID); id != nil {
 			q.Token = id.LastToken
 		}
-		_, set := v.Set(q.ID.Ref())
-		_, member := v.Member(q.ID)
-		_, asked := v.VolumeRequest(q.ID, q.Claim)
 		guards = []store.Compare{
-			store.Seen(store.SetKey(q.ID.Ref()), set), store.Seen(store.MemberKey(q.ID), member),
-			store.Seen(store.IdentityKey(q.ID), identity), store.Seen(key, asked),
-			v.Seen(store.VolumeKey(q.ID, q.Claim)),
+			v.Seen(store.SetKey(q.ID.Ref())), v.Seen(store.MemberKey(q.ID)), v.Seen(store.IdentityKey(q.ID)),
+			v.Seen(key), v.Seen(store.VolumeKey(q.ID, q.Claim)),
 		}
 	})
 	what := "volume " + records.VolumeName(q.ID, q.Claim)
@@ -236,27 +234,19 @@ func (s volumes) findVolume(ctx context.Context, ns, name, known string) (record
 	if err != nil {
 		return records.Volume{}, err
 	}
-	var found []records.Volume
-	for _, v := range all {
-		if name != "" && (records.VolumeName(v.ID, v.Claim) == name || string(v.UID) == name) {
-			found = append(found, v)
-		}
-	}
-	switch {
-	case len(found) == 0:
+	found := slices.DeleteFunc(all, func(v records.Volume) bool {
+		return name == "" || records.VolumeName(v.ID, v.Claim) != name && string(v.UID) != name
+	})
+	if len(found) == 0 {
 		return records.Volume{}, absent("there is no volume %s in namespace %s; see 'stead volume ls'", name, namespace(ns))
-	case len(found) > 1:
-		var names []string
-		for _, v := range found {
-			names = append(names, fmt.Sprintf("%s is the claim %s of %s", v.UID, v.Claim, v.ID.MemberName()))
-		}
-		return records.Volume{}, invalid("%s is the name of %d volumes; name one by its id: %s",
-			name, len(found), strings.Join(names, ", "))
-	case known != "" && known != string(found[0].UID):
-		return records.Volume{}, conflict("%s is another volume now (%s, not %s); nothing was changed",
-			name, found[0].UID, known)
 	}
-	return found[0], nil
+	one, err := only(found, name, "", func(v records.Volume) string {
+		return fmt.Sprintf("%s is the claim %s of %s", v.UID, v.Claim, v.ID.MemberName())
+	})
+	if err == nil && known != "" && known != string(one.UID) {
+		return one, conflict("%s is another volume now (%s, not %s); nothing was changed", name, one.UID, known)
+	}
+	return one, err
 }
 
 // nameOf names a volume beyond doubt.

@@ -61,7 +61,7 @@ func (s cluster) decideRestore(ctx context.Context, off []string, by string) (d 
 	return d, err
 }
 
-// restoreAttempts is how often a restore is decided anew because a node said hello meanwhile:
+// restoreAttempts is how often a restore is decided again because a node said hello meanwhile:
 // after a restore all do, at about the same time.
 const restoreAttempts = 10
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
@@ -30,7 +31,7 @@ func showSet(s *records.Set, st *records.SetStatus) item {
 		st = &records.SetStatus{}
 	}
 	o.Status = records.ShownSet{SetStatus: *st, Paused: s.Paused, Deleting: s.Deleting, Orphaned: s.Orphaned, Edits: s.Edits}
-	return item{kind: kindSet, set: s.Ref.Name, body: o}
+	return item{kind: proto.KindSet, set: s.Ref.Name, body: o}
 }
 
 // showMembers shows every member that lives or is waited for; st has their rows.
@@ -53,7 +54,7 @@ func showMembers(v cache.View, ref spec.SetRef, st *records.SetStatus) []item {
 	for ordinal, row := range rows { // none of them lives: they wait
 		id := spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: ordinal}
 		row.Phase, row.Ready, row.Token = "", false, ""
-		out = append(out, item{kind: kindMember, set: ref.Name, body: object{
+		out = append(out, item{kind: proto.KindMember, set: ref.Name, body: object{
 			APIVersion: steadVersion, Kind: "Member", Status: records.ShownMember{MemberStatus: row},
 			Metadata: records.ShownMeta{Name: id.MemberName(), Namespace: ref.Namespace, Labels: memberLabels(id, w.Set, "")},
 		}})
@@ -75,7 +76,7 @@ func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live
 			row.Restarts += c.Restarts
 		}
 	}
-	return item{kind: kindMember, set: m.ID.Set, body: object{
+	return item{kind: proto.KindMember, set: m.ID.Set, body: object{
 		APIVersion: steadVersion, Kind: "Member", Spec: m, Status: records.ShownMember{MemberStatus: row, Report: slot.Report},
 		Metadata: records.ShownMeta{
 			Name: m.ID.MemberName(), Namespace: m.ID.Namespace, UID: m.Token.String(),
@@ -110,7 +111,7 @@ func liveNodes(nodes []plan.Node) map[spec.NodeName]*records.Session {
 
 func showNode(s cache.NodeState) item {
 	n := s.Node
-	return item{kind: kindNode, body: object{
+	return item{kind: proto.KindNode, body: object{
 		APIVersion: steadVersion, Kind: "Node", Spec: n.Node,
 		Status: records.ShownNode{
 			NodeFacts: n.Facts, State: s.State, SilentSeconds: int64(n.Gone.Seconds()), Waits: s.Waits, Session: n.Session,
@@ -121,14 +122,14 @@ func showNode(s cache.NodeState) item {
 }
 
 func showRevision(r records.Revision) item {
-	return item{kind: kindRevision, set: r.Ref.Name, body: object{
+	return item{kind: proto.KindRevision, set: r.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Revision", Spec: r,
 		Metadata: records.ShownMeta{Name: string(r.Ref.Name) + "-" + string(r.Hash), Namespace: r.Ref.Namespace, CreationTimestamp: r.CreatedAt},
 	}}
 }
 
 func showEvent(e records.Event, name string) item {
-	return item{kind: kindEvent, set: e.Ref.Name, body: object{
+	return item{kind: proto.KindEvent, set: e.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Event", Spec: e,
 		Metadata: records.ShownMeta{Name: name, Namespace: e.Ref.Namespace, CreationTimestamp: e.At},
 	}}
@@ -141,12 +142,12 @@ func showMeta(m records.Meta) records.ShownMeta {
 
 func showService(r records.ServiceRecord) item {
 	m := manifest.OfService(&r)
-	return item{kind: kindService, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
+	return item{kind: proto.KindService, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
 }
 
 func showBudget(r records.BudgetRecord) item {
 	m := manifest.OfBudget(&r)
-	return item{kind: kindBudget, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
+	return item{kind: proto.KindBudget, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
 }
 
 func showConfig(c records.ConfigRecord) item {
@@ -161,7 +162,7 @@ func showConfig(c records.ConfigRecord) item {
 	if m.BinaryData != nil {
 		o.BinaryData = m.BinaryData
 	}
-	return item{kind: kindConfigMap, body: o}
+	return item{kind: proto.KindConfigMap, body: o}
 }
 
 // showSecret tells names and sizes of the files, never their content.
@@ -175,7 +176,7 @@ func showSecret(s records.SecretRecord, key *seal.Key) item {
 		}
 		keys = append(keys, records.ShownFile{Name: name, SizeBytes: size})
 	}
-	return item{kind: kindSecret, body: object{
+	return item{kind: proto.KindSecret, body: object{
 		APIVersion: "v1", Kind: "Secret", Type: s.Type, Status: records.ShownFiles{Keys: keys}, Metadata: showMeta(s.Meta),
 	}}
 }

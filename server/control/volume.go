@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
@@ -105,7 +106,7 @@ func showVolume(v records.Volume, st records.ShownVolume) item {
 	}
 	labels := v.Labels
 	v.Labels = nil // shown once
-	return item{kind: kindVolume, set: v.ID.Set, body: object{
+	return item{kind: proto.KindVolume, set: v.ID.Set, body: object{
 		APIVersion: steadVersion, Kind: "Volume", Spec: v, Status: st,
 		Metadata: records.ShownMeta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), Labels: labels, CreationTimestamp: v.CreatedAt},
 	}}

@@ -113,7 +113,7 @@ func (s queries) freshen(ctx context.Context, q query) {
 // many sets nothing is promised, nor while the store is held, as nobody changes anything then.
 func (s queries) fresh(ctx context.Context, q query, limit time.Duration) error {
 	switch q.kind {
-	case kindSet, kindMember, kindVolume:
+	case proto.KindSet, proto.KindMember, proto.KindVolume:
 	default: // not read from the world
 		return nil
 	}
@@ -143,7 +143,7 @@ func (s queries) fresh(ctx context.Context, q query, limit time.Duration) error 
 // ref is the one set that q is about; false: it is about many, or none.
 func (q query) ref() (spec.SetRef, bool) {
 	ref := spec.SetRef{Namespace: q.ns, Name: q.set}
-	if ref.Name == "" && (q.kind == kindSet || q.kind == kindMember) {
+	if ref.Name == "" && (q.kind == proto.KindSet || q.kind == proto.KindMember) {
 		ref.Name = q.named()
 	}
 	return ref, ref.Namespace != "" && ref.Name != ""

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -61,7 +62,7 @@ const attempts = 5
 // read; when somebody else was faster it looks again. change tells whether there
 // is anything to write.
 func (s *shared) editSet(ctx context.Context, ref spec.SetRef, change func(*records.Set) (bool, error)) error {
-	return editRecord(ctx, s, store.SetKey(ref), "set "+ref.String(), notFound(kindSet, ref.Namespace, string(ref.Name)), change)
+	return editRecord(ctx, s, store.SetKey(ref), "set "+ref.String(), notFound(proto.KindSet, ref.Namespace, string(ref.Name)), change)
 }
 
 // editRecord is editSet for any record; gone is the error when there is none.

@@ -132,7 +132,7 @@ func (q Quantity) MarshalJSON() ([]byte, error) { return json.Marshal(q.String()
 // UnmarshalJSON reads a text or a number.
 func (q *Quantity) UnmarshalJSON(b []byte) error { return Unmarshal(b, q) }
 
-// FromLiteral implements Scalar.
+// FromLiteral implements Value.
 func (q *Quantity) FromLiteral(l Literal) (err error) {
 	if l.Kind == BoolLiteral {
 		return noQuantity(l.Text)

@@ -76,7 +76,7 @@ func (v IntOrPercent) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a number or a percentage.
 func (v *IntOrPercent) UnmarshalJSON(b []byte) error { return Unmarshal(b, v) }
 
-// FromLiteral implements Scalar.
+// FromLiteral implements Value.
 func (v *IntOrPercent) FromLiteral(l Literal) (err error) {
 	if l.Kind == TextLiteral && !strings.HasSuffix(l.Text, "%") {
 		return Hint(Quote(l.Text)+" is text, not a number or percentage", `write 1 or "25%"`)
@@ -119,7 +119,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()
 // UnmarshalJSON reads the text form.
 func (d *Duration) UnmarshalJSON(b []byte) error { return Unmarshal(b, d) }
 
-// FromLiteral implements Scalar.
+// FromLiteral implements Value.
 func (d *Duration) FromLiteral(l Literal) (err error) {
 	*d, err = ParseDuration(l.Text)
 	return err
@@ -131,27 +131,12 @@ type PortRef struct {
 	Name   string
 }
 
-// portName is an IANA service name; it must hold a letter besides (see ParsePortRef).
+// portName is an IANA service name; it must hold a letter besides (see ValidPortName).
 var portName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,13}[a-z0-9])?$`)
 
 // ValidPortName reports whether s may name a port.
 func ValidPortName(s string) bool {
 	return portName.MatchString(s) && !strings.Contains(s, "--") && strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz")
-}
-
-// ParsePortRef reads a port's number or name.
-func ParsePortRef(s string) (PortRef, error) {
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		if n < 1 || n > 65535 {
-			return PortRef{}, Hint(s+" is not a port number", "write 1 to 65535")
-		}
-		return PortRef{Number: int32(n)}, nil
-	}
-	if !ValidPortName(s) {
-		return PortRef{}, Hint(Quote(s)+" is neither a port's number nor its name",
-			"a name has at most 15 of a-z, 0-9 and -, with a letter among them")
-	}
-	return PortRef{Name: s}, nil
 }
 
 // String is the number or the name.
@@ -180,28 +165,26 @@ func (p *PortRef) UnmarshalJSON(b []byte) error {
 	return Unmarshal(b, p)
 }
 
-// FromLiteral implements Scalar.
-func (p *PortRef) FromLiteral(l Literal) (err error) {
-	if _, isNumber := strconv.Atoi(l.Text); isNumber == nil && l.Kind == TextLiteral {
+// FromLiteral implements Value.
+func (p *PortRef) FromLiteral(l Literal) error {
+	switch n, err := strconv.ParseInt(l.Text, 10, 64); {
+	case err == nil && l.Kind == TextLiteral:
 		return Hint(Quote(l.Text)+" is text, not a number", "write it without quotes: "+l.Text)
+	case err == nil && (n < 1 || n > 65535):
+		return Hint(l.Text+" is not a port number", "write 1 to 65535")
+	case err == nil:
+		*p = PortRef{Number: int32(n)}
+	case !ValidPortName(l.Text):
+		return Hint(Quote(l.Text)+" is neither a port's number nor its name",
+			"a name has at most 15 of a-z, 0-9 and -, with a letter among them")
+	default:
+		*p = PortRef{Name: l.Text}
 	}
-	*p, err = ParsePortRef(l.Text)
-	return err
+	return nil
 }
 
 // Bytes is base64 in YAML and JSON.
 type Bytes []byte
-
-// ParseBytes reads standard base64; white space in it is ignored. The error does
-// not show s, which may be secret.
-func ParseBytes(s string) (Bytes, error) {
-	packed := strings.Join(strings.Fields(s), "")
-	b, err := base64.StdEncoding.DecodeString(packed)
-	if err != nil {
-		return nil, Hint("the value is not base64", "encode it with base64, or use stringData or data for plain text")
-	}
-	return b, nil
-}
 
 // String tells the size only: the content may be secret.
 func (b Bytes) String() string { return fmt.Sprintf("%d bytes", len(b)) }
@@ -214,8 +197,13 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads base64.
 func (b *Bytes) UnmarshalJSON(j []byte) error { return Unmarshal(j, b) }
 
-// FromLiteral implements Scalar.
-func (b *Bytes) FromLiteral(l Literal) (err error) {
-	*b, err = ParseBytes(l.Text)
-	return err
+// FromLiteral implements Value: it reads standard base64; white space in it is ignored. The
+// error does not show the text, which may be secret.
+func (b *Bytes) FromLiteral(l Literal) error {
+	content, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(l.Text), ""))
+	if err != nil {
+		return Hint("the value is not base64", "encode it with base64, or use stringData or data for plain text")
+	}
+	*b = content
+	return nil
 }

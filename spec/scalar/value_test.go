@@ -97,7 +97,8 @@ func TestDurationText(t *testing.T) {
 }
 
 func TestBytesIgnoreLineBreaks(t *testing.T) {
-	b, err := ParseBytes("aGVs\n  bG8=\n")
+	var b Bytes
+	err := b.FromLiteral(Literal{Text: "aGVs\n  bG8=\n"})
 	if err != nil || string(b) != "hello" {
 		t.Errorf("got %q %v", []byte(b), err)
 	}

@@ -23,6 +23,5 @@ var wordsLeft = map[string]bool{
 	"agent/worker":    true,
 	"cmd/stead-node":  true,
 	"server/cache":    true,
-	"server/control":  true,
 	"store/storetest": true,
 }
