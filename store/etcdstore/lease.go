@@ -16,8 +16,8 @@ import (
 // Grant implements store.Store. A part of a second counts as a whole one; etcd may
 // make very short leases longer.
 func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
-	ctx, cancel := s.call(ctx)
-	defer cancel()
+	ctx, done := s.call(ctx)
+	defer done()
 	seconds := int64(max((ttl+time.Second-1)/time.Second, 1))
 	resp, err := s.client.Grant(ctx, seconds)
 	if err != nil {
@@ -31,8 +31,8 @@ func (s *Store) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, er
 
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, id store.LeaseID) error {
-	ctx, cancel := s.call(ctx)
-	defer cancel()
+	ctx, done := s.call(ctx)
+	defer done()
 	resp, err := s.client.KeepAliveOnce(ctx, clientv3.LeaseID(id))
 	if err != nil {
 		return fmt.Errorf("renew lease %d: %w", id, readError(err))
@@ -45,8 +45,8 @@ func (s *Store) Renew(ctx context.Context, id store.LeaseID) error {
 
 // Revoke implements store.Store.
 func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
-	ctx, cancel := s.call(ctx)
-	defer cancel()
+	ctx, done := s.call(ctx)
+	defer done()
 	resp, err := s.client.Revoke(ctx, clientv3.LeaseID(id))
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return nil
@@ -63,7 +63,12 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 // Status implements store.Store: that of the endpoint which answers first. All are asked
 // at once, for one that hangs must not use up the time of the others.
 func (s *Store) Status(ctx context.Context) (store.Status, error) {
-	ctx, cancel := s.call(ctx)
+	ctx, done := s.call(ctx)
+	defer done()
+	if s.closing.Err() != nil { // etcd in this process would read a closed file
+		return store.Status{}, fmt.Errorf("status: %w", readError(s.closing.Err()))
+	}
+	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	endpoints := s.client.Endpoints()
 	if len(endpoints) == 0 {
@@ -76,7 +81,7 @@ func (s *Store) Status(ctx context.Context) (store.Status, error) {
 	answers := make(chan answer, len(endpoints))
 	for _, endpoint := range endpoints {
 		go func() {
-			resp, err := s.client.Status(ctx, endpoint)
+			resp, err := s.client.Status(asking, endpoint)
 			answers <- answer{resp, err}
 		}()
 	}
@@ -109,8 +114,8 @@ func (s *Store) Status(ctx context.Context) (store.Status, error) {
 // Compact forgets the history before rev, of the whole server and not only of the
 // store's prefix. A server compacts by itself; this is for tests and maintenance.
 func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
-	ctx, cancel := s.call(ctx)
-	defer cancel()
+	ctx, done := s.call(ctx)
+	defer done()
 	if _, err := s.client.Compact(ctx, int64(rev)); err != nil {
 		return fmt.Errorf("compact %d: %w", rev, readError(err))
 	}
@@ -118,12 +123,14 @@ func (s *Store) Compact(ctx context.Context, rev store.Rev) error {
 }
 
 // Close implements store.Store: calls and watches end, and the connection if the
-// store made it.
+// store made it. It returns when no call is under way: an etcd in this process may be stopped then.
 func (s *Store) Close() error {
 	if s.closing.Err() != nil {
 		return nil
 	}
 	s.close()
+	s.calls.Lock()
+	defer s.calls.Unlock()
 	if !s.own {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (s *Store) Reach(ctx context.Context) error {
 	return errors.Join(why...)
 }
 
-// reachOne says what stands between us and an endpoint; nil: nothing that shows.
+// reachOne says what is between us and an endpoint; nil: nothing that shows.
 func (s *Store) reachOne(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Host == "" {

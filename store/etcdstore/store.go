@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -21,7 +22,7 @@ const (
 	defaultPrefix  = "/stead/v1/"
 	defaultTimeout = 5 * time.Second
 	pageKeys       = 1000 // keys of one page of a snapshot
-	rereads        = 3    // times a read begins anew when its revision is compacted under it
+	rereads        = 3    // times a read starts again when its revision is compacted under it
 )
 
 // Config says which etcd to use, and where in it.
@@ -30,7 +31,7 @@ type Config struct {
 	Endpoints []string
 	// TLS is used with https endpoints; nil: the system's roots, no certificate.
 	TLS *tls.Config
-	// Prefix stands before every key; default "/stead/v1/".
+	// Prefix is put before every key; default "/stead/v1/".
 	Prefix string
 	// DialTimeout bounds the first connection; default 5s.
 	DialTimeout time.Duration
@@ -52,6 +53,7 @@ type Store struct {
 	secure    *tls.Config
 	closing   context.Context // ends with Close; ends calls and watches
 	close     context.CancelFunc
+	calls     sync.RWMutex // read-locked by each call under way: Close waits for them
 }
 
 var _ store.Store = (*Store)(nil)
@@ -100,25 +102,39 @@ func dial(config Config) (*clientv3.Client, error) {
 	})
 }
 
-// call bounds ctx by the store's time-out and by Close.
-func (s *Store) call(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+// call bounds ctx by the store's time-out and by Close. done is called once, when the call is over.
+func (s *Store) call(ctx context.Context) (bound context.Context, done func()) {
+	s.calls.RLock()
+	bound, cancel := context.WithTimeout(ctx, s.timeout)
 	stop := context.AfterFunc(s.closing, cancel)
-	return ctx, func() { stop(); cancel() }
+	return bound, func() {
+		stop()
+		cancel()
+		s.calls.RUnlock()
+	}
 }
 
 // Snapshot implements store.Store.
-func (s *Store) Snapshot(ctx context.Context, prefix string) (store.Rev, []store.KV, error) {
+func (s *Store) Snapshot(ctx context.Context, prefix string) (rev store.Rev, kvs []store.KV, err error) {
+	err = reread(fmt.Sprintf("snapshot %q", prefix), func() (err error) {
+		rev, kvs, err = s.snapshot(ctx, s.prefix+prefix)
+		return err
+	})
+	return rev, kvs, err
+}
+
+// reread reads, and again while the revision is compacted under it.
+func reread(what string, read func() error) error {
 	for range rereads {
-		rev, kvs, err := s.snapshot(ctx, s.prefix+prefix)
-		if err == nil {
-			return rev, kvs, nil
-		}
-		if !errors.Is(err, store.ErrCompacted) {
-			return 0, nil, fmt.Errorf("snapshot %q: %w", prefix, err)
+		err := read()
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, store.ErrCompacted):
+			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
-	return 0, nil, fmt.Errorf("snapshot %q: %w: compacted under it %d times", prefix, store.ErrUnavailable, rereads)
+	return fmt.Errorf("%s: %w: compacted under it %d times", what, store.ErrUnavailable, rereads)
 }
 
 func (s *Store) snapshot(ctx context.Context, prefix string) (store.Rev, []store.KV, error) {
@@ -144,8 +160,8 @@ func (s *Store) snapshot(ctx context.Context, prefix string) (store.Rev, []store
 }
 
 func (s *Store) page(ctx context.Context, from, end string, rev int64) (*clientv3.GetResponse, error) {
-	ctx, cancel := s.call(ctx)
-	defer cancel()
+	ctx, done := s.call(ctx)
+	defer done()
 	page, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithLimit(pageKeys), clientv3.WithRev(rev))
 	if err != nil {
 		return nil, readError(err)
@@ -154,17 +170,12 @@ func (s *Store) page(ctx context.Context, from, end string, rev int64) (*clientv
 }
 
 // Get implements store.Store.
-func (s *Store) Get(ctx context.Context, keys ...string) (store.Rev, map[string]store.KV, error) {
-	for range rereads {
-		rev, kvs, err := s.get(ctx, keys)
-		if err == nil {
-			return rev, kvs, nil
-		}
-		if !errors.Is(err, store.ErrCompacted) {
-			return 0, nil, fmt.Errorf("get: %w", err)
-		}
-	}
-	return 0, nil, fmt.Errorf("get: %w: compacted under it %d times", store.ErrUnavailable, rereads)
+func (s *Store) Get(ctx context.Context, keys ...string) (rev store.Rev, kvs map[string]store.KV, err error) {
+	err = reread("get", func() (err error) {
+		rev, kvs, err = s.get(ctx, keys)
+		return err
+	})
+	return rev, kvs, err
 }
 
 func (s *Store) get(ctx context.Context, keys []string) (store.Rev, map[string]store.KV, error) {
@@ -191,8 +202,8 @@ func (s *Store) get(ctx context.Context, keys []string) (store.Rev, map[string]s
 }
 
 func (s *Store) getSome(ctx context.Context, keys []string, rev int64) (*clientv3.TxnResponse, error) {
-	ctx, cancel := s.call(ctx)
-	defer cancel()
+	ctx, done := s.call(ctx)
+	defer done()
 	// Without a read a transaction would not be linearizable: the prefix itself is no key.
 	ops := []clientv3.Op{clientv3.OpGet(s.prefix, clientv3.WithCountOnly(), clientv3.WithRev(rev))}
 	for _, key := range keys {
@@ -210,8 +221,8 @@ func (s *Store) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	if err := t.Check(); err != nil {
 		return 0, fmt.Errorf("commit: %w", err)
 	}
-	ctx, cancel := s.call(ctx)
-	defer cancel()
+	ctx, done := s.call(ctx)
+	defer done()
 	resp, err := s.client.Txn(ctx).If(s.compares(t.If)...).Then(s.ops(t.Then)...).Commit()
 	if err != nil {
 		return 0, fmt.Errorf("commit: %w", writeError(err))

@@ -1,9 +1,12 @@
 package etcdstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/stead-project/stead/store"
@@ -42,4 +45,14 @@ func translate(err, otherwise error) error {
 		}
 	}
 	return fmt.Errorf("%w: %w", otherwise, err)
+}
+
+// answered has an answer judged by its header. current: the member that answered has
+// applied all that was committed before it was asked. The term in a header is that of the
+// last entry that the member has applied.
+func answered(ctx context.Context, h *etcdserverpb.ResponseHeader, current bool) error {
+	return store.Answered(ctx, store.Origin{
+		Cluster: strconv.FormatUint(h.GetClusterId(), 16), Member: strconv.FormatUint(h.GetMemberId(), 16),
+		Term: h.GetRaftTerm(), Rev: store.Rev(h.GetRevision()), Current: current,
+	})
 }
