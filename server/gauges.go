@@ -62,10 +62,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	tell(readyGauge, float64(c.ready))
 	tell(restartsGauge, float64(c.restarts))
-	tell(nodesGauge, float64(c.live), "live")
-	tell(nodesGauge, float64(c.silent), "silent")
-	tell(nodesGauge, float64(c.lost), "lost")
-	tell(nodesGauge, float64(c.enrolled), "enrolled")
+	for state, label := range nodeLabels {
+		tell(nodesGauge, float64(c.nodes[state]), label)
+	}
 	tell(sessionsGauge, float64(g.d.Sessions()))
 	tell(leaderGauge, float64(c.leads))
 	stats := g.s.engine.Stats()
@@ -86,12 +85,18 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 
 // counted is what a look at the world finds.
 type counted struct {
-	sets, ready, restarts, live, silent, lost, enrolled, leads int
-	phases                                                     map[records.Phase]int
+	sets, ready, restarts, leads int
+	phases                       map[records.Phase]int
+	nodes                        map[string]int // by cache.NodeState.State
+}
+
+// nodeLabels are the states of nodes as nodesGauge has them.
+var nodeLabels = map[string]string{
+	cache.NodeReady: "live", cache.NodeSilent: "silent", cache.NodeLost: "lost", cache.NodeEnrolled: "enrolled",
 }
 
 func (g *gauges) count() counted {
-	c := counted{phases: map[records.Phase]int{}}
+	c := counted{phases: map[records.Phase]int{}, nodes: map[string]int{}}
 	g.s.cache.Look(func(v cache.View) {
 		judge := proof.NewJudge(v.Nodes(), v.Epoch())
 		for _, ref := range v.Sets() {
@@ -104,18 +109,9 @@ func (g *gauges) count() counted {
 			}
 		}
 		for _, n := range cache.NodeStates(v, g.s.engine.Nodes(v)) {
-			switch n.State {
-			case cache.NodeReady:
-				c.live++
-			case cache.NodeLost:
-				c.lost++
-			case cache.NodeEnrolled:
-				c.enrolled++
-			default:
-				c.silent++
-			}
+			c.nodes[n.State]++
 		}
-		if who, _ := v.Leader(); who == g.s.cfg.Name {
+		if v.Leader().Value == g.s.cfg.Name {
 			c.leads = 1
 		}
 	})

@@ -7,17 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
-	"net/netip"
-	"path/filepath"
+	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/cache"
@@ -27,125 +23,8 @@ import (
 	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/server/memory"
 	"github.com/stead-project/stead/server/seal"
-	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
-
-// Config is what a server needs. Default fills what may be left out.
-type Config struct {
-	// Store is not closed by the server. StoreName tells people which it is:
-	// embedded, or its endpoints.
-	Store     store.Store
-	StoreName string
-	// Backup writes all that the store holds at one moment, as etcdembed.Embedded.Backup
-	// does; nil: the store is an external one, and backed up there.
-	Backup func(context.Context, io.Writer) error
-	// Name of this server: who leads, who holds a session. Unique in the cluster.
-	Name    string
-	Version string
-	// Socket is the path of the unix socket; it is made 0600, its directory 0700 if
-	// there is none.
-	Socket string
-	// Local is served in place of Socket: a listener in memory, whose callers count as those
-	// of the socket if its connections are of network "unix". nil: Socket is.
-	Local net.Listener
-	// KeyFile holds the key of the cluster's Secrets; made when absent. Every server
-	// of a cluster needs the same.
-	KeyFile string
-	// SeenFile holds what this server knows of the store: each server has its own.
-	SeenFile string
-	// Hold, if given, has the store held at start, and says why: a person knows that it was
-	// restored, whether or not that can be noticed.
-	Hold string
-	// Domain is the cluster's DNS domain; CIDR the range of members' addresses, and
-	// Exclude are ranges in it that hosts use.
-	Domain  string
-	CIDR    netip.Prefix
-	Exclude []netip.Prefix
-	// SessionTTL is how long a node's session outlives its last renewal; LeaderTTL
-	// how long a silent leader keeps others out.
-	SessionTTL time.Duration
-	LeaderTTL  time.Duration
-	// Classes maps storage classes of manifests to those of nodes: fast-ssd to local.
-	Classes map[string]string
-	// Listen is where other hosts reach the API, host:port, by mTLS only; "": nowhere.
-	// Advertise are the addresses by which they do; default: Listen, which then must be one.
-	Listen    string
-	Advertise []string
-	// CertificateLife is how long certificates of nodes and servers last. Zero: 24h.
-	CertificateLife time.Duration
-	// FenceCommand is a program that proves silent nodes dead, by its absolute path; "":
-	// people do. FenceAfter is how long a node must have been silent, FenceTimeout how long
-	// the program may take. Zero: the defaults of package fence.
-	FenceCommand             string
-	FenceAfter, FenceTimeout time.Duration
-	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
-	// address with port; empty: nowhere.
-	Metrics string
-	// Debug adds the debug pages there: profiles, and what the planner sees of a set.
-	Debug    bool
-	Registry *prometheus.Registry
-	Logger   *slog.Logger
-}
-
-// The defaults of Config.
-const (
-	DefaultSocket = "/run/stead/stead.sock"
-	DefaultDomain = "cluster.local"
-	DefaultCIDR   = "10.88.0.0/16"
-)
-
-// Default fills the fields that may be left empty.
-func (c *Config) Default() {
-	if c.Socket == "" {
-		c.Socket = DefaultSocket
-	}
-	if c.Domain == "" {
-		c.Domain = DefaultDomain
-	}
-	if !c.CIDR.IsValid() {
-		c.CIDR = netip.MustParsePrefix(DefaultCIDR)
-	}
-	if c.SessionTTL == 0 {
-		c.SessionTTL = dispatch.DefaultTTL
-	}
-	if c.Registry == nil {
-		c.Registry = prometheus.NewRegistry()
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-// Check tells what is wrong with c.
-func (c *Config) Check() error {
-	switch {
-	case c.Store == nil:
-		return errors.New("a store is needed")
-	case c.Name == "":
-		return errors.New("a name is needed")
-	case c.KeyFile == "" || !filepath.IsAbs(c.KeyFile):
-		return fmt.Errorf("key file %q must be an absolute path", c.KeyFile)
-	case !filepath.IsAbs(c.SeenFile):
-		return fmt.Errorf("file %q of what is known of the store must be an absolute path", c.SeenFile)
-	case !filepath.IsAbs(c.Socket):
-		return fmt.Errorf("socket %q must be an absolute path", c.Socket)
-	case !scalar.ValidSubdomain(c.Domain):
-		return fmt.Errorf("domain %q: must be a DNS name", c.Domain)
-	case c.SessionTTL < time.Second:
-		return fmt.Errorf("session TTL %s: must be at least 1s", c.SessionTTL)
-	}
-	if err := fence.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
-		return err
-	}
-	if err := access.CheckListen(c.Listen, c.Advertise); err != nil {
-		return err
-	}
-	if c.Debug && c.Metrics == "" {
-		return errDebugWithoutMetrics
-	}
-	return CheckMetrics(c.Metrics)
-}
 
 // Server is one process's control plane.
 type Server struct {
@@ -176,7 +55,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), fencing: fence.NewOutcomes(), serving: make(chan struct{})}
 	decide := engine.Config{
 		Store: cfg.Store, Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
-		CIDR: cfg.CIDR, Exclude: cfg.Exclude, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
+		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
 	}
 	if cfg.FenceCommand != "" {
 		decide.WhileLeading = s.fence
@@ -220,41 +99,55 @@ func (s *Server) listen() (*access.Listeners, error) {
 // returns nil on a requested stop, and the first error otherwise. Sessions of
 // nodes outlive it by their lease: they come back to the next server. Call it once.
 func (s *Server) Run(ctx context.Context) error {
+	err := s.run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case errors.Is(err, store.ErrWentBack): // the next start holds it
+		if note := s.memory.Note(err); note != nil {
+			s.cfg.Logger.Error("what was found not kept", "err", note)
+		}
+		err = fmt.Errorf("%w; this server ends, and holds the store when it is started again", err)
+	}
+	return fmt.Errorf("run server: %w", err)
+}
+
+func (s *Server) run(ctx context.Context) error {
 	lis, err := s.listen()
 	if err != nil {
-		return fmt.Errorf("run server: %w", err)
+		return err
 	}
 	defer lis.Close()
 	s.addresses = lis.Addresses()
 	metrics, err := ListenMetrics(s.cfg.Metrics)
 	if err != nil {
-		return fmt.Errorf("run server: %w", err)
+		return err
 	}
 	if metrics != nil {
 		defer metrics.Close()
 	}
 	if err := s.init(ctx); err != nil {
-		return ended(ctx, err)
+		return err
 	}
 	g := newGroup(ctx)
 	cacheEnd := g.start(func(ctx context.Context) error { return s.cache.Run(ctx) })
 	defer cacheEnd()
 	if err := s.cache.Wait(g.ctx, 1); err != nil {
-		return s.over(ctx, g.cause(err))
+		return g.cause(err)
 	}
 	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.cache, s.cfg.Name) })
 	defer memoryEnd()
 	key, err := access.OpenKey(g.ctx, s.cfg.Store, s.cfg.KeyFile)
 	if err != nil {
-		return fmt.Errorf("run server: %w", err)
+		return err
 	}
 	authority, err := s.openAuthority(g.ctx, key)
 	if err != nil {
-		return fmt.Errorf("run server: %w", err)
+		return err
 	}
 	d, c, err := s.apis(key, authority)
 	if err != nil {
-		return fmt.Errorf("run server: %w", err)
+		return err
 	}
 	reserveEnd := g.start(s.reserve.Run)
 	defer reserveEnd()
@@ -270,26 +163,7 @@ func (s *Server) Run(ctx context.Context) error {
 	close(s.serving)
 	s.cfg.Logger.Info("server started")
 	<-g.ctx.Done()
-	return s.over(ctx, g.cause(nil))
-}
-
-// over is ended; that the store went back is kept for the next start, which holds it.
-func (s *Server) over(ctx context.Context, err error) error {
-	if errors.Is(err, store.ErrWentBack) {
-		if note := s.memory.Note(err); note != nil {
-			s.cfg.Logger.Error("what was found not kept", "err", note)
-		}
-		err = fmt.Errorf("%w; this server ends, and holds the store when it is started again", err)
-	}
-	return ended(ctx, err)
-}
-
-// ended is nil when the end was asked for.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("run server: %w", err)
+	return g.cause(nil)
 }
 
 // init judges the store by what this server knows, and gives a fresh one its cluster id. It
@@ -304,12 +178,11 @@ func (s *Server) init(ctx context.Context) error {
 		if wait == 100*time.Millisecond {
 			s.cfg.Logger.Warn("store waited for", "err", err)
 		}
-		select {
-		case <-ctx.Done():
+		backoff.Sleep(ctx, wait)
+		if ctx.Err() != nil {
 			return ctx.Err()
-		case <-time.After(wait):
-			wait = min(2*wait, 2*time.Second)
 		}
+		wait = min(2*wait, 2*time.Second)
 	}
 }
 
@@ -337,7 +210,7 @@ func (s *Server) openAuthority(ctx context.Context, key *seal.Key) (*access.Auth
 		return nil, nil
 	}
 	return access.OpenAuthority(ctx, access.AuthorityConfig{
-		Store: s.cfg.Store, Key: key, Server: s.cfg.Name, Addresses: s.addresses, Life: s.cfg.CertificateLife, Logger: s.cfg.Logger,
+		Store: s.cfg.Store, Key: key, Server: s.cfg.Name, Addresses: s.addresses, Logger: s.cfg.Logger,
 	})
 }
 
@@ -368,4 +241,47 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 		},
 	})
 	return d, c, err
+}
+
+// group runs the parts of a server. The first that ends, ends all; they are
+// stopped one by one, in the order in which their owner calls what start returned.
+type group struct {
+	ctx    context.Context // ends when the server shall stop
+	cancel context.CancelCauseFunc
+}
+
+// errPartEnded is the cause when a part ended without an error of its own.
+var errPartEnded = errors.New("a part of the server ended")
+
+func newGroup(ctx context.Context) *group {
+	g := &group{}
+	g.ctx, g.cancel = context.WithCancelCause(ctx)
+	return g
+}
+
+// start runs a part in a context of its own, which outlives the group's until the
+// returned function stops the part and waits for it.
+func (g *group) start(part func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(g.ctx))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		err := part(ctx)
+		if err == nil {
+			err = errPartEnded
+		}
+		g.cancel(err)
+	})
+	return func() {
+		g.cancel(nil)
+		cancel()
+		wg.Wait()
+	}
+}
+
+// cause is why the group ended, or otherwise.
+func (g *group) cause(otherwise error) error {
+	if cause := context.Cause(g.ctx); cause != nil {
+		return cause
+	}
+	return otherwise
 }

@@ -167,7 +167,7 @@ func (r *room) add(u Txn) {
 }
 
 // join makes one transaction of shared and the units of group; a compare that
-// several units have stands in it once.
+// several units have is in it once.
 func join(shared []Compare, units []Txn, group []int) Txn {
 	var t Txn
 	seen := map[Compare]bool{}

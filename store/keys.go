@@ -67,11 +67,17 @@ const (
 func KnownKey(server string) string { return KindKnown + "/" + server }
 
 func identityKey(kind string, id spec.Identity) string {
-	return kind + "/" + string(id.Namespace) + "/" + string(id.Set) + "/" + strconv.Itoa(id.Ordinal)
+	return refKey(kind, id.Ref()) + "/" + strconv.Itoa(id.Ordinal)
 }
 
-func refKey(kind string, r spec.SetRef) string {
-	return kind + "/" + string(r.Namespace) + "/" + string(r.Name)
+func claimKey(kind string, id spec.Identity, c spec.ClaimName) string {
+	return refKey(kind, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
+}
+
+func refKey(kind string, r spec.SetRef) string { return nameKey(kind, r.Namespace, string(r.Name)) }
+
+func nameKey(kind string, ns spec.Namespace, name string) string {
+	return kind + "/" + string(ns) + "/" + name
 }
 
 // SetKey is sets/<ns>/<set>.
@@ -98,18 +104,16 @@ func IdentityKey(id spec.Identity) string { return identityKey(KindIdentity, id)
 func RequestKey(id spec.Identity) string { return identityKey(KindRequest, id) }
 
 // VolumeKey is volumes/<ns>/<set>/<claim>/<ordinal>.
-func VolumeKey(id spec.Identity, c spec.ClaimName) string {
-	return refKey(KindVolume, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
-}
+func VolumeKey(id spec.Identity, c spec.ClaimName) string { return claimKey(KindVolume, id, c) }
 
 // VolumeReportKey is volumereports/<ns>/<set>/<claim>/<ordinal>/<volume id>.
 func VolumeReportKey(id spec.Identity, c spec.ClaimName, v records.VolumeID) string {
-	return refKey(KindVolumeReport, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal) + "/" + string(v)
+	return claimKey(KindVolumeReport, id, c) + "/" + string(v)
 }
 
 // VolumeRequestKey is volumerequests/<ns>/<set>/<claim>/<ordinal>.
 func VolumeRequestKey(id spec.Identity, c spec.ClaimName) string {
-	return refKey(KindVolumeRequest, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
+	return claimKey(KindVolumeRequest, id, c)
 }
 
 // EventKey is events/<ns>/<set>/<name>.
@@ -142,24 +146,16 @@ func SessionKey(n spec.NodeName) string { return KindSession + "/" + string(n) }
 func FenceKey(n spec.NodeName) string { return KindFence + "/" + string(n) }
 
 // ServiceKey is services/<ns>/<name>.
-func ServiceKey(ns spec.Namespace, name string) string {
-	return KindService + "/" + string(ns) + "/" + name
-}
+func ServiceKey(ns spec.Namespace, name string) string { return nameKey(KindService, ns, name) }
 
 // BudgetKey is budgets/<ns>/<name>.
-func BudgetKey(ns spec.Namespace, name string) string {
-	return KindBudget + "/" + string(ns) + "/" + name
-}
+func BudgetKey(ns spec.Namespace, name string) string { return nameKey(KindBudget, ns, name) }
 
 // ConfigKey is configs/<ns>/<name>.
-func ConfigKey(ns spec.Namespace, name string) string {
-	return KindConfig + "/" + string(ns) + "/" + name
-}
+func ConfigKey(ns spec.Namespace, name string) string { return nameKey(KindConfig, ns, name) }
 
 // SecretKey is secrets/<ns>/<name>.
-func SecretKey(ns spec.Namespace, name string) string {
-	return KindSecret + "/" + string(ns) + "/" + name
-}
+func SecretKey(ns spec.Namespace, name string) string { return nameKey(KindSecret, ns, name) }
 
 // BootstrappedKey is bootstrapped/<set uid>.
 func BootstrappedKey(uid spec.UID) string { return KindBootstrapped + "/" + string(uid) }

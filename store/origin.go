@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/stead-project/stead/records"
 )
 
 // ErrWentBack: the answer is of another store than the one that is known, or of an
-// earlier state of it. Nothing of it may be believed, and the process must not go on
+// earlier state of it. Nothing of it may be believed, and the process must not continue
 // with what it remembers (SAFETY S8). Whether a write was done is not known.
 var ErrWentBack = errors.New("the store went back")
 
@@ -18,7 +20,7 @@ type Origin struct {
 	Member  string // the id of the member that answered
 	Term    uint64 // raft's
 	Rev     Rev
-	// Current: Term and Rev are at least those of the moment at which the call was begun.
+	// Current: Term and Rev are at least those of the moment at which the call started.
 	// Otherwise they are of a member that may lag.
 	Current bool
 }
@@ -26,7 +28,7 @@ type Origin struct {
 // Judge tells whether an answer is of the store that is known; nil: it is.
 type Judge func(Origin) error
 
-// Judged returns s with every answer judged: begin is called when a call is begun (of a
+// Judged returns s with every answer judged: begin is called when a call starts (of a
 // watch: each Next), and what it returns sees the origin of its answers before the caller
 // sees anything of them. When it returns an error the call fails with that error, which
 // is ErrWentBack then.
@@ -99,4 +101,23 @@ type judgedWatch struct {
 
 func (w judgedWatch) Next(ctx context.Context) (Batch, error) {
 	return w.Watch.Next(w.by.with(ctx))
+}
+
+// NotHeld is what a transaction compares that begins, ends, places, frees or gives up
+// lives, volumes or addresses, and each by which a person asks for that: while HoldKey
+// exists, what this store says may not be so (SAFETY S8).
+func NotHeld() Compare { return Absent(HoldKey) }
+
+// HoldIn is the hold among what was read; nil: there is none. One that cannot be read holds
+// as well.
+func HoldIn(kvs map[string]KV) *records.Hold {
+	kv, ok := kvs[HoldKey]
+	if !ok {
+		return nil
+	}
+	hold, err := Decode[records.Hold](kv)
+	if err != nil {
+		return &records.Hold{Cause: fmt.Sprintf("the store has a key %q, which cannot be read", HoldKey), By: "this server"}
+	}
+	return &hold
 }

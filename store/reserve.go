@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/stead-project/stead/internal/backoff"
 )
 
 // essential are the kinds of keys that may be written into the last tenth of a store: by
@@ -20,7 +22,7 @@ var essential = []string{
 // lookEvery is how often Reserve asks how full the store is.
 const lookEvery = 2 * time.Second
 
-// Reserve is a store that keeps the last tenth of its quota for what must go on when it is
+// Reserve is a store that keeps the last tenth of its quota for what must continue when it is
 // full: other writes fail with ErrNoSpace before etcd refuses all of them. Deletions are
 // never refused. A store whose quota is not known has no reserve.
 type Reserve struct {
@@ -37,14 +39,11 @@ func NewReserve(s Store) *Reserve { return &Reserve{Store: s} }
 
 // Run looks how full the store is, again and again, until ctx ends. It returns nil.
 func (r *Reserve) Run(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		r.Look(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(lookEvery):
-		}
+		backoff.Sleep(ctx, lookEvery)
 	}
+	return nil
 }
 
 // Look asks how full the store is; what was known stays if it does not say.

@@ -7,6 +7,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -112,7 +113,7 @@ type Watch interface {
 }
 
 // Store is the contract. All methods are safe for concurrent use, block until
-// done or ctx ends, and return copies that nobody else holds. Each answer is judged
+// done or ctx ends, and return copies that are the caller's own. Each answer is judged
 // before it is returned (Judged): besides its own errors every method has ErrWentBack.
 type Store interface {
 	// Snapshot reads all keys under prefix ("" for all) at one revision,
@@ -128,7 +129,7 @@ type Store interface {
 	Commit(ctx context.Context, t Txn) (Rev, error)
 	// Grant makes a lease of the given length (whole seconds, at least 1s).
 	Grant(ctx context.Context, ttl time.Duration) (LeaseID, error)
-	// Renew starts the lease's time anew. A granted renewal is not evidence of
+	// Renew starts the lease's time again. A granted renewal is not evidence of
 	// anything else (SAFETY S5). Errors: ErrLeaseGone, ErrUnavailable.
 	Renew(ctx context.Context, id LeaseID) error
 	// Revoke ends the lease and deletes its keys; unknown leases are no error.
@@ -147,10 +148,54 @@ type Status struct {
 	QuotaBytes int64 // 0: unknown
 	// Alarm is what the store complains of, in its own words; empty: nothing. While it
 	// holds NoSpaceAlarm every write fails with ErrNoSpace, but reads, deletions and
-	// renewals of leases go on.
+	// renewals of leases continue.
 	Alarm   string
 	Version string
 }
 
 // NoSpaceAlarm is in Status.Alarm while the quota is used up.
 const NoSpaceAlarm = "NOSPACE"
+
+// MaxBytes bounds the keys and values of one Txn; it leaves room below etcd's
+// default --max-request-bytes of 1.5 MiB.
+const MaxBytes = 1_300_000
+
+// Check tells what is wrong with t before any store sees it: ErrTooLarge, or an
+// error of no kind for a Txn that no store may accept (an empty key, a key that
+// is twice in Then). Every body calls it first in Commit.
+func (t Txn) Check() error {
+	if len(t.If) > MaxOps || len(t.Then) > MaxOps {
+		return fmt.Errorf("check %d compares and %d operations of at most %d each: %w",
+			len(t.If), len(t.Then), MaxOps, ErrTooLarge)
+	}
+	if n := t.bytes(); n > MaxBytes {
+		return fmt.Errorf("check %d bytes of at most %d: %w", n, MaxBytes, ErrTooLarge)
+	}
+	for _, g := range t.If {
+		if g.Key == "" {
+			return fmt.Errorf("check compares: empty key")
+		}
+	}
+	seen := make(map[string]bool, len(t.Then))
+	for _, op := range t.Then {
+		if op.Key == "" {
+			return fmt.Errorf("check operations: empty key")
+		}
+		if seen[op.Key] {
+			return fmt.Errorf("check operations: key %s appears twice", op.Key)
+		}
+		seen[op.Key] = true
+	}
+	return nil
+}
+
+func (t Txn) bytes() int {
+	n := 0
+	for _, g := range t.If {
+		n += len(g.Key)
+	}
+	for _, op := range t.Then {
+		n += len(op.Key) + len(op.Value)
+	}
+	return n
+}

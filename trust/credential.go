@@ -28,7 +28,7 @@ type Credential struct {
 	JoinedBy string `json:"joinedBy,omitempty"`
 }
 
-// NewCredential makes a key; nobody has signed it yet.
+// NewCredential makes a key; it is not signed yet.
 func NewCredential(servers []string) (*Credential, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -3,10 +3,13 @@ package trust
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strings"
 )
@@ -28,12 +31,10 @@ var tokenID = regexp.MustCompile(`^[0-9a-f]{12}$`)
 func ValidTokenID(id string) bool { return tokenID.MatchString(id) }
 
 // NewJoinToken makes one with a random id and secret.
-func NewJoinToken(pin Pin) (JoinToken, error) {
+func NewJoinToken(pin Pin) JoinToken {
 	random := make([]byte, 6+secretBytes)
-	if _, err := rand.Read(random); err != nil {
-		return JoinToken{}, fmt.Errorf("make join token: %w", err)
-	}
-	return JoinToken{ID: hex.EncodeToString(random[:6]), Secret: random[6:], Pin: pin}, nil
+	_, _ = rand.Read(random) // never fails: see crypto/rand
+	return JoinToken{ID: hex.EncodeToString(random[:6]), Secret: random[6:], Pin: pin}
 }
 
 // Text is the token as it is carried to the machine: <id>.<secret>.<pin>.
@@ -60,4 +61,50 @@ func ParseJoinToken(text string) (JoinToken, error) {
 		return JoinToken{}, bad
 	}
 	return JoinToken{ID: parts[0], Secret: secret, Pin: Pin(pin)}, nil
+}
+
+// Pin is the SHA-256 of an authority's public key: it names the authority to whoever
+// has no certificate of it yet.
+type Pin [sha256.Size]byte
+
+// PinOf is the pin of an authority.
+func PinOf(ca *x509.Certificate) Pin { return sha256.Sum256(ca.RawSubjectPublicKeyInfo) }
+
+// TLS is for a connection of somebody without a certificate to a server at host. The
+// handshake fails unless the server shows a certificate for host by the authority p
+// names; before it is over nothing is sent.
+func (p Pin) TLS(host string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: host,
+		InsecureSkipVerify: true, // VerifyConnection does it, with the authority that the pin names
+		VerifyConnection:   func(state tls.ConnectionState) error { return p.verify(state.PeerCertificates, host) },
+	}
+}
+
+func (p Pin) verify(shown []*x509.Certificate, host string) error {
+	if len(shown) == 0 {
+		return errors.New("the server shows no certificate")
+	}
+	for _, ca := range shown[1:] {
+		if PinOf(ca) != p {
+			continue
+		}
+		roots := x509.NewCertPool()
+		roots.AddCert(ca)
+		_, err := shown[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+		if err != nil {
+			return fmt.Errorf("the server is not what it says it is: %w", err)
+		}
+		return nil
+	}
+	return errors.New("the server does not belong to the cluster of this join token; nothing was sent to it")
+}
+
+// Host is that of an address, host:port.
+func Host(address string) (string, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" {
+		return "", fmt.Errorf("server %q: write host:port", address)
+	}
+	return host, nil
 }

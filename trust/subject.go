@@ -26,7 +26,7 @@ const (
 	RoleAdmin  Role = "admin"
 )
 
-// Subject is whom a certificate names. It stands in it as its only URI,
+// Subject is whom a certificate names. It is the certificate's only URI,
 // stead://<cluster>/<role>/<name>/<uid>; nothing else in a certificate is looked at.
 type Subject struct {
 	Cluster string
@@ -59,7 +59,7 @@ func (s Subject) Check() error {
 	return nil
 }
 
-// URL is s as it stands in a certificate.
+// URL is s as it is in a certificate.
 func (s Subject) URL() *url.URL {
 	path := "/" + string(s.Role) + "/" + s.Name
 	if s.UID != "" {

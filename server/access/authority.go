@@ -5,12 +5,12 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net/url"
 	"sync"
 	"time"
@@ -22,7 +22,7 @@ import (
 	"github.com/stead-project/stead/trust"
 )
 
-// The kinds of refusal; what stands in them may be told to the caller.
+// The kinds of refusal; their texts may be sent to the caller.
 var (
 	// ErrToken: the join token is not known, or not to this machine.
 	ErrToken = errors.New("the join token is not known: it is wrong, was used or revoked, or its time is over; make another with 'stead token create'")
@@ -71,8 +71,9 @@ type Authority struct {
 	ca      *x509.Certificate
 	key     *ecdsa.PrivateKey
 
-	mu  sync.Mutex
-	own ownCertificate
+	mu      sync.Mutex
+	own     *tls.Certificate // this server's; nil: not made yet
+	ownMade time.Time
 }
 
 // OpenAuthority reads the cluster's authority, or makes it: of several servers one does, and
@@ -124,10 +125,7 @@ func sealedAuthority(cluster string, seal *seal.Key) (records.Authority, error) 
 	if err != nil {
 		return records.Authority{}, err
 	}
-	template, err := newTemplate(authorityLife)
-	if err != nil {
-		return records.Authority{}, err
-	}
+	template := newTemplate(authorityLife)
 	template.Subject = pkix.Name{CommonName: "Stead cluster " + cluster}
 	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
 	template.KeyUsage = x509.KeyUsageCertSign
@@ -139,8 +137,7 @@ func sealedAuthority(cluster string, seal *seal.Key) (records.Authority, error) 
 	if err != nil {
 		return records.Authority{}, err
 	}
-	sealed, err := seal.SealAt(store.AuthorityKey, plain)
-	return records.Authority{Certificate: der, Sealed: sealed}, err
+	return records.Authority{Certificate: der, Sealed: seal.SealAt(store.AuthorityKey, plain)}, nil
 }
 
 func unsealAuthority(record records.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.PrivateKey, error) {
@@ -161,13 +158,9 @@ func unsealAuthority(record records.Authority, seal *seal.Key) (*x509.Certificat
 }
 
 // newTemplate is a certificate that has no subject yet and lasts for life from now.
-func newTemplate(life time.Duration) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
-	if err != nil {
-		return nil, err
-	}
+func newTemplate(life time.Duration) *x509.Certificate {
 	now := time.Now()
-	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-leeway), NotAfter: now.Add(life)}, nil
+	return &x509.Certificate{NotBefore: now.Add(-leeway), NotAfter: now.Add(life)}
 }
 
 // Cluster is the id of the cluster.
@@ -193,10 +186,7 @@ func (a *Authority) Issue(request []byte, s trust.Subject, life time.Duration) (
 	if err := s.Check(); err != nil || s.Role == trust.RoleServer {
 		return nil, fmt.Errorf("%w: it may not name %s", ErrRequest, s)
 	}
-	template, err := newTemplate(life)
-	if err != nil {
-		return nil, fmt.Errorf("sign certificate: %w", err)
-	}
+	template := newTemplate(life)
 	template.URIs = []*url.URL{s.URL()}
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.ca, key, a.key)
@@ -229,14 +219,11 @@ func (a *Authority) Renew(ctx context.Context, request []byte, s trust.Subject) 
 	if err != nil {
 		return nil, fmt.Errorf("read node: %w", err)
 	}
-	if kvs[key].Mod == 0 {
-		return nil, ErrForgotten
-	}
-	node, err := store.Decode[records.Node](kvs[key])
-	if err != nil {
+	node, err := store.DecodeIn[records.Node](kvs, key)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if node.UID != s.UID {
+	case node == nil || node.UID != s.UID:
 		return nil, ErrForgotten
 	}
 	return a.Issue(request, s, a.cfg.Life)
@@ -275,7 +262,7 @@ func (a *Authority) RevokeClient(ctx context.Context, client spec.UID) (tokens [
 			tokens = append(tokens, t.ID)
 		}
 	}
-	joined, err := a.nodes(ctx)
+	joined, _, err := readAll[records.Node](ctx, a.cfg.Store, store.KindNode)
 	for _, n := range joined {
 		if n.EnrolledBy == client {
 			nodes = append(nodes, n.Name)
@@ -284,18 +271,21 @@ func (a *Authority) RevokeClient(ctx context.Context, client spec.UID) (tokens [
 	return tokens, nodes, err
 }
 
-// nodes are the records of all nodes that can be read.
-func (a *Authority) nodes(ctx context.Context) (nodes []records.Node, err error) {
-	_, kvs, err := a.cfg.Store.Snapshot(ctx, store.KindNode+"/")
+// readAll are the records of one kind that can be read; unread says why others cannot.
+func readAll[T any](ctx context.Context, s store.Store, kind string) (all []T, unread, err error) {
+	_, kvs, err := s.Snapshot(ctx, kind+"/")
 	if err != nil {
-		return nil, fmt.Errorf("read nodes: %w", err)
+		return nil, nil, fmt.Errorf("read %s: %w", kind, err)
 	}
 	for _, kv := range kvs {
-		if n, err := store.Decode[records.Node](kv); err == nil {
-			nodes = append(nodes, n)
+		record, err := store.Decode[T](kv)
+		if err != nil {
+			unread = errors.Join(unread, err)
+			continue
 		}
+		all = append(all, record)
 	}
-	return nodes, nil
+	return all, unread, nil
 }
 
 // Revoked are the uids that were revoked, read linearizably.

@@ -8,8 +8,9 @@
 //	authority.go    the cluster's certificate authority; serve.go its TLS, token.go join tokens
 //	enrol.go        the calls by which machines join and people let them
 //	key.go          the key that seals Secrets and the authority's own key
-//	limit.go        how much at once; refusals.go what is logged of it; grpc.go the bounds of a call
-//	socket.go       one server per socket; errors.go which code an error gets
+//	limit.go        how much at once, and what is logged of it
+//	grpc.go         the bounds of a call, and which code an error gets
+//	socket.go       one server per socket
 //
 // The Authority alone writes the keys ca, token and revoked, and a node's record when it lets
 // the node in. Certificates end by the wall clock, as all certificates do; nothing else does:

@@ -13,7 +13,7 @@ import (
 // nothing that is sealed yet. A key that does not open what is stored is not the cluster's:
 // to continue with it would lose what is sealed.
 func OpenKey(ctx context.Context, s store.Store, file string) (*seal.Key, error) {
-	found, err := sealedSecrets(ctx, s)
+	found, _, err := readAll[records.SecretRecord](ctx, s, store.KindSecret)
 	if err != nil {
 		return nil, err
 	}
@@ -29,12 +29,12 @@ func OpenKey(ctx context.Context, s store.Store, file string) (*seal.Key, error)
 	if err != nil {
 		return nil, err
 	}
-	if kv, ok := authority[store.AuthorityKey]; ok {
-		r, err := store.Decode[records.Authority](kv)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := key.OpenAt(store.AuthorityKey, r.Sealed); err != nil {
+	sealed, err := store.DecodeIn[records.Authority](authority, store.AuthorityKey)
+	if err != nil {
+		return nil, err
+	}
+	if sealed != nil {
+		if _, err := key.OpenAt(store.AuthorityKey, sealed.Sealed); err != nil {
 			return nil, fmt.Errorf("%s does not open the cluster's authority; put the cluster's own key there", file)
 		}
 	}
@@ -47,18 +47,4 @@ func OpenKey(ctx context.Context, s store.Store, file string) (*seal.Key, error)
 		return nil, fmt.Errorf("%s opens none of the %d Secrets in the store; put the cluster's own key there", file, len(found))
 	}
 	return key, nil
-}
-
-func sealedSecrets(ctx context.Context, s store.Store) ([]records.SecretRecord, error) {
-	_, kvs, err := s.Snapshot(ctx, store.KindSecret+"/")
-	if err != nil {
-		return nil, err
-	}
-	var found []records.SecretRecord
-	for _, kv := range kvs {
-		if r, err := store.Decode[records.SecretRecord](kv); err == nil {
-			found = append(found, r)
-		}
-	}
-	return found, nil
 }

@@ -41,7 +41,7 @@ func CheckListen(listen string, advertise []string) error {
 	return nil
 }
 
-// Listeners are the open ways into a server; nobody is answered before Serve.
+// Listeners are the open ways into a server; no call is answered before Run.
 type Listeners struct {
 	socket    net.Listener
 	tcp       net.Listener // nil: other hosts are not listened to
@@ -161,11 +161,16 @@ func (s *Server) servers(ctx context.Context, a *authorizer) map[net.Listener]*g
 
 // newServer serves everything, behind the authorizer.
 func (s *Server) newServer(ctx context.Context, a *authorizer, more ...grpc.ServerOption) *grpc.Server {
+	if a.authority == nil { // Join and Trust are not registered then
+		more = append(more, grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return errSocketOnly }))
+	}
 	g := newGRPC(ctx, s.cfg.Logger, append(more, a.options()...)...)
 	proto.RegisterNodesServer(g, s.cfg.Nodes)
 	proto.RegisterPeersServer(g, s.cfg.Nodes)
 	proto.RegisterControlServer(g, s.cfg.Control)
-	proto.RegisterJoinServer(g, &joinAPI{authority: a.authority, log: s.cfg.Logger})
-	proto.RegisterTrustServer(g, &trustAPI{authority: a.authority, cache: s.cfg.Cache})
+	if a.authority != nil {
+		proto.RegisterJoinServer(g, &joinAPI{authority: a.authority, log: s.cfg.Logger})
+		proto.RegisterTrustServer(g, &trustAPI{authority: a.authority, cache: s.cfg.Cache})
+	}
 	return g
 }

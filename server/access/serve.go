@@ -18,12 +18,6 @@ import (
 	"github.com/stead-project/stead/trust"
 )
 
-// ownCertificate is this server's, with the moment at which it was made.
-type ownCertificate struct {
-	tls  *tls.Certificate
-	made time.Time
-}
-
 // TLS is for listening: TLS 1.3, with certificates of this authority on both sides. Who
 // has none gets through the handshake, for that is how a machine joins; what it may
 // ask is the server's business.
@@ -36,7 +30,7 @@ func (a *Authority) TLS() *tls.Config {
 			return a.ownTLS()
 		},
 		ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: clients,
-		SessionTicketsDisabled: true, // every connection is judged anew
+		SessionTicketsDisabled: true, // every connection is judged again
 	}
 }
 
@@ -61,12 +55,12 @@ func (a *Authority) Connect(ctx context.Context, addresses []string) (*grpc.Clie
 	return conn, err
 }
 
-// ownTLS is this server's, made anew with a new key after two thirds of its
+// ownTLS is this server's, replaced, with a new key, after two thirds of its
 // life: on the monotonic clock, and should the host have slept, on the other.
 func (a *Authority) ownTLS() (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.own.tls; c != nil && time.Since(a.own.made) < a.cfg.Life*2/3 &&
+	if c := a.own; c != nil && time.Since(a.ownMade) < a.cfg.Life*2/3 &&
 		time.Until(c.Leaf.NotAfter) > a.cfg.Life/3 {
 		return c, nil
 	}
@@ -75,7 +69,7 @@ func (a *Authority) ownTLS() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sign the server's certificate: %w", err)
 	}
-	a.own = ownCertificate{c, made}
+	a.own, a.ownMade = c, made
 	return c, nil
 }
 
@@ -84,10 +78,7 @@ func (a *Authority) sign() (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := newTemplate(a.cfg.Life)
-	if err != nil {
-		return nil, err
-	}
+	template := newTemplate(a.cfg.Life)
 	template.URIs = []*url.URL{trust.Subject{Cluster: a.cluster, Role: trust.RoleServer, Name: a.cfg.Server}.URL()}
 	for _, address := range a.cfg.Addresses {
 		host, _, err := net.SplitHostPort(address)

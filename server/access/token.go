@@ -19,9 +19,8 @@ import (
 
 // How long a join token may last.
 const (
-	DefaultTokenTTL = 15 * time.Minute
-	minTokenTTL     = time.Second
-	maxTokenTTL     = 7 * 24 * time.Hour
+	minTokenTTL = time.Second
+	maxTokenTTL = 7 * 24 * time.Hour
 	// maxClientTokenTTL is that of a token which a client makes, and not root.
 	maxClientTokenTTL = time.Hour
 )
@@ -38,10 +37,7 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 	case node != "" && !scalar.ValidSubdomain(string(node)):
 		return trust.JoinToken{}, fmt.Errorf("%w: invalid node name %q", ErrRequest, node)
 	}
-	token, err := trust.NewJoinToken(trust.PinOf(a.ca))
-	if err != nil {
-		return trust.JoinToken{}, err
-	}
+	token := trust.NewJoinToken(trust.PinOf(a.ca))
 	lease, err := a.cfg.Store.Grant(ctx, ttl)
 	if err != nil {
 		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
@@ -64,19 +60,8 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 
 // Tokens are the join tokens that have not ended, by id.
 func (a *Authority) Tokens(ctx context.Context) ([]records.JoinToken, error) {
-	_, kvs, err := a.cfg.Store.Snapshot(ctx, store.KindToken+"/")
-	if err != nil {
-		return nil, fmt.Errorf("read join tokens: %w", err)
-	}
-	var out []records.JoinToken
-	for _, kv := range kvs {
-		record, err := store.Decode[records.JoinToken](kv)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, record)
-	}
-	return out, nil
+	tokens, unread, err := readAll[records.JoinToken](ctx, a.cfg.Store, store.KindToken)
+	return tokens, errors.Join(err, unread)
 }
 
 // RevokeToken ends a join token; there: it had not ended by itself.
@@ -144,13 +129,12 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 	if err != nil {
 		return fmt.Errorf("read join token: %w", err)
 	}
-	kv, ok := kvs[tokenKey]
-	if !ok {
-		return ErrToken
-	}
-	record, err := store.Decode[records.JoinToken](kv)
-	if err != nil {
+	record, err := store.DecodeIn[records.JoinToken](kvs, tokenKey)
+	switch {
+	case err != nil:
 		return err
+	case record == nil:
+		return ErrToken
 	}
 	hash := sha256.Sum256(e.Secret)
 	used := record.UsedBy != ""
@@ -164,11 +148,11 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 	case kvs[revokedKey].Mod != 0:
 		return ErrRevoked
 	}
-	if err := mayJoin(kvs[nodeKey], e, record.Node != "" || used); err != nil {
+	if err := mayJoin(kvs, e, record.Node != "" || used); err != nil {
 		return err
 	}
 	txn := store.Txn{If: []store.Compare{
-		store.Seen(tokenKey, kv.Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey),
+		store.Seen(tokenKey, kvs[tokenKey].Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey),
 	}}
 	if record.By != "" {
 		key := store.RevokedKey(record.By)
@@ -181,7 +165,7 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 		txn.If = append(txn.If, store.Absent(key))
 	}
 	record.UsedBy, record.Key = e.Node, mark
-	txn.Then = []store.Op{store.PutLeased(tokenKey, store.Encode(record), kv.Lease)}
+	txn.Then = []store.Op{store.PutLeased(tokenKey, store.Encode(record), kvs[tokenKey].Lease)}
 	if kvs[nodeKey].Mod == 0 {
 		if err := a.newMachine(ctx, e.UID); err != nil {
 			return err
@@ -198,23 +182,22 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 
 // newMachine fails if a node has the uid: to revoke one would be to revoke both.
 func (a *Authority) newMachine(ctx context.Context, uid spec.UID) error {
-	nodes, err := a.nodes(ctx)
+	nodes, _, err := readAll[records.Node](ctx, a.cfg.Store, store.KindNode)
 	if err == nil && slices.ContainsFunc(nodes, func(n records.Node) bool { return n.UID == uid }) {
 		err = ErrMachine
 	}
 	return err
 }
 
-// mayJoin: a name is its machine's for ever; and a machine that has joined comes back
-// by a token that names it only, for its uid is no secret. kv is the node's record.
-func mayJoin(kv store.KV, e Enrollment, named bool) error {
-	if kv.Mod == 0 {
-		return nil
-	}
-	node, err := store.Decode[records.Node](kv)
+// mayJoin: a name belongs to its machine permanently; and a machine that has joined comes back
+// by a token that names it only, for its uid is no secret. kvs has the node's record.
+func mayJoin(kvs map[string]store.KV, e Enrollment, named bool) error {
+	node, err := store.DecodeIn[records.Node](kvs, store.NodeKey(e.Node))
 	switch {
 	case err != nil:
 		return err
+	case node == nil:
+		return nil
 	case node.UID != e.UID:
 		return ErrTaken
 	case !named:

@@ -27,7 +27,7 @@ type Cache struct {
 
 	mu         sync.RWMutex
 	state      *state
-	revChanged chan struct{} // closed and made anew when state.rev grows
+	revChanged chan struct{} // closed and replaced when state.rev grows
 	subs       map[*Subscription]struct{}
 	loaded     bool
 }
@@ -44,7 +44,7 @@ func New(s store.Store, log *slog.Logger) *Cache {
 
 // Run mirrors the store until ctx ends: a snapshot, then one watch from its
 // revision; after any error a fresh snapshot. It returns nil when ctx ended, or
-// an error that is store.ErrWentBack, after which the process must not go on.
+// an error that is store.ErrWentBack, after which the process must end.
 func (c *Cache) Run(ctx context.Context) error {
 	failures := 0
 	for {
@@ -61,11 +61,7 @@ func (c *Cache) Run(ctx context.Context) error {
 		if failures == 1 { // once, not at each attempt
 			c.log.Warn("store watch ended", "err", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(backoff.After(firstRetry, lastRetry, failures)):
-		}
+		backoff.Sleep(ctx, backoff.After(firstRetry, lastRetry, failures))
 	}
 }
 
@@ -111,7 +107,7 @@ func (c *Cache) Load(rev store.Rev, kvs []store.KV) error {
 		return err
 	}
 	c.state, c.loaded = fresh, true
-	c.publish(&Changes{All: true, Rev: rev})
+	c.publish(&Changes{All: true})
 	return nil
 }
 
@@ -123,7 +119,7 @@ func (c *Cache) Apply(b store.Batch) error {
 		return nil
 	}
 	epoch, cluster := c.state.epoch, c.state.cluster
-	ch := newChanges(b.Rev)
+	ch := newChanges()
 	for _, ev := range b.Events {
 		if err := c.state.apply(ev, ch); err != nil {
 			c.log.Error("unreadable record skipped", "err", err)
@@ -196,10 +192,10 @@ func (c *Cache) Look(f func(View)) {
 func (c *Cache) Subscribe() *Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &Subscription{cache: c, changed: notify.New(), gathered: newChanges(0)}
+	s := &Subscription{cache: c, changed: notify.New(), gathered: newChanges()}
 	c.subs[s] = struct{}{}
 	if c.loaded {
-		s.add(&Changes{All: true, Rev: c.state.rev})
+		s.add(&Changes{All: true})
 	}
 	return s
 }

@@ -70,7 +70,7 @@ func TestAReportOfAnotherTokenIsAbsentInTheWorld(t *testing.T) {
 		if len(w.Slots) != 1 || w.Slots[0].Member == nil || w.Slots[0].Report != nil {
 			t.Errorf("slots %+v; want one with a member and no report", w.Slots)
 		}
-		if r, _ := v.Report(db0); r == nil || r.Token != token(6) {
+		if r := v.Report(db0); r == nil || r.Token != token(6) {
 			t.Errorf("stored report %+v; want the one of token 1.6", r)
 		}
 	})
@@ -101,7 +101,7 @@ func TestABatchThatIsContainedAlreadyChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.Look(func(v View) {
-			if m, _ := v.Member(db0); m.Token != token(b.want) || v.Rev() != max(b.rev, 10) {
+			if m := v.Member(db0); m.Token != token(b.want) || v.Rev() != max(b.rev, 10) {
 				t.Errorf("after a batch of revision %d: token %s at revision %d, want token %d", b.rev, m.Token, v.Rev(), b.want)
 			}
 		})
@@ -170,7 +170,7 @@ func TestAfterALostWatchTheCacheIsLoadedAnew(t *testing.T) {
 		}
 	}
 	c.Look(func(v View) {
-		if set, mod := v.Set(db); set == nil || mod != rev {
+		if set, mod := v.Set(db), v.ModRev(store.SetKey(db)); set == nil || mod != rev {
 			t.Errorf("set %+v at %d; want it at %d", set, mod, rev)
 		}
 	})

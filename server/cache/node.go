@@ -18,7 +18,7 @@ type nodeState struct {
 	facts   entry[records.NodeFacts]
 	session entry[records.Session]
 	// noSession is a revision that grows with every end of a session, and when its absence was
-	// learnt anew.
+	// last learned.
 	noSession store.Rev
 	fence     entry[records.Fence]
 	members   map[spec.Identity]bool
@@ -113,12 +113,11 @@ func (v View) NoSessionSince(node spec.NodeName) (since store.Rev, absent bool) 
 }
 
 // Session is the session of a node, of whichever machine.
-func (v View) Session(node spec.NodeName) (*records.Session, store.Rev) {
-	n := v.nodes[node]
-	if n == nil {
-		return nil, 0
+func (v View) Session(node spec.NodeName) *records.Session {
+	if n := v.nodes[node]; n != nil {
+		return n.session.record
 	}
-	return n.session.record, n.session.mod
+	return nil
 }
 
 // MembersOn lists the identities whose life is on node, sorted.

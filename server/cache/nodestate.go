@@ -59,12 +59,12 @@ type livesOf struct {
 }
 
 func (c *livesOf) count(v View, id spec.Identity, judge *proof.Judge) {
-	m, _ := v.Member(id)
+	m := v.Member(id)
 	if m == nil { // it cannot be read
 		c.held++
 		return
 	}
-	r, _ := v.Report(id)
+	r := v.Report(id)
 	if r != nil && r.Token != m.Token {
 		r = nil
 	}

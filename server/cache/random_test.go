@@ -34,8 +34,7 @@ type viewContent struct {
 func contentOf(c *Cache) (p viewContent) {
 	c.Look(func(v View) {
 		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Removed: v.RemovedSets()}
-		_, p.Revs[0] = v.Count()
-		p.Revs[1] = v.ModRev(store.HellosKey)
+		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
 			p.On = append(p.On, v.MembersOn(nodeOf(i)))

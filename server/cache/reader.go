@@ -5,7 +5,10 @@ package cache
 
 import (
 	"context"
+	"maps"
+	"sync"
 
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -43,15 +46,63 @@ type History struct {
 	PageRevs map[int64]store.Rev
 }
 
-// Changes names what moved. All is set after the cache was loaded anew, when a hold
+// Changes names what moved. All is set after the cache was loaded again, when a hold
 // began or ended, and when a restore waits for other nodes or is complete: anything may have changed.
 type Changes struct {
 	All        bool
 	Sets       map[spec.SetRef]bool   // any record of the set
 	Nodes      map[spec.NodeName]bool // node, facts or session
 	Services   map[spec.Namespace]bool
-	Files      map[string]bool // keys configs/… and secrets/…
 	Leadership bool
 	Room       bool // a life left its node: another may fit there
-	Rev        store.Rev
+}
+
+// Subscription gathers what changed between two calls of Take, and never loses a wake-up.
+type Subscription struct {
+	cache   *Cache
+	changed *notify.Signal // notified while gathered is not empty
+
+	mu       sync.Mutex
+	gathered *Changes
+}
+
+func newChanges() *Changes {
+	return &Changes{
+		Sets: map[spec.SetRef]bool{}, Nodes: map[spec.NodeName]bool{},
+		Services: map[spec.Namespace]bool{},
+	}
+}
+
+// add merges ch and wakes the reader.
+func (s *Subscription) add(ch *Changes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.gathered
+	g.All = g.All || ch.All
+	g.Leadership = g.Leadership || ch.Leadership
+	g.Room = g.Room || ch.Room
+	maps.Copy(g.Sets, ch.Sets)
+	maps.Copy(g.Nodes, ch.Nodes)
+	maps.Copy(g.Services, ch.Services)
+	s.changed.Notify()
+}
+
+// C receives when there is something to Take.
+func (s *Subscription) C() <-chan struct{} { return s.changed.C() }
+
+// Take returns what changed since the last Take, and starts again. It does not block; when
+// nothing changed it returns empty Changes.
+func (s *Subscription) Take() Changes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := *s.gathered
+	s.gathered = newChanges()
+	return ch
+}
+
+// Close ends it: nothing is gathered any more.
+func (s *Subscription) Close() {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	delete(s.cache.subs, s)
 }

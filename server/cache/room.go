@@ -44,7 +44,7 @@ func (s *state) load(w weight, sign int64) {
 	s.dropIdleNode(w.node)
 }
 
-// reweigh counts all lives of a set anew, whose revision came or changed.
+// reweigh counts all lives of a set again, whose revision came or changed.
 func (s *state) reweigh(t *setState) {
 	for _, l := range t.slots {
 		s.weigh(t, l)

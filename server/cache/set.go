@@ -111,7 +111,7 @@ func (l *slot) idle() bool {
 		len(l.volumes)+len(l.requests)+len(l.reports) == 0 && len(l.view.Strays) == 0
 }
 
-// refresh makes the planner's view anew; its maps and slices are never changed in
+// refresh makes the planner's view again; its maps and slices are never changed in
 // place, because views that were handed out share them.
 func (l *slot) refresh(s *state) {
 	v := plan.Slot{ID: l.view.ID, Identity: l.identity.record, Member: l.member.record}
@@ -121,15 +121,7 @@ func (l *slot) refresh(s *state) {
 	if r := l.request.record; r != nil && v.Member != nil && r.Token == v.Member.Token {
 		v.Request = r
 	}
-	if len(l.volumes) > 0 {
-		v.Volumes = make(map[spec.ClaimName]*records.Volume, len(l.volumes))
-		for claim, e := range l.volumes {
-			if e.record != nil {
-				v.Volumes[claim] = e.record
-			}
-		}
-	}
-	v.Asked, v.Said, v.Left = l.volumeRequests(), l.currentReports(), l.leftOn()
+	v.Volumes, v.Asked, v.Said, v.Left = readable(l.volumes), readable(l.requests), l.currentReports(), l.leftOn()
 	v.Strays = s.unknownLives[v.ID]
 	l.view = v
 }
@@ -153,16 +145,14 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 	case store.KindStatus: // the record does not name its set
 		t.status, err = decode(s, ev, func(*records.SetStatus) string { return ev.Key })
 	case store.KindRevision:
-		var e entry[records.Revision]
-		e, err = decode(s, ev, func(r *records.Revision) string { return store.RevisionKey(r.Ref, r.Hash) })
-		keep(t.revisions, spec.RevisionHash(strings.Join(parts, "/")), e)
-		t.byNumber = t.sortRevisions()
+		hash := spec.RevisionHash(strings.Join(parts, "/"))
+		err = keep(s, t.revisions, hash, ev, func(r *records.Revision) string { return store.RevisionKey(r.Ref, r.Hash) })
+		t.byNumber = listed(t.revisions)
+		slices.SortStableFunc(t.byNumber, func(a, b *records.Revision) int { return cmp.Compare(a.Number, b.Number) })
 		t.rehash()
 		s.reweigh(t)
 	case store.KindEvent: // the record does not name its key
-		var e entry[records.Event]
-		e, err = decode(s, ev, func(*records.Event) string { return ev.Key })
-		keep(t.events, strings.Join(parts, "/"), e)
+		err = keep(s, t.events, strings.Join(parts, "/"), ev, func(*records.Event) string { return ev.Key })
 	case store.KindHistory:
 		return s.applyHistory(t, strings.Join(parts, "/"), ev)
 	default:
@@ -181,10 +171,8 @@ func (s *state) applyHistory(t *setState, name string, ev store.Event) (err erro
 	if err != nil || strconv.FormatInt(page, 10) != name {
 		return fmt.Errorf("decode %s: invalid page %q", ev.Key, name)
 	}
-	var e entry[records.HistoryPage]
-	e, err = decode(s, ev, func(r *records.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
-	keep(t.pages, page, e)
-	t.pageList = t.sortPages()
+	err = keep(s, t.pages, page, ev, func(r *records.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
+	t.pageList = listed(t.pages)
 	return err
 }
 
@@ -216,14 +204,11 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 	case store.KindRequest:
 		l.request, err = decode(s, ev, func(r *records.Request) string { return store.RequestKey(r.ID) })
 	case store.KindVolume:
-		var e entry[records.Volume]
-		e, err = decode(s, ev, func(r *records.Volume) string { return store.VolumeKey(r.ID, r.Claim) })
-		s.moveVolume(ev.Key, l.volumes[claim].record, e.record)
-		keep(l.volumes, claim, e)
+		old := l.volumes[claim].record
+		err = keep(s, l.volumes, claim, ev, func(r *records.Volume) string { return store.VolumeKey(r.ID, r.Claim) })
+		s.moveVolume(ev.Key, old, l.volumes[claim].record)
 	case store.KindVolumeRequest:
-		var e entry[records.VolumeRequest]
-		e, err = decode(s, ev, func(r *records.VolumeRequest) string { return store.VolumeRequestKey(r.ID, r.Claim) })
-		keep(l.requests, claim, e)
+		err = keep(s, l.requests, claim, ev, func(r *records.VolumeRequest) string { return store.VolumeRequestKey(r.ID, r.Claim) })
 	}
 	l.refresh(s)
 	t.dropIdle(s, id)

@@ -1,18 +1,16 @@
 package cache
 
 import (
+	"cmp"
 	"fmt"
-	"net/netip"
-	"strconv"
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
-
-type revision = store.Rev
 
 // entry is a decoded record and the revision of its last write. A record that
 // cannot be decoded has a revision and no value.
@@ -23,13 +21,12 @@ type entry[T any] struct {
 
 // state is the mirror at one revision. Records are never changed, only replaced.
 type state struct {
-	rev           store.Rev
-	mods          map[string]store.Rev // of every key
-	epoch         int64
-	cluster       string
-	leader        string
-	leaderCreated store.Rev
-	hold          *records.Hold
+	rev     store.Rev
+	mods    map[string]store.Rev // of every key
+	epoch   int64
+	cluster string
+	leader  store.Leadership
+	hold    *records.Hold
 
 	sets            map[spec.SetRef]*setState
 	nodes           map[spec.NodeName]*nodeState
@@ -72,7 +69,7 @@ func newState(rev store.Rev) *state {
 
 // decode makes the entry of one event. keyOf says where the record belongs: a
 // record under another key than its own is as broken as one that is no JSON. The
-// error names the key; the entry has no value then, so that nobody acts on it.
+// error names the key; the entry has no value then, so that nothing acts on it.
 func decode[T any](s *state, ev store.Event, keyOf func(*T) string) (entry[T], error) {
 	delete(s.broken, ev.Key)
 	if ev.Delete {
@@ -91,6 +88,43 @@ func decode[T any](s *state, ev store.Event, keyOf func(*T) string) (entry[T], e
 	return entry[T]{&record, ev.Mod}, nil
 }
 
+// keep has in m what one event wrote, or removes it.
+func keep[K comparable, T any](s *state, m map[K]entry[T], key K, ev store.Event, keyOf func(*T) string) error {
+	e, err := decode(s, ev, keyOf)
+	if e.mod == 0 {
+		delete(m, key)
+	} else {
+		m[key] = e
+	}
+	return err
+}
+
+// readable are the records of m that can be read; nil: none.
+func readable[K comparable, T any](m map[K]entry[T]) map[K]*T {
+	var out map[K]*T
+	for key, e := range m {
+		if e.record == nil {
+			continue
+		}
+		if out == nil {
+			out = make(map[K]*T, len(m))
+		}
+		out[key] = e.record
+	}
+	return out
+}
+
+// listed are the records of m that can be read, in the order of their keys.
+func listed[K cmp.Ordered, T any](m map[K]entry[T]) []*T { return inOrder(readable(m)) }
+
+// inOrder lists what m holds, in the order of its keys.
+func inOrder[K cmp.Ordered, T any](m map[K]*T) (list []*T) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[key])
+	}
+	return list
+}
+
 // settle ends a batch: what is derived from many records is built again.
 func (s *state) settle(rev store.Rev) {
 	s.rev = rev
@@ -101,9 +135,9 @@ func (s *state) settle(rev store.Rev) {
 
 // apply takes over one change and notes in ch (may be nil) what moved. An error
 // names a record that could not be read; it is kept as broken.
-func (s *state) apply(ev store.Event, ch *Changes) error {
+func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	if ch == nil {
-		ch = newChanges(0)
+		ch = newChanges()
 	}
 	s.mods[ev.Key] = ev.Mod
 	if ev.Delete {
@@ -127,9 +161,9 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 	case store.KindBootstrapped:
 		s.applyBootstrapped(rest, ev, ch)
 	case store.KindLeader:
-		s.leader, s.leaderCreated = string(ev.Value), ev.Create
-		if ev.Delete {
-			s.leader, s.leaderCreated = "", 0
+		s.leader = store.Leadership{}
+		if !ev.Delete {
+			s.leader = store.Leadership{Value: string(ev.Value), Created: ev.Create}
 		}
 		ch.Leadership = true
 	case store.KindCluster:
@@ -138,99 +172,17 @@ func (s *state) apply(ev store.Event, ch *Changes) error {
 		ch.All = true
 		return s.applyEpoch(ev)
 	case store.KindHold:
-		s.applyHold(ev, ch)
+		ch.All = true
+		s.hold = nil
+		if !ev.Delete {
+			s.hold = store.HoldIn(map[string]store.KV{store.HoldKey: ev.KV})
+		}
 	case store.KindCount:
-		return s.applyCount(ev, ch)
+		ch.All = true
+		s.count, err = decode(s, ev, func(*records.Count) string { return store.CountKey })
 	case store.KindKnown:
-		return s.applyMemory(rest, ev, ch)
+		ch.All = true
+		return keep(s, s.memories, rest, ev, func(*records.Known) string { return ev.Key }) // it does not name its server
 	}
-	return nil // kinds of newer versions are not ours to judge
-}
-
-// applyBootstrapped needs the key only: what is in the record is for people. The key
-// names a set's uid, or the namespace and name of a set that is gone.
-func (s *state) applyBootstrapped(of string, ev store.Event, ch *Changes) {
-	if ns, name, ok := strings.Cut(of, "/"); ok {
-		ref := spec.SetRef{Namespace: spec.Namespace(ns), Name: spec.SetName(name)}
-		ch.Sets[ref] = true
-		s.wasBootstrapped[ref] = true
-		if ev.Delete {
-			delete(s.wasBootstrapped, ref)
-		}
-		return
-	}
-	uid := spec.UID(of)
-	if ev.Delete {
-		delete(s.bootstrapped, uid)
-	} else {
-		s.bootstrapped[uid] = true
-	}
-	for ref, t := range s.sets {
-		if t.set.record != nil && t.set.record.UID == uid {
-			ch.Sets[ref] = true
-		}
-	}
-}
-
-func (s *state) applyEpoch(ev store.Event) error {
-	delete(s.broken, ev.Key)
-	n, err := strconv.ParseInt(string(ev.Value), 10, 64)
-	if ev.Delete || err != nil || n < 1 {
-		s.epoch = 0 // the engine decides nothing in epoch 0
-		s.broken[ev.Key] = fmt.Errorf("decode %s: invalid epoch %q", ev.Key, ev.Value)
-		return s.broken[ev.Key]
-	}
-	s.epoch = n
-	return nil
-}
-
-func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) (err error) {
-	ns, name, _ := strings.Cut(rest, "/")
-	switch kind {
-	case store.KindService:
-		ch.Services[spec.Namespace(ns)] = true
-		var e entry[records.ServiceRecord]
-		e, err = decode(s, ev, func(r *records.ServiceRecord) string { return store.ServiceKey(r.Namespace, r.Name) })
-		if s.services[spec.Namespace(ns)] == nil {
-			s.services[spec.Namespace(ns)] = map[string]entry[records.ServiceRecord]{}
-		}
-		keep(s.services[spec.Namespace(ns)], name, e)
-	case store.KindBudget:
-		return s.applyBudget(spec.Namespace(ns), name, ev, ch)
-	case store.KindConfig:
-		ch.Files[ev.Key] = true
-		var e entry[records.ConfigRecord]
-		e, err = decode(s, ev, func(r *records.ConfigRecord) string { return store.ConfigKey(r.Namespace, r.Name) })
-		keep(s.configs, ev.Key, e)
-	case store.KindSecret:
-		ch.Files[ev.Key] = true
-		var e entry[records.SecretRecord]
-		e, err = decode(s, ev, func(r *records.SecretRecord) string { return store.SecretKey(r.Namespace, r.Name) })
-		keep(s.secrets, ev.Key, e)
-	}
-	return err
-}
-
-// keep stores e, or removes it when the record is gone.
-func keep[K comparable, T any](m map[K]entry[T], key K, e entry[T]) {
-	if e.mod == 0 {
-		delete(m, key)
-		return
-	}
-	m[key] = e
-}
-
-// applyAddress keeps an unreadable record as one held by nobody: it is not free.
-func (s *state) applyAddress(text string, ev store.Event) error {
-	e, err := decode(s, ev, func(r *records.AddressRecord) string { return store.AddressKey(r.Address) })
-	switch {
-	case ev.Delete:
-		delete(s.addresses, text)
-	case e.record == nil:
-		addr, _ := netip.ParseAddr(text)
-		s.addresses[text] = &records.AddressRecord{Address: addr}
-	default:
-		s.addresses[text] = e.record
-	}
-	return err
+	return err // kinds of newer versions are not ours to judge
 }

@@ -1,8 +1,6 @@
 package cache
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/stead-project/stead/records"
@@ -12,8 +10,8 @@ import (
 )
 
 // View is the cache at one revision, valid during the call of Look that hands it out. Records are
-// shared by all readers and must not be changed. A revision that a method returns beside a record
-// is that of the record's last write: 0: absent; a record that cannot be read has one, and is nil.
+// shared by all readers and must not be changed. A record is nil where there is none, and where it
+// cannot be read: ModRev tells these apart.
 type View struct{ *state }
 
 // Rev is the store's revision that the view shows.
@@ -31,8 +29,8 @@ func (v View) Epoch() int64 { return v.epoch }
 // ClusterID names the store's cluster; "": not yet.
 func (v View) ClusterID() string { return v.cluster }
 
-// Leader is the value of the leader key ("" when nobody leads) and its create-revision.
-func (v View) Leader() (string, store.Rev) { return v.leader, v.leaderCreated }
+// Leader is the present term; zero: no server leads.
+func (v View) Leader() store.Leadership { return v.leader }
 
 // Sets lists the sets that exist, by namespace and name.
 func (v View) Sets() []spec.SetRef {
@@ -47,28 +45,21 @@ func (v View) Sets() []spec.SetRef {
 }
 
 // Set is the record of a set.
-func (v View) Set(ref spec.SetRef) (*records.Set, store.Rev) {
-	t := v.find(ref)
-	return t.set.record, t.set.mod
-}
+func (v View) Set(ref spec.SetRef) *records.Set { return v.find(ref).set.record }
 
 // Status is what the leader wrote last about a set.
-func (v View) Status(ref spec.SetRef) (*records.SetStatus, store.Rev) {
-	t := v.find(ref)
-	return t.status.record, t.status.mod
-}
+func (v View) Status(ref spec.SetRef) *records.SetStatus { return v.find(ref).status.record }
 
 // Revision is one revision of a set's template.
-func (v View) Revision(ref spec.SetRef, h spec.RevisionHash) (*records.Revision, store.Rev) {
-	e := v.find(ref).revisions[h]
-	return e.record, e.mod
+func (v View) Revision(ref spec.SetRef, h spec.RevisionHash) *records.Revision {
+	return v.find(ref).revisions[h].record
 }
 
 // World is the plan's world of one set (also when only its volumes or
 // identities remain: Set is nil then); Free, VolumeID and Now are left to the caller.
 func (v View) World(ref spec.SetRef) plan.World {
 	w := plan.World{Rev: int64(v.rev), Epoch: v.epoch, Nodes: v.Nodes(), Broken: v.brokenOf(ref), Hold: v.hold}
-	w.Count, _ = v.Count()
+	w.Count = v.Count()
 	t := v.sets[ref]
 	if t == nil {
 		return w
@@ -116,72 +107,21 @@ func (s *state) brokenOf(ref spec.SetRef) []string {
 	return keys
 }
 
-func (t *setState) sortRevisions() []*records.Revision {
-	var list []*records.Revision
-	for _, e := range t.revisions {
-		if e.record != nil {
-			list = append(list, e.record)
-		}
-	}
-	slices.SortFunc(list, func(a, b *records.Revision) int {
-		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Hash, b.Hash))
-	})
-	return list
-}
-
 // Member is the present life of an identity, and what it should be.
-func (v View) Member(id spec.Identity) (*records.Member, store.Rev) {
-	l := v.lookup(id)
-	return l.member.record, l.member.mod
-}
+func (v View) Member(id spec.Identity) *records.Member { return v.lookup(id).member.record }
 
 // Report is what a node said last of a life of an identity, not only of the present one.
-func (v View) Report(id spec.Identity) (*records.Report, store.Rev) {
-	l := v.lookup(id)
-	return l.report.record, l.report.mod
-}
+func (v View) Report(id spec.Identity) *records.Report { return v.lookup(id).report.record }
 
 // Identity is what outlives the lives of an identity.
-func (v View) Identity(id spec.Identity) (*records.IdentityRecord, store.Rev) {
-	l := v.lookup(id)
-	return l.identity.record, l.identity.mod
-}
+func (v View) Identity(id spec.Identity) *records.IdentityRecord { return v.lookup(id).identity.record }
 
 // UnknownLives are the lives of an identity that nodes run and the store does not know.
 func (v View) UnknownLives(id spec.Identity) []plan.NodeStray { return v.unknownLives[id] }
 
-// Services lists the services of a namespace by name.
-func (v View) Services(ns spec.Namespace) []*records.ServiceRecord {
-	var list []*records.ServiceRecord
-	for _, name := range slices.Sorted(maps.Keys(v.services[ns])) {
-		if r := v.services[ns][name].record; r != nil {
-			list = append(list, r)
-		}
-	}
-	return list
-}
-
-// Config is a ConfigMap.
-func (v View) Config(ns spec.Namespace, name string) (*records.ConfigRecord, store.Rev) {
-	e := v.configs[store.ConfigKey(ns, name)]
-	return e.record, e.mod
-}
-
-// Secret is a Secret, sealed as it is stored.
-func (v View) Secret(ns spec.Namespace, name string) (*records.SecretRecord, store.Rev) {
-	e := v.secrets[store.SecretKey(ns, name)]
-	return e.record, e.mod
-}
-
 // Events holds the events of a set by the last element of their keys.
 func (v View) Events(ref spec.SetRef) map[string]*records.Event {
-	named := map[string]*records.Event{}
-	for name, e := range v.find(ref).events {
-		if e.record != nil {
-			named[name] = e.record
-		}
-	}
-	return named
+	return readable(v.find(ref).events)
 }
 
 // History is what is stored of the set's history.
@@ -200,16 +140,6 @@ func (v View) LastChange(ref spec.SetRef) (last records.ChangeID) {
 		last = records.LastChange(pages[len(pages)-1].Changes)
 	}
 	return last
-}
-
-func (t *setState) sortPages() []*records.HistoryPage {
-	var list []*records.HistoryPage
-	for _, page := range slices.Sorted(maps.Keys(t.pages)) {
-		if r := t.pages[page].record; r != nil {
-			list = append(list, r)
-		}
-	}
-	return list
 }
 
 // Addresses holds all address records by the address's text; an unreadable one

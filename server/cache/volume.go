@@ -59,21 +59,6 @@ func (l *slot) leftOn() []spec.NodeName {
 	return slices.Compact(nodes)
 }
 
-// volumeRequests are those about volumes of the identity; nil: none.
-func (l *slot) volumeRequests() map[spec.ClaimName]*records.VolumeRequest {
-	var out map[spec.ClaimName]*records.VolumeRequest
-	for claim, e := range l.requests {
-		if e.record == nil {
-			continue
-		}
-		if out == nil {
-			out = map[spec.ClaimName]*records.VolumeRequest{}
-		}
-		out[claim] = e.record
-	}
-	return out
-}
-
 // applyVolumeReport takes over one change of what a node reports of a volume:
 // <claim>/<ordinal>/<volume id>.
 func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) error {
@@ -86,15 +71,14 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) e
 		return fmt.Errorf("decode %s: %w", ev.Key, err)
 	}
 	l, key := t.slot(id), volumeKey{claim, records.VolumeID(parts[2])}
-	e, err := decode(s, ev, func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
 	if old := l.reports[key].record; old != nil {
 		delete(s.node(old.Node).reports, ev.Key)
 		s.dropIdleNode(old.Node)
 	}
-	if e.record != nil {
-		s.node(e.record.Node).reports[ev.Key] = e.record
+	err = keep(s, l.reports, key, ev, func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
+	if now := l.reports[key].record; now != nil {
+		s.node(now.Node).reports[ev.Key] = now
 	}
-	keep(l.reports, key, e)
 	l.refresh(s)
 	t.dropIdle(s, id)
 	return err
@@ -124,7 +108,7 @@ func (v View) Volumes(ref spec.SetRef) (list []*records.Volume) {
 // VolumesOn lists the volumes about which node has an order, in the order of their keys.
 func (v View) VolumesOn(node spec.NodeName) []*records.Volume {
 	if n := v.nodes[node]; n != nil {
-		return byKey(n.volumes)
+		return inOrder(n.volumes)
 	}
 	return nil
 }
@@ -132,17 +116,9 @@ func (v View) VolumesOn(node spec.NodeName) []*records.Volume {
 // VolumeReportsOn lists what node reported of volumes, in the order of their keys.
 func (v View) VolumeReportsOn(node spec.NodeName) []*records.VolumeReport {
 	if n := v.nodes[node]; n != nil {
-		return byKey(n.reports)
+		return inOrder(n.reports)
 	}
 	return nil
-}
-
-func byKey[T any](m map[string]*T) []*T {
-	out := make([]*T, 0, len(m))
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, m[key])
-	}
-	return out
 }
 
 // Volume is the volume of a claim now; nil: none.
@@ -155,11 +131,9 @@ func (v View) VolumeReport(id spec.Identity, c spec.ClaimName, volume records.Vo
 	return v.lookup(id).reports[volumeKey{c, volume}].record
 }
 
-// VolumeRequest is what a person asks of the volume of a claim, and its mod-revision;
-// nil and 0: nothing.
-func (v View) VolumeRequest(id spec.Identity, c spec.ClaimName) (*records.VolumeRequest, store.Rev) {
-	e := v.lookup(id).requests[c]
-	return e.record, e.mod
+// VolumeRequest is what a user requests of the volume of a claim; nil: nothing.
+func (v View) VolumeRequest(id spec.Identity, c spec.ClaimName) *records.VolumeRequest {
+	return v.lookup(id).requests[c].record
 }
 
 // HasUsedVolumes reports whether a life was ready on a volume of the set that is kept.

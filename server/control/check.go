@@ -44,10 +44,10 @@ func (a *projection) missing(v cache.View) []string {
 
 func exists(v cache.View, f dispatch.FileRef) bool {
 	if f.Kind == dispatch.KindSecret {
-		r, _ := v.Secret(f.Namespace, f.Name)
+		r := v.Secret(f.Namespace, f.Name)
 		return r != nil
 	}
-	r, _ := v.Config(f.Namespace, f.Name)
+	r := v.Config(f.Namespace, f.Name)
 	return r != nil
 }
 
@@ -92,7 +92,7 @@ func (a *projection) selected(v cache.View, s *records.ServiceRecord) []records.
 	}
 	for _, ref := range v.Sets() {
 		if _, given := a.sets[ref]; !given {
-			set, _ := v.Set(ref)
+			set := v.Set(ref)
 			pick(*set)
 		}
 	}

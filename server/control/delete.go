@@ -76,7 +76,7 @@ func (s objects) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 // servedBy warns of the sets that are found under the service's name.
 func (s objects) servedBy(ns spec.Namespace, name string) []string {
 	return s.warn(ns, func(v cache.View, set *records.Set) string {
-		st, _ := v.Status(set.Ref)
+		st := v.Status(set.Ref)
 		if set.Service() == name || plan.Former(set, st, nil) == name {
 			return fmt.Sprintf("set %s is still found under this name; not-ready members and ports follow the defaults now", set.Ref)
 		}
@@ -111,7 +111,7 @@ func (s objects) warn(ns spec.Namespace, about func(cache.View, *records.Set) st
 			if ref.Namespace != ns {
 				continue
 			}
-			set, _ := v.Set(ref)
+			set := v.Set(ref)
 			if text := about(v, set); text != "" {
 				out = append(out, text)
 			}

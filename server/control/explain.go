@@ -37,7 +37,7 @@ func (s sets) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.Explai
 // member of that name.
 func (s sets) target(ns spec.Namespace, name string) (ref spec.SetRef, member string, err error) {
 	exists := func(ref spec.SetRef) (ok bool) {
-		s.cfg.Cache.Look(func(v cache.View) { set, _ := v.Set(ref); ok = set != nil })
+		s.cfg.Cache.Look(func(v cache.View) { set := v.Set(ref); ok = set != nil })
 		return ok
 	}
 	ref = spec.SetRef{Namespace: ns, Name: spec.SetName(name)}

@@ -22,7 +22,7 @@ func (s cluster) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 	}
 	s.cfg.Cache.Look(func(v cache.View) {
 		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()
-		out.Leader, _ = v.Leader()
+		out.Leader = v.Leader().Value
 		out.Servers = servers(out.Server, out.Leader, v)
 		out.RestoreJson = store.Encode(restoreState(v))
 	})
@@ -53,7 +53,7 @@ func servers(self, leader string, v cache.View) []string {
 // restoreState tells how it stands with the store's going back and its restore.
 func restoreState(v cache.View) records.RestoreState {
 	st := records.RestoreState{State: records.RestoreNever, Epoch: v.Epoch()}
-	count, _ := v.Count()
+	count := v.Count()
 	switch hold := v.Hold(); {
 	case hold != nil:
 		st.State, st.Cause, st.By, st.At = records.RestoreHeld, hold.Cause, hold.By, hold.At

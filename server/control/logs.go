@@ -79,12 +79,12 @@ func (s nodes) container(inNamespace, member, name string) (id spec.Identity, no
 	id = spec.Identity{Namespace: ns, Set: set, Ordinal: ordinal}
 	var names []string
 	s.cfg.Cache.Look(func(v cache.View) {
-		m, _ := v.Member(id)
+		m := v.Member(id)
 		if m == nil {
 			return
 		}
 		node = m.Node
-		if rev, _ := v.Revision(id.Ref(), m.Revision); rev != nil {
+		if rev := v.Revision(id.Ref(), m.Revision); rev != nil {
 			for _, c := range rev.Template.Spec.Containers {
 				names = append(names, c.Name)
 			}

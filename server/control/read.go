@@ -93,7 +93,7 @@ func (s queries) rows(q query) map[spec.SetRef][]records.MemberStatus {
 	var large []spec.SetRef
 	s.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.Sets() {
-			if st, _ := v.Status(ref); q.mayHold(ref) && (st == nil || len(st.Members) == 0) {
+			if st := v.Status(ref); q.mayHold(ref) && (st == nil || len(st.Members) == 0) {
 				large = append(large, ref)
 			}
 		}
@@ -118,13 +118,13 @@ func (s queries) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records
 		if !q.mayHold(ref) {
 			continue
 		}
-		st, _ := v.Status(ref)
+		st := v.Status(ref)
 		st = withRows(st, rows[ref])
 		if q.kind == proto.KindMember {
 			items = append(items, showMembers(v, ref, st)...)
 			continue
 		}
-		set, _ := v.Set(ref)
+		set := v.Set(ref)
 		items = append(items, showSet(set, st))
 	}
 	return items

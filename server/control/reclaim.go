@@ -188,7 +188,7 @@ func (s volumes) ask(ctx context.Context, q records.VolumeRequest, said *records
 	key := store.VolumeRequestKey(q.ID, q.Claim)
 	s.cfg.Cache.Look(func(v cache.View) {
 		w = s.cfg.Planner.World(v, q.ID.Ref(), nil)
-		if id, _ := v.Identity(q.ID); id != nil {
+		if id := v.Identity(q.ID); id != nil {
 			q.Token = id.LastToken
 		}
 		guards = []store.Compare{

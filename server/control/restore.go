@@ -106,7 +106,7 @@ func randomEpochs() int64 {
 // declare takes it as said that the store of v was restored.
 func declare(v cache.View, by string, at time.Time, step int64) (d decision, err error) {
 	held, epoch := v.Hold(), v.Epoch()
-	old, _ := v.Count()
+	old := v.Count()
 	if held == nil && old.Open(epoch) {
 		return d, precondition(
 			"%s has declared a restore already, and it is in progress; 'stead restore --status' shows which nodes it waits for", old.By)
@@ -183,7 +183,7 @@ func expected(v cache.View) []records.CountNode {
 // highestEpoch is the highest that the store, a server or a node has ever named.
 func highestEpoch(v cache.View) int64 {
 	epoch := v.Epoch()
-	if c, _ := v.Count(); c != nil {
+	if c := v.Count(); c != nil {
 		epoch = max(epoch, c.Epoch)
 	}
 	for _, m := range v.Memories() {
@@ -206,7 +206,7 @@ func highestEpoch(v cache.View) int64 {
 
 // excuse takes it as said that nodes are off: the count does not wait for them.
 func excuse(v cache.View, off []string, by string) (d decision, err error) {
-	count, _ := v.Count()
+	count := v.Count()
 	if v.Hold() != nil || !count.Open(v.Epoch()) {
 		return d, precondition("no restore is waiting for nodes; see 'stead restore --status'")
 	}
@@ -221,11 +221,11 @@ func excuse(v cache.View, off []string, by string) (d decision, err error) {
 			if m.Name != node {
 				continue
 			}
-			session, seen := v.Session(node)
-			if seen != 0 && (session == nil || session.UID == m.UID) {
+			seen := v.Seen(store.SessionKey(node))
+			if session := v.Session(node); seen.Rev != 0 && (session == nil || session.UID == m.UID) {
 				return d, precondition("node %s has a session; a node that is on cannot be excused", node)
 			}
-			d.If = append(d.If, v.Seen(store.SessionKey(node)), v.Seen(store.FactsKey(node)))
+			d.If = append(d.If, seen, v.Seen(store.FactsKey(node)))
 			next, found = excused(next, m, by), true
 		}
 		if !found {

@@ -145,8 +145,8 @@ func (s sets) restartMember(ctx context.Context, ns spec.Namespace, member strin
 	var life *records.Member
 	var guards []store.Compare
 	s.cfg.Cache.Look(func(v cache.View) {
-		of, _ = v.Set(id.Ref())
-		life, _ = v.Member(id)
+		of = v.Set(id.Ref())
+		life = v.Member(id)
 		guards = []store.Compare{v.Seen(store.SetKey(id.Ref())), v.Seen(store.MemberKey(id)), v.Seen(store.RequestKey(id))}
 	})
 	if of != nil {

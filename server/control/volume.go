@@ -63,7 +63,7 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 // claimLabels are the labels that a set gives to the volumes of a claim; nil: there is no
 // such set or claim.
 func claimLabels(v cache.View, ref spec.SetRef, claim spec.ClaimName) map[string]string {
-	set, _ := v.Set(ref)
+	set := v.Set(ref)
 	if set == nil {
 		return nil
 	}
@@ -87,7 +87,7 @@ func stored[T any](ctx context.Context, s *shared, kind string, ns spec.Namespac
 
 // userOf is the life that uses a volume.
 func userOf(v cache.View, vol records.Volume) string {
-	m, _ := v.Member(vol.ID)
+	m := v.Member(vol.ID)
 	if m == nil {
 		return ""
 	}

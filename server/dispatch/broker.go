@@ -31,7 +31,7 @@ type Broker struct {
 	mu        sync.Mutex
 	nodes     map[spec.NodeName]*outbox
 	waiting   map[string]waiter
-	connected chan struct{} // closed and made anew when a node comes
+	connected chan struct{} // closed and replaced when a node comes
 }
 
 // waiter is who waits for the answer to an ask, and of whom.

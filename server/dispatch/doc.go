@@ -12,10 +12,10 @@
 //
 // Where to find what:
 //
-//	sessions    dispatch.go inbox.go session.go outbox.go ping.go; manual.go for a simulation
-//	joining     joinrequest.go storednode.go join.go gap.go restorecount.go keepsession.go
+//	sessions    dispatch.go session.go outbox.go ping.go; manual.go for a simulation
+//	joining     joinrequest.go join.go
 //	sent down   sendchanges.go sentstate.go files.go; snapshot.go (PURE) publisher.go
-//	reports up  judge.go reportwriter.go reportcommit.go; volumereports.go volumeowner.go
-//	limits      limits.go refusals.go
+//	reports up  reportwriter.go reportcommit.go; volumereports.go volumeowner.go
+//	limits      limits.go
 //	tunnels     broker.go tunnel.go relay.go
 package dispatch

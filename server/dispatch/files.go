@@ -40,10 +40,12 @@ func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 	for i := range t.Spec.Containers {
 		envFiles(&t.Spec.Containers[i], add)
 	}
-	slices.SortFunc(refs, func(a, b FileRef) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(refs, FileRef.compare)
 	return slices.Compact(refs)
+}
+
+func (r FileRef) compare(o FileRef) int {
+	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
 }
 
 func envFiles(c *spec.Container, add func(kind, name string)) {
@@ -68,26 +70,21 @@ func envFiles(c *spec.Container, add func(kind, name string)) {
 	}
 }
 
-// fileRev is the mod-revision of what r names; 0: absent.
-func fileRev(v cache.View, r FileRef) store.Rev {
+// key is where the store has what r names.
+func (r FileRef) key() string {
 	if r.Kind == KindSecret {
-		_, rev := v.Secret(r.Namespace, r.Name)
-		return rev
+		return store.SecretKey(r.Namespace, r.Name)
 	}
-	_, rev := v.Config(r.Namespace, r.Name)
-	return rev
+	return store.ConfigKey(r.Namespace, r.Name)
 }
 
 // fileContent reads what r names, opened. Its errors hold nothing of the content.
 func fileContent(v cache.View, key *seal.Key, r FileRef) (records.Files, error) {
 	f := records.Files{Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, Sequence: sequence(v)}
-	if r.Kind == KindSecret {
-		record, _ := v.Secret(r.Namespace, r.Name)
-		if record == nil {
-			f.Absent = true
-			return f, nil
-		}
-		files, err := key.Open(record)
+	config, secret := v.Config(r.Namespace, r.Name), v.Secret(r.Namespace, r.Name)
+	switch {
+	case r.Kind == KindSecret && secret != nil:
+		files, err := key.Open(secret)
 		if err != nil {
 			return f, err
 		}
@@ -95,14 +92,11 @@ func fileContent(v cache.View, key *seal.Key, r FileRef) (records.Files, error) 
 		for name, b := range files {
 			f.Content[name] = b
 		}
-		return f, nil
-	}
-	record, _ := v.Config(r.Namespace, r.Name)
-	if record == nil {
+	case r.Kind == KindConfigMap && config != nil:
+		f.Content = config.Files
+	default:
 		f.Absent = true
-		return f, nil
 	}
-	f.Content = record.Files
 	return f, nil
 }
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -49,15 +51,8 @@ func otherName(v cache.View, req joinRequest) spec.NodeName {
 // in one transaction, and returns when the cache shows it, so that the first list
 // is of a revision after it (SAFETY S1).
 func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Welcome, error) {
-	req, err := decodeJoinRequest(h)
+	req, stored, err := s.judgeHello(ctx, h)
 	if err != nil {
-		return nil, nil, err
-	}
-	stored, err := readStoredNode(ctx, s.cfg.Store, req.node)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := checkJoin(req, stored); err != nil {
 		return nil, nil, err
 	}
 	req.facts.Epoch = stored.epoch
@@ -117,18 +112,23 @@ func (s *Server) welcome(stored storedNode, session spec.SessionID, held bool) *
 
 // Join implements proto.NodesServer: it judges a hello as Session does and writes nothing.
 func (s *Server) Join(ctx context.Context, h *proto.Hello) (*proto.Welcome, error) {
-	req, err := decodeJoinRequest(h)
+	_, stored, err := s.judgeHello(ctx, h)
 	if err != nil {
-		return nil, err
-	}
-	stored, err := readStoredNode(ctx, s.cfg.Store, req.node)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkJoin(req, stored); err != nil {
 		return nil, err
 	}
 	return s.welcome(stored, 0, stored.hold != nil), nil
+}
+
+// judgeHello decodes a hello, reads what is stored of its node, and fails if it may not join.
+func (s *Server) judgeHello(ctx context.Context, h *proto.Hello) (req joinRequest, stored storedNode, err error) {
+	req, err = decodeJoinRequest(h)
+	if err == nil {
+		stored, err = readStoredNode(ctx, s.cfg.Store, req.node)
+	}
+	if err == nil {
+		err = checkJoin(req, stored)
+	}
+	return req, stored, err
 }
 
 // startSession writes what a session is, if all that checkJoin relied on is as it was. With a gap it
@@ -171,7 +171,7 @@ func (s *Server) startSession(ctx context.Context, req joinRequest, stored store
 		err = s.cfg.Cache.Wait(wait, rev)
 	}
 	if err != nil {
-		// The session, if it was written at all, is known to nobody: end it.
+		// The session, if it was written at all, is known to no one: end it.
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 		defer cancel()
 		full := errors.Is(err, store.ErrNoSpace)
@@ -183,3 +183,78 @@ func (s *Server) startSession(ctx context.Context, req joinRequest, stored store
 	}
 	return s.newSession(ctx, req, record, rev, stored.epoch), nil
 }
+
+// gap says why the store is not the continuation of what a node knows of it, "": it is
+// (SAFETY S8). Such a node gets its session, and what it runs is stored; but the
+// store is held, so no node is sent what is in it.
+func (s *Server) gap(req joinRequest, stored storedNode) string {
+	now := s.cfg.Known() // no older than t
+	now.Cluster, now.At = stored.cluster, spec.Sequence{Epoch: stored.epoch, Rev: int64(stored.rev)}
+	if now.Term == 0 { // this server knows none
+		now.Term = req.known.Term
+	}
+	return req.known.Gap(now, stored.chain)
+}
+
+// holdStore adds a hold of the store to the transaction of a join.
+func (req *joinRequest) holdStore(txn *store.Txn) {
+	txn.If = append(txn.If, store.NotHeld())
+	txn.Then = append(txn.Then, store.Put(store.HoldKey, store.Encode(records.Hold{
+		Cause: fmt.Sprintf("the node has seen more than this store has: %s", req.gap),
+		By:    fmt.Sprintf("node %s", req.node), At: time.Now().UTC(),
+	})))
+}
+
+// keepSession lets a node keep the session that it has, when the store is too full for a new
+// one: else no ping is answered, and its guarded lives end on a healthy host. Nothing is
+// written, so nothing may differ from what the hello would write: the session is of this
+// server, boot and epoch, and the unknown lives are those that are stored. Otherwise it fails with
+// cause.
+func (s *Server) keepSession(ctx context.Context, req joinRequest, stored storedNode, cause error, full bool) (*session, error) {
+	facts, _ := store.DecodeIn[records.NodeFacts](stored.keys, store.FactsKey(req.node)) // unreadable ones would be written over
+	count, unread := stored.openCount()
+	switch old := stored.session; {
+	case !full || old == nil || old.Server != s.cfg.Name || facts == nil:
+		return nil, cause
+	case facts.UID != req.uid || facts.Boot != req.boot || facts.Epoch != stored.epoch || !slices.Equal(facts.Strays, req.facts.Strays):
+		return nil, cause
+	case req.gap != "" || stored.hold != nil || count != nil || unread != nil || stored.keys[store.FenceKey(req.node)].Mod != 0:
+		return nil, cause
+	}
+	wait, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	if err := s.cfg.Store.Renew(wait, store.LeaseID(stored.session.ID)); err != nil {
+		return nil, cause
+	}
+	// The first list is of a revision after the hello, as that of a new session.
+	if err := s.cfg.Cache.Wait(wait, stored.rev); err != nil {
+		return nil, storeError("keep the session", err)
+	}
+	req.facts = *facts
+	s.cfg.Logger.Warn("session kept, the store is full", "node", req.node)
+	return s.newSession(ctx, req, *stored.session, stored.keys[store.SessionKey(req.node)].Mod, stored.epoch), nil
+}
+
+// addToCount adds to the transaction of a join what others decide by: that a node is new or runs
+// other lives that the store does not know (see noteHello), and that a restore's count, while
+// it is open, waits for this node, too (SAFETY S8). A join that changes neither costs no
+// write besides its own.
+func (req *joinRequest) addToCount(stored storedNode, txn *store.Txn) error {
+	facts, _ := store.DecodeIn[records.NodeFacts](stored.keys, store.FactsKey(req.node)) // unreadable ones are written over
+	if stored.node == nil || facts == nil || !slices.Equal(facts.Strays, req.facts.Strays) {
+		txn.Then = append(txn.Then, noteHello(req.node))
+	}
+	count, err := stored.openCount()
+	if count == nil {
+		return err
+	}
+	if with := count.With(records.FromHello, map[spec.NodeName]spec.UID{req.node: req.uid}); len(with.Nodes) > len(count.Nodes) {
+		txn.If = append(txn.If, store.Seen(store.CountKey, stored.keys[store.CountKey].Mod))
+		txn.Then = append(txn.Then, store.Put(store.CountKey, store.Encode(with)))
+	}
+	return nil
+}
+
+// noteHello changes the key that every transaction compares which relies on no node running a life
+// that the store does not know.
+func noteHello(node spec.NodeName) store.Op { return store.Put(store.HellosKey, []byte(node)) }

@@ -13,7 +13,6 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -86,8 +85,7 @@ func TestNoNodeComesWhileTheCountCannotBeRead(t *testing.T) {
 func TestAHelloThatFailsHalfwayLeavesNoSession(t *testing.T) {
 	for at := 1; ; at++ {
 		r := newRig(t)
-		step := 0
-		r.server.cfg.Store = &servertest.Failing{Store: r.Store, Fail: func() bool { step++; return step == at }}
+		r.FailAt(at)
 		_, _, err := r.server.join(t.Context(), helloOf())
 		if err == nil {
 			if at < 4 {

@@ -107,7 +107,7 @@ func (p *pinger) renew(ctx context.Context, pings map[*session]int64) []*session
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			switch err := p.store.Renew(ctx, se.lease); {
+			switch err := p.store.Renew(ctx, store.LeaseID(se.id)); {
 			case errors.Is(err, store.ErrLeaseGone):
 				se.abort(codes.Aborted, "session expired, reconnect")
 			case err == nil:

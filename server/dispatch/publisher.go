@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
@@ -33,7 +35,7 @@ type snapshotPublisher struct {
 	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
 	hosts        []string
 	hostsVersion uint64
-	roundDone    chan struct{} // closed and made anew at each round
+	roundDone    chan struct{} // closed and replaced at each round
 }
 
 // publishedSnapshot is one set's last snapshot, without its sequence in body.
@@ -57,11 +59,7 @@ func (p *snapshotPublisher) run(ctx context.Context) {
 		case <-sub.C():
 		}
 		p.round(sub.Take())
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(snapshotInterval):
-		}
+		backoff.Sleep(ctx, snapshotInterval)
 	}
 }
 
@@ -100,11 +98,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) {
 func (p *snapshotPublisher) known() []spec.SetRef {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	refs := make([]spec.SetRef, 0, len(p.sets))
-	for ref := range p.sets {
-		refs = append(refs, ref)
-	}
-	return refs
+	return slices.Collect(maps.Keys(p.sets))
 }
 
 // changed is what to build again. A node that moved touches every set: proof.Judge.EffectiveReady

@@ -36,7 +36,7 @@ func (p relayFrames) Send(f *proto.Frame) error {
 // sessionElsewhere is the session of a node that another server holds; nil: none does.
 func (s *Server) sessionElsewhere(node spec.NodeName) (other *records.Session) {
 	s.cfg.Cache.Look(func(v cache.View) {
-		if now, _ := v.Session(node); now != nil && now.Server != s.cfg.Name {
+		if now := v.Session(node); now != nil && now.Server != s.cfg.Name {
 			other = now
 		}
 	})

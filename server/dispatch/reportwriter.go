@@ -107,11 +107,7 @@ func (c *reportWriter) run(ctx context.Context) {
 		if failures == 1 {
 			c.log.Warn("reports not stored", "reports", len(left))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(backoff.After(firstRetry, lastRetry, failures)):
-		}
+		backoff.Sleep(ctx, backoff.After(firstRetry, lastRetry, failures))
 		for _, p := range left {
 			c.requeue(p)
 		}
@@ -153,7 +149,7 @@ func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) 
 				continue // a hold ends with a restore, and with that its session is another
 			}
 			for l, r := range reports {
-				m, rev := v.Member(l.ID)
+				m, rev := v.Member(l.ID), v.ModRev(store.MemberKey(l.ID))
 				if m == nil && rev != 0 {
 					continue // unreadable: what it proves must not be answered
 				}
@@ -161,8 +157,7 @@ func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) 
 					units = append(units, pendingReport{se: se, report: r})
 					continue
 				}
-				last, _ := v.Report(l.ID)
-				if p, ok := c.decide(pendingReport{se, r, rev}, m, last, minReady(v, l.ID)); ok {
+				if p, ok := c.decide(pendingReport{se, r, rev}, m, v.Report(l.ID), minReady(v, l.ID)); ok {
 					units = append(units, p)
 				}
 			}
@@ -204,9 +199,8 @@ func (c *reportWriter) deferLimited(pending map[*session]map[spec.LifeID]records
 }
 
 func minReady(v cache.View, id spec.Identity) time.Duration {
-	set, _ := v.Set(id.Ref())
-	if set == nil {
-		return 0
+	if set := v.Set(id.Ref()); set != nil {
+		return time.Duration(set.Spec.MinReadySeconds) * time.Second
 	}
-	return time.Duration(set.Spec.MinReadySeconds) * time.Second
+	return 0
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -14,7 +13,6 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -57,8 +55,7 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 	)
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		seq = sequence(v)
-		_, rev := v.Session(se.node)
-		mine = rev == se.rev && seq.Epoch == se.epoch
+		mine = v.ModRev(store.SessionKey(se.node)) == se.rev && seq.Epoch == se.epoch
 		unknown = unknownLives(v, se.machine, holding)
 		held = v.Hold() != nil
 		if held {
@@ -156,7 +153,14 @@ func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentSta
 func (se *session) sendFiles(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
 	var files []records.Files
 	se.server.cfg.Cache.Look(func(v cache.View) {
-		files = contents(v, se.server.cfg.Key, sent.nextFiles(v), se.server.cfg.Logger)
+		for _, r := range sent.nextFiles(v) {
+			f, err := fileContent(v, se.server.cfg.Key, r)
+			if err != nil {
+				se.server.cfg.Logger.Error("secret not decrypted", "err", err)
+				continue
+			}
+			files = append(files, f)
+		}
 	})
 	if !all && len(files) == 0 {
 		return nil
@@ -166,17 +170,4 @@ func (se *session) sendFiles(stream proto.Nodes_SessionServer, sent *sentState, 
 		return status.Error(codes.Internal, "files cannot be encoded")
 	}
 	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Files{Files: &proto.FilesUpdate{Full: all, FilesJson: docs}}})
-}
-
-func contents(v cache.View, key *seal.Key, refs []FileRef, log *slog.Logger) []records.Files {
-	var files []records.Files
-	for _, r := range refs {
-		f, err := fileContent(v, key, r)
-		if err != nil {
-			log.Error("secret not decrypted", "err", err)
-			continue
-		}
-		files = append(files, f)
-	}
-	return files
 }

@@ -91,7 +91,7 @@ func (s *sentState) nextLives(v cache.View, at machine, holds map[spec.LifeID]bo
 	var out []records.Life
 	present := map[spec.Identity]bool{}
 	for _, id := range v.MembersOn(at.node) {
-		m, rev := v.Member(id)
+		m := v.Member(id)
 		if !at.has(m) {
 			continue // it lives on the machine that had the name before
 		}
@@ -99,10 +99,10 @@ func (s *sentState) nextLives(v cache.View, at machine, holds map[spec.LifeID]bo
 			continue // sent when that is over
 		}
 		present[id] = true
-		set, _ := v.Set(id.Ref())
-		now := sentLife{member: rev, service: cmp.Or(m.Service, string(id.Set))}
+		set := v.Set(id.Ref())
+		now := sentLife{member: v.ModRev(store.MemberKey(id)), service: cmp.Or(m.Service, string(id.Set))}
 		if set != nil {
-			st, _ := v.Status(id.Ref())
+			st := v.Status(id.Ref())
 			now.service, now.minReady = plan.Service(set, plan.Former(set, st, nil), m), set.Spec.MinReadySeconds
 			now.booted = v.Bootstrapped(set.UID)
 		}
@@ -110,7 +110,7 @@ func (s *sentState) nextLives(v cache.View, at machine, holds map[spec.LifeID]bo
 		if s.lives[id].same(now) {
 			continue
 		}
-		r, _ := v.Revision(id.Ref(), m.Revision)
+		r := v.Revision(id.Ref(), m.Revision)
 		if r == nil {
 			continue // sent when its template has come
 		}
@@ -134,7 +134,7 @@ func (s *sentState) nextLives(v cache.View, at machine, holds map[spec.LifeID]bo
 // that its own is the first (SAFETY S19).
 func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimName]string {
 	var fresh map[spec.ClaimName]string
-	id, _ := v.Identity(m.ID)
+	id := v.Identity(m.ID)
 	for _, vol := range m.Volumes {
 		if id != nil && id.VolumeReady[vol.Claim] >= vol.Number {
 			continue
@@ -166,13 +166,13 @@ func (s *sentState) nextOver(v cache.View, at machine, holds map[spec.LifeID]boo
 
 // superseded: the identity has had a newer token, so this one must end.
 func superseded(v cache.View, at machine, l spec.LifeID) bool {
-	id, _ := v.Identity(l.ID)
+	id := v.Identity(l.ID)
 	return !present(v, at, l) && id != nil && id.LastToken.Compare(l.Token) > 0
 }
 
 // present: it is what the store wants on this machine now.
 func present(v cache.View, at machine, l spec.LifeID) bool {
-	m, _ := v.Member(l.ID)
+	m := v.Member(l.ID)
 	return m != nil && m.Token == l.Token && at.has(m)
 }
 
@@ -204,7 +204,7 @@ func (s *sentState) nextFiles(v cache.View) []FileRef {
 				continue
 			}
 			named[r] = true
-			rev := fileRev(v, r)
+			rev := v.ModRev(r.key())
 			if old, known := s.files[r]; known && old == rev {
 				continue
 			}
@@ -213,8 +213,22 @@ func (s *sentState) nextFiles(v cache.View) []FileRef {
 		}
 	}
 	maps.DeleteFunc(s.files, func(r FileRef, _ store.Rev) bool { return !named[r] })
-	slices.SortFunc(out, func(a, b FileRef) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(out, FileRef.compare)
 	return out
+}
+
+// restoreOpen: a restore waits for nodes (SAFETY S8). Until it is complete a node is sent the lives
+// that it has, and nothing that would start, end or be given up.
+func restoreOpen(v cache.View) bool {
+	return v.Count().Open(v.Epoch())
+}
+
+// mayLiveElsewhere: to order m, which its node has not started, could start a second life. A
+// store that went back may have a life that was ordered and never started, and replaced since.
+// One that was started, as a report says, no node starts twice: it is sent, for an answer.
+func mayLiveElsewhere(v cache.View, m *records.Member) bool {
+	if r := v.Report(m.ID); r != nil && r.Token == m.Token && r.Phase.Rank() > records.PhasePreparing.Rank() {
+		return false
+	}
+	return restoreOpen(v) || len(v.UnknownLives(m.ID)) > 0
 }

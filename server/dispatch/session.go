@@ -31,7 +31,6 @@ type session struct {
 	machine
 	boot    spec.BootID
 	id      spec.SessionID
-	lease   store.LeaseID
 	rev     store.Rev // mod-revision of the session key: it changes when another session takes over
 	epoch   int64
 	facts   records.NodeFacts // as stored, but for unknown lives not yet written; run's own
@@ -50,7 +49,7 @@ type session struct {
 
 func (s *Server) newSession(ctx context.Context, req joinRequest, record records.Session, rev store.Rev, epoch int64) *session {
 	se := &session{
-		machine: req.machine, boot: req.boot, id: record.ID, lease: store.LeaseID(record.ID), rev: rev, epoch: epoch,
+		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
 		facts: req.facts, out: newOutbox(), server: s, holding: req.holding,
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)

@@ -77,10 +77,8 @@ func (o *volumeOwner) judge(r records.VolumeReport) (out records.VolumeReport, v
 
 // refuse says why a volume of which the store knows nothing is not noted; "": it is.
 func (o *volumeOwner) refuse(r records.VolumeReport) string {
-	_, identity := o.v.Identity(r.ID)
-	_, member := o.v.Member(r.ID)
 	switch {
-	case identity == 0 && member == 0:
+	case o.v.ModRev(store.IdentityKey(r.ID)) == 0 && o.v.ModRev(store.MemberKey(r.ID)) == 0:
 		return fmt.Sprintf("volume %s belongs to %s, which the store does not know", r.Volume, r.ID)
 	case o.unproven >= maxUnproven:
 		return fmt.Sprintf("volume %s: the trash of node %s has %d volumes already that no record names", r.Volume, o.node, maxUnproven)

@@ -36,7 +36,7 @@ func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.Volum
 		out[r.Volume] = o
 	}
 	for _, vol := range v.VolumesOn(node) {
-		id, _ := v.Identity(vol.ID)
+		id := v.Identity(vol.ID)
 		out[vol.UID] = records.VolumeOrder{
 			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class,
 			Turn: vol.Turn, SizeBytes: vol.SizeBytes, Fate: vol.Fate, Trash: scalar.Duration{Duration: vol.Trash()},
@@ -102,12 +102,7 @@ func (se *session) receiveVolumeReports(m *proto.VolumeReports) {
 
 // wellFormed: what it names can be a key.
 func wellFormed(r records.VolumeReport) bool {
-	for _, name := range []string{string(r.ID.Namespace), string(r.ID.Set), string(r.Claim), string(r.Volume)} {
-		if !scalar.ValidLabel(name) {
-			return false
-		}
-	}
-	return r.ID.Ordinal >= 0
+	return canBeMember(r.ID) && scalar.ValidLabel(string(r.Claim)) && scalar.ValidLabel(string(r.Volume))
 }
 
 // storeVolumeReports stores what the node said of volumes that are its own, guarded by the session;

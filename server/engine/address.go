@@ -177,7 +177,7 @@ func unknownLivesHoldAddresses(v cache.View) bool {
 			continue
 		}
 		for _, l := range n.Facts.Strays {
-			if id, _ := v.Identity(l.ID); id == nil || !id.Address.IsValid() {
+			if id := v.Identity(l.ID); id == nil || !id.Address.IsValid() {
 				return true
 			}
 		}

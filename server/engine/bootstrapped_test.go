@@ -16,7 +16,7 @@ func (c *cluster) giveUp(ordinals ...int) {
 	c.t.Helper()
 	for _, o := range ordinals {
 		c.cache.Look(func(v cache.View) {
-			rec, _ := v.Identity(member(o))
+			rec := v.Identity(member(o))
 			c.commit(store.Put(store.VolumeRequestKey(member(o), "data"), store.Encode(records.VolumeRequest{
 				ID: member(o), Claim: "data", Volume: v.Volume(member(o), "data").UID, Verb: records.VerbReclaim, Token: rec.LastToken,
 			})))
@@ -30,7 +30,7 @@ func (c *cluster) giveUp(ordinals ...int) {
 func (c *cluster) remove() {
 	c.t.Helper()
 	c.set(3, deleting)
-	c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
+	c.until("removed", func(v cache.View) bool { set := v.Set(db); return set == nil })
 }
 
 func as(uid spec.UID) func(*records.Set) { return func(s *records.Set) { s.UID = uid } }
@@ -113,8 +113,8 @@ func TestASetWithoutAnyKeptVolumeStartsAgain(t *testing.T) {
 				k.node.behave(2, "hold")
 				k.set(3, volumes, parallel, as("u2"))
 				k.until("two are ready", func(v cache.View) bool {
-					zero, _ := v.Report(member(0))
-					one, _ := v.Report(member(1))
+					zero := v.Report(member(0))
+					one := v.Report(member(1))
 					return zero != nil && zero.Ready && one != nil && one.Ready
 				})
 				k.until("that is marked", func(v cache.View) bool { return v.HasUsedVolumes(db) || name == "no volumes at all" })

@@ -56,7 +56,7 @@ func TestALeaderThatHasJustStartedWaitsForTheNodes(t *testing.T) {
 					})
 				}
 				c.after(cl)
-				cl.until("db-0 lives", func(v cache.View) bool { m, _ := v.Member(member(0)); return m != nil })
+				cl.until("db-0 lives", func(v cache.View) bool { m := v.Member(member(0)); return m != nil })
 				if took := time.Since(began); took < c.want || took > c.want+2*time.Second {
 					cl.t.Errorf("it began after %v, want %v", took, c.want)
 				}

@@ -100,7 +100,7 @@ func (l *leader) retryLater(ref spec.SetRef, mem *setMemory) {
 func (l *leader) completeCount(ctx context.Context) {
 	var t store.Txn
 	l.cfg.Cache.Look(func(v cache.View) {
-		c, _ := v.Count()
+		c := v.Count()
 		if !c.Open(v.Epoch()) || len(proof.MissingNodes(v.Epoch(), c, v.Nodes())) > 0 {
 			return
 		}

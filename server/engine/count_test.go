@@ -35,7 +35,7 @@ func hears(name spec.NodeName, strays ...spec.LifeID) []store.Op {
 
 func waits(reason causes.BlockedReason) func(cache.View) bool {
 	return func(v cache.View) bool {
-		st, _ := v.Status(db)
+		st := v.Status(db)
 		if st == nil || len(st.Members) == 0 {
 			return false
 		}
@@ -58,14 +58,14 @@ func TestNothingStartsAfterARestoreBeforeTheCountIsDone(t *testing.T) {
 		defer stop()
 		c.until("db-0 waits for the count", waits(causes.BlockedRestored))
 		c.cache.Look(func(v cache.View) {
-			if m, _ := v.Member(member(0)); m != nil {
+			if m := v.Member(member(0)); m != nil {
 				t.Errorf("token %s began before node late was heard", m.Token)
 			}
 		})
 		c.commit(hears("late")...)
 		c.until("then it begins, in the new epoch", func(v cache.View) bool {
-			m, _ := v.Member(member(0))
-			count, _ := v.Count()
+			m := v.Member(member(0))
+			count := v.Count()
 			return m != nil && m.Token.Epoch == 7 && count.Done && len(v.Memories()) == 0 &&
 				slices.Contains(count.Nodes, records.CountNode{Name: "late", UID: "uid-late", From: records.FromServer})
 		})
@@ -103,7 +103,7 @@ func TestACountIsNotEndedOverAServersWord(t *testing.T) {
 		c.until("a server told of node late", func(v cache.View) bool { return len(v.Memories()) == 1 })
 		c.until("db-0 waits for the count", waits(causes.BlockedRestored))
 		c.cache.Look(func(v cache.View) {
-			if count, _ := v.Count(); count.Done {
+			if count := v.Count(); count.Done {
 				t.Error("the count was ended before node late was heard")
 			}
 		})
@@ -124,7 +124,7 @@ func TestAStrayThatArrivesBetweenLookAndCommitStopsTheStart(t *testing.T) {
 		close(slow.letGo)
 		c.until("the stray blocks db-0", waits(causes.BlockedStray))
 		c.cache.Look(func(v cache.View) {
-			if m, _ := v.Member(member(0)); m != nil {
+			if m := v.Member(member(0)); m != nil {
 				t.Errorf("token %s began beside token 1.99, which node late runs", m.Token)
 			}
 		})

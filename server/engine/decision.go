@@ -122,7 +122,7 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		d.seen(v, store.MemberKey(id), store.IdentityKey(id))
 		d.put(store.IdentityKey(id), a.Identity)
 	case plan.MarkBootstrapped:
-		set, _ := v.Set(ref)
+		set := v.Set(ref)
 		d.absent(store.BootstrappedKey(set.UID))
 		d.put(store.BootstrappedKey(set.UID), records.Bootstrapped{SetUID: set.UID})
 		d.removeIfThere(v, store.WasBootstrappedKey(ref))
@@ -204,7 +204,7 @@ func (d *decision) claimAddress(v cache.View, a plan.Start) error {
 }
 
 func (d *decision) stop(v cache.View, a plan.Stop) error {
-	m, _ := v.Member(a.ID)
+	m := v.Member(a.ID)
 	if m == nil || m.Token != a.Token {
 		return fmt.Errorf("stop %s: its token is not %s", a.ID, a.Token)
 	}
@@ -220,9 +220,9 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 // forget removes what is proven over. The proof is read once more: a report of
 // this very token that says so, or that its node has no session.
 func (d *decision) forget(v cache.View, a plan.Forget, now time.Time) error {
-	m, _ := v.Member(a.ID)
-	r, _ := v.Report(a.ID)
-	id, _ := v.Identity(a.ID)
+	m := v.Member(a.ID)
+	r := v.Report(a.ID)
+	id := v.Identity(a.ID)
 	if m == nil || m.Token != a.Token || !proof.Ended(m, r) && m.Node != a.Lost {
 		return fmt.Errorf("forget %s: nothing proves that token %s is over", a.ID, a.Token)
 	}
@@ -234,7 +234,7 @@ func (d *decision) forget(v cache.View, a plan.Forget, now time.Time) error {
 	if id == nil {
 		return nil
 	}
-	set, _ := v.Set(a.ID.Ref())
+	set := v.Set(a.ID.Ref())
 	a.FreeAddress = a.FreeAddress && d.freeAddress(v, id, now)
 	d.put(store.IdentityKey(a.ID), a.Record(*id, set))
 	return nil
@@ -264,7 +264,7 @@ func (d *decision) removeSet(v cache.View, ref spec.SetRef) {
 	if len(revisions) > maxRevisions {
 		return
 	}
-	set, _ := v.Set(ref)
+	set := v.Set(ref)
 	d.dropIfThere(v, store.StatusKey(ref))
 	if v.Bootstrapped(set.UID) { // a uid is never used again
 		d.remove(store.BootstrappedKey(set.UID))

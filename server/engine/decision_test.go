@@ -51,8 +51,8 @@ func TestTheReportOfALifeGoesWithTheNext(t *testing.T) {
 	d.write(base(stage{report: records.PhaseStopped, without: []string{store.LeaderKey}})...)
 	d.put(d.look())
 	d.cache.Look(func(v cache.View) {
-		m, _ := v.Member(member(0))
-		if _, rev := v.Report(member(0)); rev != 0 || m.Token == (spec.Token{Epoch: 1, Number: 1}) {
+		m := v.Member(member(0))
+		if rev := v.ModRev(store.ReportKey(member(0))); rev != 0 || m.Token == (spec.Token{Epoch: 1, Number: 1}) {
 			t.Errorf("life %s with the report of revision %d; want the next life and none", m.Token, rev)
 		}
 	})
@@ -69,7 +69,7 @@ func TestASetGoesWithItsRevisionsOrAfterThem(t *testing.T) {
 		d.next = func(plan.World) plan.Plan { return plan.Plan{Actions: []plan.Action{plan.RemoveSet{}}} }
 		for turn := range turns + 1 {
 			d.cache.Look(func(v cache.View) {
-				if set, _ := v.Set(db); (set == nil) != (turn == turns) {
+				if set := v.Set(db); (set == nil) != (turn == turns) {
 					t.Errorf("after %d turns the set with %d revisions is gone: %v; want %d turns", turn, n, set == nil, turns)
 				}
 				if left := len(v.World(db).Revisions); turn == turns && left > 0 {

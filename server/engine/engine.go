@@ -138,7 +138,7 @@ func (e *Engine) World(v cache.View, ref spec.SetRef, now *records.Set) plan.Wor
 	if w.Set != nil {
 		w.Free = newPool(e.cfg).candidates(v, unaddressed(w), at)
 	}
-	if leader, _ := v.Leader(); leader == e.cfg.ID {
+	if v.Leader().Value == e.cfg.ID {
 		w.Awaited, w.AwaitFor = e.coldStart.missing(v, at, e.cfg.Cold)
 	}
 	return w

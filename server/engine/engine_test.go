@@ -13,8 +13,7 @@ import (
 // lastReady is the revision of the newest report.
 func lastReady(v cache.View, n int) (last store.Rev) {
 	for i := range n {
-		_, rev := v.Report(member(i))
-		last = max(last, rev)
+		last = max(last, v.ModRev(store.ReportKey(member(i))))
 	}
 	return last
 }
@@ -36,7 +35,7 @@ func TestAMemberCostsTwoRevisionsFromWantedToReady(t *testing.T) {
 					})
 					c.until("bootstrapped", func(v cache.View) bool { return v.Bootstrapped("u1") })
 					c.until("the status says so", func(v cache.View) bool {
-						st, _ := v.Status(db)
+						st := v.Status(db)
 						return st != nil && st.AvailableReplicas == n && st.Bootstrapped && len(st.Members) == n
 					})
 				})
@@ -61,12 +60,12 @@ func TestASetComesScalesAndGoes(t *testing.T) {
 				}
 				c.cache.Look(func(v cache.View) {
 					for i := range 4 {
-						rec, _ := v.Identity(member(i))
+						rec := v.Identity(member(i))
 						addresses = append(addresses, rec.Address.String())
 					}
 				})
 				c.set(4, policy, deleting)
-				c.until("removed", func(v cache.View) bool { set, rev := v.Set(db); return set == nil && rev == 0 })
+				c.until("removed", func(v cache.View) bool { return v.Set(db) == nil && v.ModRev(store.SetKey(db)) == 0 })
 				c.cache.Look(func(v cache.View) {
 					w := v.World(db)
 					if len(w.Revisions) > 0 || w.Status != nil || v.Bootstrapped("u1") {
@@ -108,7 +107,7 @@ func TestADeletedSetsVolumesAndAddressesWaitForItsReturn(t *testing.T) {
 		}
 		before := look()
 		c.set(2, deleting)
-		c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
+		c.until("removed", func(v cache.View) bool { set := v.Set(db); return set == nil })
 		c.set(2, volumes, func(s *records.Set) { s.UID = "u2" })
 		c.until("back", ready(2))
 		if got := look(); fmt.Sprint(got) != fmt.Sprint(before) {
@@ -130,10 +129,10 @@ func TestALifeThatIsRefusedAgainAndAgainRests(t *testing.T) {
 			t.Errorf("%d revisions in five minutes; want the tries to become rare", got)
 		}
 		c.cache.Look(func(v cache.View) {
-			if r, _ := v.Report(member(0)); r == nil || r.Phase != records.PhaseFailed {
+			if r := v.Report(member(0)); r == nil || r.Phase != records.PhaseFailed {
 				t.Errorf("report %+v; want the refusal", r)
 			}
-			if m, _ := v.Member(member(1)); m != nil {
+			if m := v.Member(member(1)); m != nil {
 				t.Errorf("db-1 began though db-0 never was ready: %+v", m)
 			}
 		})
@@ -245,7 +244,7 @@ func TestAnEngineDecidesNothingInAStoreWithoutEpoch(t *testing.T) {
 		c.set(1)
 		time.Sleep(time.Minute)
 		c.cache.Look(func(v cache.View) {
-			if m, _ := v.Member(member(0)); m != nil {
+			if m := v.Member(member(0)); m != nil {
 				t.Errorf("member %+v; want none", m)
 			}
 		})
@@ -261,7 +260,7 @@ func TestExplainTellsWhatTheLeaderWouldDo(t *testing.T) {
 		defer stop()
 		c.node.behave(1, "hold")
 		c.set(3)
-		c.until("db-1 begun", func(v cache.View) bool { m, _ := v.Member(member(1)); return m != nil })
+		c.until("db-1 begun", func(v cache.View) bool { m := v.Member(member(1)); return m != nil })
 		time.Sleep(time.Second)
 		p, ok := e.Explain(db)
 		if !ok || len(p.Actions) != 0 || len(p.Blocked) != 2 || len(p.Status.Members) != 3 {

@@ -34,13 +34,13 @@ func TestASetComesAndGoesOnRealEtcd(t *testing.T) {
 	defer stop()
 	_, stopEngine := c.engine("a", c.store)
 	defer stopEngine()
-	c.until("led", func(v cache.View) bool { value, _ := v.Leader(); return value == "a" })
+	c.until("led", func(v cache.View) bool { return v.Leader().Value == "a" })
 	c.set(3, volumes)
 	c.until("ready", ready(3))
 	c.set(1)
 	c.until("scaled down", ready(1))
 	c.set(1, deleting)
-	c.until("removed", func(v cache.View) bool { set, _ := v.Set(db); return set == nil })
+	c.until("removed", func(v cache.View) bool { set := v.Set(db); return set == nil })
 }
 
 // BenchmarkReady is the time from wanted to all ready, on embedded etcd with fsync
@@ -53,7 +53,7 @@ func BenchmarkReady(b *testing.B) {
 				defer stop()
 				_, stopEngine := c.engine("a", c.store)
 				defer stopEngine()
-				c.until("led", func(v cache.View) bool { value, _ := v.Leader(); return value == "a" })
+				c.until("led", func(v cache.View) bool { return v.Leader().Value == "a" })
 				floor := c.hop()
 				for b.Loop() {
 					begin, wanted := time.Now(), c.set(n, policy)

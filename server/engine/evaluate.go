@@ -165,7 +165,7 @@ func (e *evaluation) wakeWithin(d time.Duration) {
 func (l *leader) addStatus(v cache.View, w plan.World, p plan.Plan, events *eventLog, e *evaluation) {
 	ref, mem, now := e.ref, e.mem, e.now
 	var d decision
-	stored, _ := v.Status(ref)
+	stored := v.Status(ref)
 	value := store.Encode(p.Status)
 	if !bytes.Equal(value, store.Encode(stored)) {
 		d.seen(v, store.StatusKey(ref))

@@ -185,7 +185,7 @@ func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
 		d.put(got)
 		d.cache.Look(func(v cache.View) {
 			stored := 0
-			if st, _ := v.Status(db); st != nil {
+			if st := v.Status(db); st != nil {
 				stored = st.Replicas
 			}
 			if len(got.decisions) != c.want || stored != c.stored || got.wake != c.wake {
@@ -280,7 +280,7 @@ func TestWhatWasStartedIsKnownBeforeTheCacheShowsIt(t *testing.T) {
 		t.Error("the other set waits though the cache shows all lives")
 	}
 	var life spec.Token
-	d.cache.Look(func(v cache.View) { m, _ := v.Member(member(0)); life = m.Token })
+	d.cache.Look(func(v cache.View) { m := v.Member(member(0)); life = m.Token })
 	d.next = func(plan.World) plan.Plan {
 		return plan.Plan{Actions: []plan.Action{plan.Stop{ID: member(0), Token: life}}}
 	}

@@ -28,7 +28,7 @@ func TestTheOutcomeOfAFenceIsShownAtTheMembersItConcerns(t *testing.T) {
 		told := func(reason causes.BlockedReason, text string) func(cache.View) bool {
 			return func(v cache.View) bool {
 				p, _ := e.Explain(db)
-				status, _ := v.Status(db)
+				status := v.Status(db)
 				return len(p.Blocked) == 1 && p.Blocked[0].Reason == reason && strings.Contains(p.Blocked[0].Text, text) &&
 					status != nil && strings.Contains(status.Members[0].Blocked, text)
 			}

@@ -197,7 +197,7 @@ func (c *cluster) until(what string, cond func(v cache.View) bool) {
 		time.Sleep(c.poll)
 	}
 	c.cache.Look(func(v cache.View) {
-		st, _ := v.Status(db)
+		st := v.Status(db)
 		c.t.Fatalf("%s: did not come within an hour; history %q, status %s", what, told(v), store.Encode(st))
 	})
 }
@@ -323,8 +323,7 @@ func (n *node) lose(id records.VolumeID) {
 
 // news is the report of a life that says more than the stored one.
 func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
-	m, rev := v.Member(id)
-	r, last := v.Report(id)
+	m, r := v.Member(id), v.Report(id)
 	if r != nil && r.Token != m.Token {
 		r = nil
 	}
@@ -349,7 +348,7 @@ func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
 	n.seq++
 	next.Seq = n.seq
 	return store.Txn{
-		If:   []store.Compare{store.Seen(store.MemberKey(id), rev), store.Seen(store.ReportKey(id), last)},
+		If:   []store.Compare{v.Seen(store.MemberKey(id)), v.Seen(store.ReportKey(id))},
 		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
 	}, true
 }

@@ -69,9 +69,9 @@ func TestADeposedLeaderWritesNothing(t *testing.T) {
 		}
 		c.node.behave(0, "hold")
 		_, stopNew := c.engine("new", c.store)
-		c.until("the new leader began db-0", func(v cache.View) bool { m, _ := v.Member(member(0)); return m != nil })
+		c.until("the new leader began db-0", func(v cache.View) bool { m := v.Member(member(0)); return m != nil })
 		var begun spec.Token
-		c.cache.Look(func(v cache.View) { m, _ := v.Member(member(0)); begun = m.Token })
+		c.cache.Look(func(v cache.View) { m := v.Member(member(0)); begun = m.Token })
 		close(old.letGo)
 		synctest.Wait()
 		old.mu.Lock()
@@ -85,7 +85,7 @@ func TestADeposedLeaderWritesNothing(t *testing.T) {
 		}
 		old.mu.Unlock()
 		c.cache.Look(func(v cache.View) {
-			if m, _ := v.Member(member(0)); m.Token != begun {
+			if m := v.Member(member(0)); m.Token != begun {
 				t.Errorf("token %s; want %s of the new leader", m.Token, begun)
 			}
 		})
@@ -185,7 +185,7 @@ func (c *cluster) life(died chan struct{}, policy spec.Retention) {
 		}
 	}
 	var set *records.Set
-	c.cache.Look(func(v cache.View) { set, _ = v.Set(db) })
+	c.cache.Look(func(v cache.View) { set = v.Set(db) })
 	if set == nil || !set.Deleting {
 		for _, n := range []int{2, 3, 1} {
 			c.set(n, volumes, retention(policy, policy))
@@ -195,12 +195,12 @@ func (c *cluster) life(died chan struct{}, policy spec.Retention) {
 			}
 		}
 	}
-	c.cache.Look(func(v cache.View) { set, _ = v.Set(db) })
+	c.cache.Look(func(v cache.View) { set = v.Set(db) })
 	if set != nil {
 		c.set(1, deleting)
 	}
 	c.until("removed", func(v cache.View) bool {
-		s, _ := v.Set(db)
+		s := v.Set(db)
 		return dead() || s == nil && len(v.MembersOn("n1")) == 0
 	})
 	left := 0 // those of the three members there were

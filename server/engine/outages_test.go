@@ -54,9 +54,9 @@ func TestAMemberThatNeverIsReadyGivesWayToAGoodTemplate(t *testing.T) {
 		c.node.behave(1, "hold")
 		began := time.Now()
 		c.set(2, image("a"), patient)
-		c.until("the second is begun", func(v cache.View) bool { m, _ := v.Member(member(1)); return m != nil })
+		c.until("the second is begun", func(v cache.View) bool { m := v.Member(member(1)); return m != nil })
 		c.set(2, image("b"), patient)
-		c.until("it is ended", func(v cache.View) bool { m, _ := v.Member(member(1)); return m.Goal == records.GoalStop })
+		c.until("it is ended", func(v cache.View) bool { m := v.Member(member(1)); return m.Goal == records.GoalStop })
 		if waited := time.Since(began); waited < 2*time.Minute || waited > 3*time.Minute {
 			t.Errorf("ended after %s; its time is two minutes", waited)
 		}

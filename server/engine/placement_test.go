@@ -75,7 +75,7 @@ func TestANodeIsPromisedOnce(t *testing.T) {
 			lives, _ := claimed(v)
 			left := 0
 			for i := range 4 {
-				if set, _ := v.Set(spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}); set != nil {
+				if set := v.Set(spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}); set != nil {
 					left++
 				}
 			}
@@ -125,7 +125,7 @@ func TestAHostPortIsPromisedOnce(t *testing.T) {
 		c.asking(first, port, deleting)
 		c.until("another has it", func(v cache.View) bool {
 			lives, _ := claimed(v)
-			set, _ := v.Set(spec.SetRef{Namespace: "default", Name: spec.SetName(first)})
+			set := v.Set(spec.SetRef{Namespace: "default", Name: spec.SetName(first)})
 			return lives == 1 && set == nil
 		})
 		if _, waiting := holder(); waiting != 1 {

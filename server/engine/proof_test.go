@@ -178,15 +178,15 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 		})
 		write(u.Then...)
 		look(func(v cache.View) {
-			id, _ := v.Identity(member(0))
+			id := v.Identity(member(0))
 			r := v.Addresses()[ip.String()]
 			if freed := r != nil && r.FreedAt != nil && r.FreedAt.Equal(now); freed != c.want || id.Address.IsValid() == c.want {
 				t.Errorf("%s: freed %v, the identity has %s; want that it is freed: %v", c.name, freed, id.Address, c.want)
 			}
-			if m, _ := v.Member(member(0)); m != nil {
+			if m := v.Member(member(0)); m != nil {
 				t.Errorf("%s: the life stands still", c.name)
 			}
-			if _, rev := v.Report(member(0)); rev != 0 {
+			if v.ModRev(store.ReportKey(member(0))) != 0 {
 				t.Errorf("%s: the report stands still", c.name)
 			}
 		})
@@ -201,7 +201,7 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetExists(t *testi
 		numbers := map[spec.ClaimName]int{"data": 2}
 		var set records.Set
 		look(func(v cache.View) {
-			there, _ := v.Set(db)
+			there := v.Set(db)
 			set = *there
 		})
 		set.Deleting = now == "deleting"
@@ -223,7 +223,7 @@ func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetExists(t *testi
 		})
 		write(u.Then...)
 		look(func(v cache.View) {
-			id, _ := v.Identity(member(0))
+			id := v.Identity(member(0))
 			if kept := id.VolumeNumbers["data"] == 2 && id.VolumeReady["data"] == 2; kept != want {
 				t.Errorf("the set is %s: the identity is %+v", now, id)
 			}

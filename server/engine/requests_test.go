@@ -15,7 +15,7 @@ import (
 func (c *cluster) ask(id spec.Identity, verb records.VolumeVerb) (q records.VolumeRequest) {
 	c.t.Helper()
 	c.cache.Look(func(v cache.View) {
-		rec, _ := v.Identity(id)
+		rec := v.Identity(id)
 		q = records.VolumeRequest{ID: id, Claim: "data", Verb: verb, Token: rec.LastToken}
 		if vol := v.Volume(id, "data"); vol != nil {
 			q.Volume = vol.UID
@@ -32,8 +32,7 @@ func (c *cluster) ask(id spec.Identity, verb records.VolumeVerb) (q records.Volu
 
 // noRequest: what was asked was done, or is void.
 func noRequest(v cache.View, id spec.Identity) bool {
-	_, rev := v.VolumeRequest(id, "data")
-	return rev == 0
+	return v.ModRev(store.VolumeRequestKey(id, "data")) == 0
 }
 
 // Two engines, of which the first dies at its nth write: what a person asked is done once,
@@ -81,7 +80,7 @@ func TestACrashBetweenAnyTwoWritesOfWhatIsDoneByHand(t *testing.T) {
 				c.node.lose(id)
 				c.set(1, volumes)
 				c.until("its volume is missed", func(v cache.View) bool {
-					r, _ := v.Report(member(0))
+					r := v.Report(member(0))
 					return r != nil && r.Cause == causes.VolumeMissing
 				})
 			}, records.VerbLost, member(0), func(v cache.View, was records.VolumeRequest) bool {

@@ -35,7 +35,7 @@ type silence struct {
 func (s *silences) measure(v cache.View, nodes []plan.Node, now time.Time, clock func() time.Time) []plan.Node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, term := v.Leader(); term != s.term {
+	if term := v.Leader().Created; term != s.term {
 		s.term, s.termStart = term, clock()
 	}
 	out := nodes

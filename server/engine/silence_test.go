@@ -229,7 +229,7 @@ func TestAMemberOfALostNodeStartsElsewhere(t *testing.T) {
 				k.set(2, c.change...)
 				k.until("both run", ready(2))
 				var before *records.Member
-				k.cache.Look(func(v cache.View) { before, _ = v.Member(member(1)) })
+				k.cache.Look(func(v cache.View) { before = v.Member(member(1)) })
 				began := time.Now()
 				k.commit(store.Del(store.SessionKey(before.Node)))
 				if c.handed {
@@ -237,7 +237,7 @@ func TestAMemberOfALostNodeStartsElsewhere(t *testing.T) {
 					stop()
 					_, stop = k.engine("b", k.store)
 				}
-				again := func(v cache.View) bool { m, _ := v.Member(member(1)); return m.Token != before.Token }
+				again := func(v cache.View) bool { m := v.Member(member(1)); return m.Token != before.Token }
 				for time.Since(began) < 10*bound && !k.sees(again) {
 					time.Sleep(k.poll)
 				}
@@ -252,7 +252,7 @@ func TestAMemberOfALostNodeStartsElsewhere(t *testing.T) {
 					t.Errorf("another life was begun: %v, after %s; want %s", k.sees(again), took, c.want)
 				}
 				k.until("it runs elsewhere", func(v cache.View) bool {
-					m, _ := v.Member(member(1))
+					m := v.Member(member(1))
 					return ready(2)(v) && m.Node != before.Node && m.Address == before.Address
 				})
 			})

@@ -39,7 +39,7 @@ func TestAStandstillIsCountedWhileThePlannerSaysSo(t *testing.T) {
 
 // condition is the status of a condition of the set; "": none.
 func condition(v cache.View, kind string) string {
-	st, _ := v.Status(db)
+	st := v.Status(db)
 	if st == nil {
 		return ""
 	}
@@ -72,7 +72,7 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 		c.until("all ready", ready(2))
 		first := spec.RevisionHash("")
 		c.until("the first revision is complete", func(v cache.View) bool {
-			st, _ := v.Status(db)
+			st := v.Status(db)
 			first = st.CurrentRevision
 			return st.CurrentCompleted
 		})
@@ -83,14 +83,14 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 		})
 		began := time.Now()
 		c.until("given up", func(v cache.View) bool {
-			st, _ := v.Status(db)
+			st := v.Status(db)
 			return st.RolledBackFrom != ""
 		})
 		if waited := time.Since(began); waited < 2*time.Minute {
 			t.Errorf("given up after %s; the deadline is two minutes", waited)
 		}
 		c.until("back on the first revision", func(v cache.View) bool {
-			m, _ := v.Member(member(1))
+			m := v.Member(member(1))
 			return m.Revision == first && ready(2)(v)
 		})
 		time.Sleep(time.Hour)
@@ -100,13 +100,13 @@ func TestAStalledRolloutGoesBackOnce(t *testing.T) {
 			if told["ProgressDeadlineExceeded"] == "" || told["RolledBack"] == "" {
 				t.Errorf("told %q; want that it stalled and went back", told)
 			}
-			if m, _ := v.Member(member(1)); m.Revision != first {
+			if m := v.Member(member(1)); m.Revision != first {
 				t.Errorf("the given up revision was tried again")
 			}
 		})
 		c.set(2, image("good"))
 		c.until("another template completes", func(v cache.View) bool {
-			st, _ := v.Status(db)
+			st := v.Status(db)
 			return st.CurrentRevision != first && st.RolledBackFrom == ""
 		})
 		stop()

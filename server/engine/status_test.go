@@ -21,7 +21,7 @@ func TestAStatusDoesNotRideWithEveryStart(t *testing.T) {
 		}
 		defer w.Close()
 		c.until("ready and told", func(v cache.View) bool {
-			s, _ := v.Status(db)
+			s := v.Status(db)
 			return ready(30)(v) && s != nil && s.ReadyReplicas == 30
 		})
 		time.Sleep(time.Minute) // of the bubble: everything is written

@@ -24,9 +24,9 @@ func on(name string, n int) func(cache.View) bool {
 	image(name)(&set)
 	hash := spec.HashTemplate(set.Template())
 	return func(v cache.View) bool {
-		st, _ := v.Status(db)
+		st := v.Status(db)
 		for i := range n {
-			if m, _ := v.Member(member(i)); m == nil || m.Revision != hash || m.Goal != records.GoalRun {
+			if m := v.Member(member(i)); m == nil || m.Revision != hash || m.Goal != records.GoalRun {
 				return false
 			}
 		}
@@ -74,9 +74,9 @@ func TestAMemberThatWasRemovedForgetsWhatItRan(t *testing.T) {
 		c.set(2, image("a"), volumes)
 		c.until("a", on("a", 2))
 		c.set(1, image("a"), volumes)
-		c.until("one", func(v cache.View) bool { m, _ := v.Member(member(1)); return m == nil })
+		c.until("one", func(v cache.View) bool { m := v.Member(member(1)); return m == nil })
 		c.cache.Look(func(v cache.View) {
-			if id, _ := v.Identity(member(1)); id == nil || id.Due != "" || !id.Address.IsValid() {
+			if id := v.Identity(member(1)); id == nil || id.Due != "" || !id.Address.IsValid() {
 				t.Errorf("identity %+v; want its address and no revision", id)
 			}
 		})
@@ -92,17 +92,17 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 		c.set(2, image("a"))
 		c.until("a", on("a", 2))
 		var old spec.Token
-		c.cache.Look(func(v cache.View) { m, _ := v.Member(member(1)); old = m.Token })
+		c.cache.Look(func(v cache.View) { m := v.Member(member(1)); old = m.Token })
 		c.commit(store.Put(store.RequestKey(member(1)), store.Encode(records.Request{ID: member(1), Token: old})))
 		c.until("another life", func(v cache.View) bool {
-			m, _ := v.Member(member(1))
+			m := v.Member(member(1))
 			return m != nil && m.Token.Compare(old) > 0 && ready(2)(v)
 		})
 		c.cache.Look(func(v cache.View) {
 			if rev := v.ModRev(store.RequestKey(member(1))); rev != 0 {
 				t.Error("the request is still there")
 			}
-			if m, _ := v.Member(member(1)); m.Reason != records.ReasonRestart {
+			if m := v.Member(member(1)); m.Reason != records.ReasonRestart {
 				t.Errorf("the life began for %s; want Restart", m.Reason)
 			}
 		})
@@ -133,7 +133,7 @@ func TestAChangeOfLabelsRestartsNoMember(t *testing.T) {
 		c.until("all ready", ready(2))
 		tokens := func(v cache.View) (list [2]spec.Token) {
 			for i := range list {
-				m, _ := v.Member(member(i))
+				m := v.Member(member(i))
 				list[i] = m.Token
 			}
 			return list
@@ -142,7 +142,7 @@ func TestAChangeOfLabelsRestartsNoMember(t *testing.T) {
 		c.cache.Look(func(v cache.View) { before = tokens(v) })
 		observed := func(generation int64) func(cache.View) bool {
 			return func(v cache.View) bool {
-				st, _ := v.Status(db)
+				st := v.Status(db)
 				return st.ObservedGeneration == generation && st.AvailableReplicas == 2 && ready(2)(v)
 			}
 		}
@@ -156,7 +156,7 @@ func TestAChangeOfLabelsRestartsNoMember(t *testing.T) {
 		})
 		c.set(2, image("other"))
 		c.until("an image restarts them", func(v cache.View) bool {
-			st, _ := v.Status(db)
+			st := v.Status(db)
 			return st.ObservedGeneration == 3 && len(v.World(db).Revisions) == 2 && st.CurrentRevision == v.World(db).TemplateHash && ready(2)(v)
 		})
 		c.cache.Look(func(v cache.View) {

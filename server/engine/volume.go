@@ -28,12 +28,12 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 		if now == nil || now.UID != volume.UID {
 			return fmt.Errorf("set volume %s of %s: it has no record", volume.UID, volume.ID)
 		}
-		m, _ := v.Member(volume.ID)
+		m := v.Member(volume.ID)
 		once(store.MemberKey(volume.ID))
 		switch {
 		case volume.Fate == records.FateReclaiming || volume.Fate == records.FateLost:
 			if m != nil {
-				r, _ := v.Report(volume.ID)
+				r := v.Report(volume.ID)
 				if volume.Fate == records.FateReclaiming || !proof.Ended(m, r) {
 					return fmt.Errorf("set volume %s of %s %s: token %s may use it", volume.UID, volume.ID, volume.Fate, m.Token)
 				}
@@ -62,7 +62,7 @@ func (d *decision) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	id, claim := a.Volume.ID, a.Volume.Claim
 	w := v.World(id.Ref())
 	said := w.Said(id, claim)
-	m, _ := v.Member(id)
+	m := v.Member(id)
 	if m != nil || v.ModRev(store.VolumeKey(id, claim)) != 0 || said == nil || said.Volume != a.Volume.UID || said.State != records.VolumeTrashed {
 		return fmt.Errorf("restore volume %s of %s: it is not in the trash, or its claim has another", a.Volume.UID, id)
 	}
@@ -102,7 +102,7 @@ func (d *decision) dropVolume(v cache.View, a plan.DropVolume, now time.Time) er
 	default:
 		d.seen(v, store.VolumeReportKey(a.ID, a.Claim, a.Volume))
 	}
-	id, _ := v.Identity(a.ID)
+	id := v.Identity(a.ID)
 	d.seen(v, store.MemberKey(a.ID), store.IdentityKey(a.ID))
 	d.removeSeen(v, store.VolumeKey(a.ID, a.Claim))
 	if a.FreeAddress && id != nil && id.Address.IsValid() && !d.freeAddress(v, id, now) {

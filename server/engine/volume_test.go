@@ -31,7 +31,7 @@ func TestANewLeaderGoesOnGivingUpWhatASetLeftBehind(t *testing.T) {
 		defer stop()
 		c.until("what was to go is gone", func(v cache.View) bool { return len(v.Volumes(db)) == 1 })
 		c.cache.Look(func(v cache.View) {
-			rec, _ := v.Identity(id)
+			rec := v.Identity(id)
 			if got := v.Volumes(db)[0]; got.Claim != "c" || rec.Address != ip || v.Addresses()[ip.String()].FreedAt != nil {
 				t.Errorf("left %+v and %+v; want the kept volume and the address", got, rec)
 			}
@@ -127,7 +127,7 @@ func TestWithItsLastVolumeAnIdentityLosesItsAddress(t *testing.T) {
 		})
 		write(u.Then...)
 		look(func(v cache.View) {
-			rec, _ := v.Identity(id)
+			rec := v.Identity(id)
 			r := v.Addresses()[ip.String()]
 			if freed, kept := r != nil && r.FreedAt != nil, rec == nil || rec.Due == "h"; freed != c.freed || kept != c.kept || v.Volume(id, "data") != nil {
 				t.Errorf("%s: freed %v, kept %v; want %v and %v, and the volume gone", c.name, freed, kept, c.freed, c.kept)

@@ -54,7 +54,7 @@ func Open(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName
 	}
 	w.Look(func(v cache.View) {
 		for _, id := range v.MembersOn(node) {
-			if m, _ := v.Member(id); m.NodeUID == c.UID && !overIn(v, m) {
+			if m := v.Member(id); m.NodeUID == c.UID && !overIn(v, m) {
 				c.Lives = append(c.Lives, spec.LifeID{ID: id, Token: m.Token})
 			}
 		}
@@ -68,7 +68,7 @@ func readFenced(ctx context.Context, s store.Store, w cache.Reader, node spec.No
 		return nil, nil, err
 	}
 	facts, err := n.facts()
-	if err != nil { // what it runs is over with it; its facts are written anew
+	if err != nil { // what it runs is over with it; its facts are written again
 		facts = &records.NodeFacts{Name: node, UID: n.node.UID}
 	}
 	return n, facts, nil
@@ -76,7 +76,7 @@ func readFenced(ctx context.Context, s store.Store, w cache.Reader, node spec.No
 
 // overIn reports whether the life is over by a report of its own token.
 func overIn(v cache.View, m *records.Member) bool {
-	r, _ := v.Report(m.ID)
+	r := v.Report(m.ID)
 	return r != nil && r.Token == m.Token && r.Phase.Over()
 }
 
@@ -127,8 +127,7 @@ func (c *Case) Close(ctx context.Context, s store.Store, w cache.Reader, by stri
 // endByFence is the report that ends the life l, and names it in f; false: it is over already.
 func endByFence(v cache.View, l spec.LifeID, f *records.Fence) (store.Txn, bool) {
 	id := l.ID
-	m, member := v.Member(id)
-	last, report := v.Report(id)
+	m, last := v.Member(id), v.Report(id)
 	if m == nil || m.Token != l.Token || m.Node != f.Node || m.NodeUID != f.UID || overIn(v, m) {
 		return store.Txn{}, false
 	}
@@ -141,7 +140,7 @@ func endByFence(v cache.View, l spec.LifeID, f *records.Fence) (store.Txn, bool)
 	}
 	f.Lives = append(f.Lives, l)
 	return store.Txn{
-		If:   []store.Compare{store.Seen(store.MemberKey(id), member), store.Seen(store.ReportKey(id), report)},
+		If:   []store.Compare{v.Seen(store.MemberKey(id)), v.Seen(store.ReportKey(id))},
 		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(r))},
 	}, true
 }

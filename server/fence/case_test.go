@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
@@ -121,8 +120,8 @@ func TestAFenceOrARemovalThatFailsHalfwayIsRepeated(t *testing.T) {
 		for ; at < 100; at++ {
 			r := newRig(t)
 			c.prepare(r)
-			step := 0
-			err := c.do(r, &servertest.Failing{Store: r.Store, Fail: func() bool { step++; return step == at }})
+			r.FailAt(at)
+			err := c.do(r, r.Store)
 			if err == nil {
 				break
 			}

@@ -4,10 +4,9 @@
 // and no later ones. A node of which nothing is left is forgotten (RemoveNode).
 //
 //	case.go      what is found on a silent node, and the transactions that end it
-//	silent.go    reads a node that must have no session; what every write compares
+//	silent.go    reads a node that must have no session; what every write compares; forgets a node
 //	fencer.go    when the leading server calls the fence command; command.go calls it
 //	outcomes.go  what came of it, for the members that wait
-//	remove.go    forgets a node
 //
 // Proof by time, which needs no word, is in server/plan (SAFETY S5).
 package fence

@@ -194,7 +194,7 @@ func (f *Fencer) needed() (needed map[spec.NodeName]bool, wait time.Duration) {
 func (t *tries) came(err error, now time.Time) {
 	t.under = false
 	if err == nil {
-		t.pause = 0 // what else is found there is asked about anew
+		t.pause = 0 // what else is found there is asked about again
 		return
 	}
 	t.pause = min(max(2*t.pause, firstRetry), lastRetry)

@@ -60,7 +60,7 @@ func in(t *testing.T, begin func(*stand), f func(*stand)) {
 		f(s)
 		cancel()
 		group.Wait()
-		if left := s.told.All(); len(left) > 0 {
+		if left := shown(s.told); len(left) > 0 {
 			t.Errorf("left to be shown: %v", left)
 		}
 		_ = s.store.Close()
@@ -234,13 +234,13 @@ func TestWhatProvesNothingIsToldAndTriedAgainLater(t *testing.T) {
 				t.Errorf("pause %d is %s", i, pause)
 			}
 		}
-		if want := "the fence command proved nothing: exit status 1: no such plug; it is called again from time to time"; s.told.All()["n1"] != want {
-			t.Errorf("shown %q", s.told.All())
+		if want := "the fence command proved nothing: exit status 1: no such plug; it is called again from time to time"; shown(s.told)["n1"] != want {
+			t.Errorf("shown %q", shown(s.told))
 		}
 		s.back("n1")
 		s.after(time.Second)
-		if len(s.told.All()) > 0 {
-			t.Errorf("shown of a node that is back: %v", s.told.All())
+		if len(shown(s.told)) > 0 {
+			t.Errorf("shown of a node that is back: %v", shown(s.told))
 		}
 		s.says = func(context.Context, *Case) error { return nil }
 		s.lose("n1")
@@ -277,4 +277,11 @@ func TestOneTryOfANodeAtATimeAndNoneAfterTheTerm(t *testing.T) {
 			t.Errorf("called %v, then %v; under way are %v", calls, again, under)
 		}
 	})
+}
+
+// shown is what o shows, by node.
+func shown(o *Outcomes) map[spec.NodeName]string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.of)
 }

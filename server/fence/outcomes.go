@@ -45,13 +45,6 @@ func (o *Outcomes) Set(node spec.NodeName, text string) {
 // C delivers when an outcome changed since it was last received from.
 func (o *Outcomes) C() <-chan struct{} { return o.changed.C() }
 
-// All returns a copy of the outcomes by node.
-func (o *Outcomes) All() map[spec.NodeName]string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return maps.Clone(o.of)
-}
-
 // Annotate returns nodes in which each silent one has its outcome.
 func (o *Outcomes) Annotate(nodes []plan.Node) []plan.Node {
 	o.mu.Lock()

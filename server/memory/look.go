@@ -153,7 +153,7 @@ func (m *Memory) Run(ctx context.Context, s store.Store, w cache.Reader, name st
 			m.report(m.keep())
 			return nil
 		case <-m.gone:
-			return m.Gap()
+			return m.gap // it stays
 		case <-tick.C:
 		}
 		if err := m.again(ctx, s, w); err != nil {

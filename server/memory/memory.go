@@ -81,7 +81,7 @@ func (m *Memory) Owns(cluster string) error {
 // Judge is s with every answer judged.
 func (m *Memory) Judge(s store.Store) store.Store { return store.Judged(s, m.judge) }
 
-// judge compares answers of one call with what was known when it was begun: of two calls at
+// judge compares answers of one call with what was known when it started: of two calls at
 // once the older answer may come last.
 func (m *Memory) judge() store.Judge {
 	m.mu.Lock()
@@ -116,16 +116,6 @@ func answer(origin string, term uint64, rev int64) records.Known {
 func (m *Memory) found(why error) {
 	m.gap = fmt.Errorf("%w: %w", store.ErrWentBack, why)
 	close(m.gone)
-}
-
-// Gone is closed when an answer showed that the store went back; Gap says why.
-func (m *Memory) Gone() <-chan struct{} { return m.gone }
-
-// Gap is why the store that answers is not the one that is known; nil: it is.
-func (m *Memory) Gap() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.gap
 }
 
 // Known is what is known of the store that answers now, without its nodes.

@@ -10,7 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
+	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -37,7 +41,7 @@ func NewKey(secret []byte) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
 	}
-	aead, err := cipher.NewGCM(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
 	}
@@ -58,26 +62,18 @@ func (k *Key) Seal(ns spec.Namespace, name string, files map[string][]byte) (sca
 	if err != nil {
 		return nil, fmt.Errorf("seal secret %s/%s: its files cannot be encoded", ns, name)
 	}
-	return k.SealAt(store.SecretKey(ns, name), plain)
+	return k.SealAt(store.SecretKey(ns, name), plain), nil
 }
 
 // SealAt encrypts what is to stand at a key of the store, to which it is bound: nonce,
 // then ciphertext.
-func (k *Key) SealAt(key string, plain []byte) (scalar.Bytes, error) {
-	nonce := make([]byte, k.aead.NonceSize(), k.aead.NonceSize()+len(plain)+k.aead.Overhead())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, fmt.Errorf("seal %s: %w", key, err)
-	}
-	return k.aead.Seal(nonce, nonce, plain, []byte(key)), nil
+func (k *Key) SealAt(key string, plain []byte) scalar.Bytes {
+	return k.aead.Seal(nil, nil, plain, []byte(key))
 }
 
 // OpenAt decrypts what SealAt made for key. It fails with ErrKey.
 func (k *Key) OpenAt(key string, sealed []byte) ([]byte, error) {
-	n := k.aead.NonceSize()
-	if len(sealed) < n {
-		return nil, fmt.Errorf("open %s: %w", key, ErrKey)
-	}
-	plain, err := k.aead.Open(nil, sealed[:n], sealed[n:], []byte(key))
+	plain, err := k.aead.Open(nil, nil, sealed, []byte(key))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", key, ErrKey)
 	}
@@ -95,4 +91,64 @@ func (k *Key) Open(r *records.SecretRecord) (map[string][]byte, error) {
 		return nil, fmt.Errorf("open secret %s/%s: %w", r.Namespace, r.Name, ErrKey)
 	}
 	return files, nil
+}
+
+// Load reads the key kept at path. Errors: fs.ErrNotExist when there is none;
+// others when the file is readable by anybody but its owner or has a wrong length.
+func Load(path string) (*Key, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("load key: %s is open to others (%04o); write chmod 0600", path, info.Mode().Perm())
+	}
+	secret, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load key: %w", err)
+	}
+	key, err := NewKey(secret)
+	if err != nil {
+		return nil, fmt.Errorf("load key: %s holds no key: %w", path, err)
+	}
+	return key, nil
+}
+
+// Ensure reads the key kept at path, or makes a random one there (0600, durable
+// before it is used). A torn write leaves no key behind, and an existing file is
+// never replaced: the key is all that opens the cluster's Secrets.
+func Ensure(path string) (*Key, error) {
+	key, err := Load(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return key, err
+	}
+	if err := write(path); err != nil {
+		return nil, fmt.Errorf("make key %s: %w", path, err)
+	}
+	return Load(path)
+}
+
+// write puts a random key at path, or leaves the one that another process put
+// there meanwhile.
+func write(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	secret := make([]byte, KeyBytes)
+	_, _ = rand.Read(secret)                   // never fails: see crypto/rand
+	draft, err := os.CreateTemp(dir, ".key-*") // 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(draft.Name())
+	_, err = draft.Write(secret)
+	err = errors.Join(err, draft.Sync(), draft.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Link(draft.Name(), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return durable.SyncDir(dir)
 }

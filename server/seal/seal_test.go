@@ -2,6 +2,8 @@ package seal
 
 import (
 	"bytes"
+	"crypto/aes"
+	"crypto/cipher"
 	"errors"
 	"fmt"
 	"os"
@@ -130,5 +132,27 @@ func TestABadKeyFileIsRefusedAndNotReplaced(t *testing.T) {
 				t.Fatal("the file was replaced")
 			}
 		})
+	}
+}
+
+// What is stored is a nonce of 96 bits and what AES-256-GCM makes with it, whoever made it.
+func TestTheStoredFormStays(t *testing.T) {
+	k := testKey(t, 7)
+	block, err := aes.NewCipher(bytes.Repeat([]byte{7}, KeyBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := cipher.NewGCM(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nonce := []byte("twelve bytes")
+	stored := plain.Seal(bytes.Clone(nonce), nonce, []byte("content"), []byte("ca"))
+	if got, err := k.OpenAt("ca", stored); err != nil || string(got) != "content" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	sealed := k.SealAt("ca", []byte("content"))
+	if got, err := plain.Open(nil, sealed[:12], sealed[12:], []byte("ca")); err != nil || string(got) != "content" {
+		t.Errorf("got %q, %v", got, err)
 	}
 }

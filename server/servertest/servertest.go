@@ -1,5 +1,5 @@
 // Package servertest is what tests of the server's parts share: a store in memory with its mirror,
-// a store that fails on request, and logs that can be read meanwhile.
+// whose calls fail on request, and logs that can be read meanwhile.
 package servertest
 
 import (
@@ -111,40 +111,16 @@ func (m *Mirrored) Get(key string) (store.KV, bool) {
 	return kv, ok
 }
 
-// Failing is a store whose calls fail with store.ErrUnavailable whenever Fail says so.
-type Failing struct {
-	store.Store
-	Fail func() bool
-}
-
-// Get implements store.Store.
-func (s *Failing) Get(ctx context.Context, keys ...string) (store.Rev, map[string]store.KV, error) {
-	if s.Fail() {
-		return 0, nil, store.ErrUnavailable
-	}
-	return s.Store.Get(ctx, keys...)
-}
-
-// Commit implements store.Store.
-func (s *Failing) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
-	if s.Fail() {
-		return 0, store.ErrUnavailable
-	}
-	return s.Store.Commit(ctx, t)
-}
-
-// Snapshot implements store.Store.
-func (s *Failing) Snapshot(ctx context.Context, prefix string) (store.Rev, []store.KV, error) {
-	if s.Fail() {
-		return 0, nil, store.ErrUnavailable
-	}
-	return s.Store.Snapshot(ctx, prefix)
-}
-
-// Grant implements store.Store.
-func (s *Failing) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
-	if s.Fail() {
-		return 0, store.ErrUnavailable
-	}
-	return s.Store.Grant(ctx, ttl)
+// FailAt has the nth Get, Snapshot, Commit or Grant from now fail with store.ErrUnavailable; 0: none.
+func (m *Mirrored) FailAt(n int) {
+	m.Store.Fail(func(c memstore.Call) (f memstore.Fault) {
+		switch c.Method {
+		case "Get", "Snapshot", "Commit", "Grant":
+			n--
+			if n == 0 {
+				f.Err = store.ErrUnavailable
+			}
+		}
+		return f
+	})
 }

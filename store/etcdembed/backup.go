@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -101,12 +100,10 @@ func Unpack(file, dir string) error {
 	if err := os.RemoveAll(part); err != nil {
 		return fmt.Errorf("unpack backup: %w", err)
 	}
-	var token [16]byte
-	_, _ = rand.Read(token[:]) // never fails: see crypto/rand
 	config, _ := Config{Dir: dir}.withDefaults()
 	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, Name: config.Name, OutputDataDir: part, PeerURLs: []string{identity.String()},
-		InitialCluster: config.Name + "=" + identity.String(), InitialClusterToken: hex.EncodeToString(token[:]),
+		InitialCluster: config.Name + "=" + identity.String(), InitialClusterToken: rand.Text(),
 	})
 	if err == nil {
 		err = durable.Put(filepath.Join(dir, markFile), []byte(filepath.Base(file)), 0o600)

@@ -61,7 +61,7 @@ func (e *Embedded) tightWith(size, used int64) bool {
 
 // free forgets all history, and lifts the alarm when what is left is small enough:
 // then it gives the file's free pages back first if the file is too large, for the quota
-// counts them. Reads and writes wait meanwhile; watches that lag begin anew.
+// counts them. Reads and writes wait meanwhile; watches that lag start again.
 func (e *Embedded) free(ctx context.Context) error {
 	backend := e.etcd.Server.Backend()
 	if rev := e.etcd.Server.KV().Rev(); rev > 1 {

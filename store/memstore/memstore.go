@@ -8,6 +8,7 @@ package memstore
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strings"
@@ -65,7 +66,7 @@ func New(options ...Option) *Store {
 		keys:    map[string]store.KV{},
 		leases:  map[store.LeaseID]*lease{},
 		watches: map[*watch]struct{}{},
-		origin:  store.Origin{Cluster: randomID(), Member: "memory", Term: 1},
+		origin:  store.Origin{Cluster: rand.Text(), Member: "memory", Term: 1},
 	}
 	for _, option := range options {
 		option(s)

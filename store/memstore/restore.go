@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"time"
 
 	"github.com/stead-project/stead/store"
@@ -42,7 +41,7 @@ type Restored struct {
 }
 
 // Restore puts the store back to b under whoever uses it: watches break, all history is
-// gone, and leases begin anew with their full length. Lease ids are never used again.
+// gone, and leases start again with their full length. Lease ids are never used again.
 func (s *Store) Restore(b Backup, how Restored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,13 +68,7 @@ func (s *Store) Restore(b Backup, how Restored) {
 		s.origin.Term = how.Term
 	}
 	if !how.SameCluster {
-		s.origin.Cluster = randomID()
+		s.origin.Cluster = rand.Text()
 	}
 	s.breakWatches()
-}
-
-func randomID() string {
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails: see crypto/rand
-	return hex.EncodeToString(id[:])
 }

@@ -63,7 +63,7 @@ func (w *watch) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// over is why the watch cannot go on, if so.
+// over is why the watch cannot continue, if so.
 func (w *watch) over(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

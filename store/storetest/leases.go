@@ -81,7 +81,7 @@ var leases = []promise{
 			t.Errorf("revoke again: %v", err)
 		}
 	}},
-	{"a key written anew without lease outlives the old one", func(t *testing.T, h *harness) {
+	{"a key written again without lease outlives the old one", func(t *testing.T, h *harness) {
 		one, two := h.grant(t, time.Hour), h.grant(t, time.Hour)
 		h.commit(t, store.Txn{Then: []store.Op{
 			store.PutLeased("freed", nil, one), store.PutLeased("moved", nil, one), store.PutLeased("gone", nil, one),
@@ -109,16 +109,16 @@ var leases = []promise{
 			seen[lease] = true
 		}
 	}},
-	{"leases nobody made are gone, and a compare comes before the lease", func(t *testing.T, h *harness) {
-		const nobody = store.LeaseID(4711)
-		if err := h.Renew(h.ctx, nobody); !errors.Is(err, store.ErrLeaseGone) {
+	{"leases that were never granted are gone, and a compare comes before the lease", func(t *testing.T, h *harness) {
+		const never = store.LeaseID(4711)
+		if err := h.Renew(h.ctx, never); !errors.Is(err, store.ErrLeaseGone) {
 			t.Errorf("renew: got %v, want %v", err, store.ErrLeaseGone)
 		}
-		if err := h.Revoke(h.ctx, nobody); err != nil {
+		if err := h.Revoke(h.ctx, never); err != nil {
 			t.Errorf("revoke: %v", err)
 		}
 		rev := h.put(t, "k", "")
-		put := []store.Op{store.Put("other", nil), store.PutLeased("k", nil, nobody)}
+		put := []store.Op{store.Put("other", nil), store.PutLeased("k", nil, never)}
 		h.refused(t, store.Txn{If: []store.Compare{store.Absent("k")}, Then: put}, store.ErrConflict)
 		h.refused(t, store.Txn{If: []store.Compare{store.Seen("k", rev)}, Then: put}, store.ErrLeaseGone)
 	}},

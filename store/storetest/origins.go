@@ -50,10 +50,7 @@ type call struct {
 
 func calls(t *testing.T, h *harness) map[string]call {
 	t.Helper()
-	lease, err := h.Grant(h.ctx, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := h.grant(t, time.Minute)
 	put := store.Txn{Then: []store.Op{store.Put("k", nil)}}
 	return map[string]call{
 		"Snapshot": {current: true, call: func(_ *testing.T, s store.Store) (store.Rev, error) {
@@ -91,11 +88,7 @@ func calls(t *testing.T, h *harness) map[string]call {
 		}},
 		"Renew": {call: func(_ *testing.T, s store.Store) (store.Rev, error) { return 0, s.Renew(h.ctx, lease) }},
 		"Revoke": {current: true, call: func(t *testing.T, s store.Store) (store.Rev, error) {
-			id, err := h.Grant(h.ctx, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return 0, s.Revoke(h.ctx, id)
+			return 0, s.Revoke(h.ctx, h.grant(t, time.Minute))
 		}},
 		"Status": {call: func(_ *testing.T, s store.Store) (store.Rev, error) {
 			_, err := s.Status(h.ctx)

@@ -14,40 +14,20 @@ var races = []promise{
 	{"of 50 that swap the same key exactly one wins", func(t *testing.T, h *harness) {
 		for range 5 {
 			kv, _ := h.get(t, "k")
-			var won atomic.Int32
-			each(t, 50, func(i int) error {
-				_, err := h.Commit(h.ctx, store.Txn{
-					If:   []store.Compare{store.Seen("k", kv.Mod)},
-					Then: []store.Op{store.Put("k", fmt.Append(nil, i))},
-				})
-				if err == nil {
-					won.Add(1)
-				} else if !errors.Is(err, store.ErrConflict) {
-					return err
-				}
-				return nil
+			h.oneWins(t, func(i int) store.Txn {
+				return store.Txn{If: []store.Compare{store.Seen("k", kv.Mod)}, Then: []store.Op{store.Put("k", fmt.Append(nil, i))}}
 			})
-			if won.Load() != 1 {
-				t.Fatalf("%d won", won.Load())
-			}
 		}
 	}},
 	{"of 50 that create the same key exactly one wins", func(t *testing.T, h *harness) {
-		var won atomic.Int32
-		each(t, 50, func(i int) error {
-			_, err := h.Commit(h.ctx, store.Txn{
+		h.oneWins(t, func(i int) store.Txn {
+			return store.Txn{
 				If:   []store.Compare{store.Absent("k")},
 				Then: []store.Op{store.Put("k", fmt.Append(nil, i)), store.Put(fmt.Sprintf("loser/%d", i), nil)},
-			})
-			if err == nil {
-				won.Add(1)
-			} else if !errors.Is(err, store.ErrConflict) {
-				return err
 			}
-			return nil
 		})
-		if got := h.count(t, "loser/"); won.Load() != 1 || got != 1 {
-			t.Fatalf("%d won, %d wrote", won.Load(), got)
+		if got := h.count(t, "loser/"); got != 1 {
+			t.Fatalf("%d wrote", got)
 		}
 	}},
 	{"revisions of concurrent commits are all different", func(t *testing.T, h *harness) {
@@ -96,6 +76,25 @@ var races = []promise{
 			t.Errorf("the last event is of %s, want w/end", last.Key)
 		}
 	}},
+}
+
+// oneWins commits 50 transactions at once, of which one must be done and the others conflict.
+func (h *harness) oneWins(t *testing.T, txn func(i int) store.Txn) {
+	t.Helper()
+	var won atomic.Int32
+	each(t, 50, func(i int) error {
+		_, err := h.Commit(h.ctx, txn(i))
+		switch {
+		case err == nil:
+			won.Add(1)
+		case !errors.Is(err, store.ErrConflict):
+			return err
+		}
+		return nil
+	})
+	if won.Load() != 1 {
+		t.Fatalf("%d won", won.Load())
+	}
 }
 
 // snapshotsAreWhole writes two groups of keys always together, while snapshots

@@ -100,7 +100,7 @@ var reads = []promise{
 			}
 		}
 	}},
-	{"what is returned is nobody else's", func(t *testing.T, h *harness) {
+	{"what is returned is the caller's own", func(t *testing.T, h *harness) {
 		value := []byte("good")
 		h.commit(t, store.Txn{Then: []store.Op{store.Put("k", value)}})
 		w := h.watch(t, "k", h.firstRev(t)-1)

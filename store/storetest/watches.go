@@ -29,10 +29,7 @@ var watches = []promise{
 	}},
 	{"an event tells revisions and lease as a read does", func(t *testing.T, h *harness) {
 		from := h.put(t, "k", "1")
-		lease, err := h.Grant(h.ctx, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := h.grant(t, time.Minute)
 		mod := h.commit(t, store.Txn{Then: []store.Op{store.PutLeased("k", []byte("2"), lease)}})
 		gone := h.commit(t, store.Txn{Then: []store.Op{store.Del("k")}})
 		got := h.collect(t, h.watch(t, "", from), 2)
@@ -91,7 +88,7 @@ var watches = []promise{
 			t.Errorf("got %v, want only k=2", got)
 		}
 	}},
-	{"next returns when its context ends, and the watch goes on", func(t *testing.T, h *harness) {
+	{"next returns when its context ends, and the watch continues", func(t *testing.T, h *harness) {
 		w := h.watch(t, "", h.put(t, "k", "0"))
 		ctx, cancel := context.WithTimeout(h.ctx, 50*time.Millisecond)
 		defer cancel()

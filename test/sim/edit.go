@@ -128,8 +128,8 @@ func (w user) bringBack() bool {
 	x := v.World(ref)
 	for _, n := range w.nodes {
 		for _, r := range v.VolumeReportsOn(n.name) {
-			id, _ := v.Identity(r.ID)
-			m, _ := v.Member(r.ID)
+			id := v.Identity(r.ID)
+			m := v.Member(r.ID)
 			if r.ID.Ref() == ref && r.State == records.VolumeTrashed && m == nil && v.Volume(r.ID, r.Claim) == nil && !rules.Orphaned(x.Set) &&
 				(asked == nil || w.chance(2)) && together(x, r) && (!r.Unproven || n.hasTrashed(r.Volume)) {
 				asked = &records.VolumeRequest{ID: r.ID, Claim: r.Claim, Volume: r.Volume, Verb: records.VerbRestore, Node: r.Node}

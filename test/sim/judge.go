@@ -180,7 +180,7 @@ func decoded[T any](j *judge, e store.Event) (T, bool) {
 // ownerless: what is written is of an orphaned set, and wrong.
 func (j *judge) ownerless(v cache.View, key string) bool {
 	ref, _ := store.RefOfKey(key)
-	set, _ := v.Set(ref)
+	set := v.Set(ref)
 	if !rules.Orphaned(set) || j.w.restoring {
 		return false
 	}
@@ -205,14 +205,14 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 	case j.goals[l] == records.GoalStop && m.Goal != records.GoalStop:
 		j.w.fail("tokens", "%s %s was told to stop and is wanted again", m.ID, m.Token)
 	}
-	old, _ := v.Member(m.ID)
+	old := v.Member(m.ID)
 	if old != nil && old.Token != m.Token && !j.proven(v, old) {
 		j.w.fail("proof", "%s gets %s, and nothing proves that %s is over", m.ID, m.Token, old.Token)
 	}
 	if held := v.Addresses()[m.Address.String()]; held != nil && held.FreedAt == nil && held.ID != m.ID {
 		j.w.fail("addresses", "%s gets the address %s of %s", m.ID, m.Address, held.ID)
 	}
-	if rec, _ := v.Identity(m.ID); rec != nil && rec.Address.IsValid() && rec.Address != m.Address {
+	if rec := v.Identity(m.ID); rec != nil && rec.Address.IsValid() && rec.Address != m.Address {
 		j.w.fail("addresses", "%s gets the address %s; it has %s", m.ID, m.Address, rec.Address)
 	}
 	if old != nil && old.Token == m.Token && old.Bound != m.Bound {

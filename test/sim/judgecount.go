@@ -75,7 +75,7 @@ func decides(v cache.View, e store.Event) bool {
 		if e.Delete || err != nil {
 			return true
 		}
-		old, _ := v.Member(m.ID)
+		old := v.Member(m.ID)
 		return old == nil || old.Token != m.Token || old.Goal != m.Goal
 	case store.KindVolume:
 		vol, err := store.Decode[records.Volume](e.KV)

@@ -42,7 +42,7 @@ type numberKey struct {
 // numbered judges that a new volume has a number above all that its claim had under the
 // set: the member tells by it that its data are lost (SAFETY S11, S19).
 func (j *judge) numbered(v cache.View, now *records.Volume) {
-	set, _ := v.Set(now.ID.Ref())
+	set := v.Set(now.ID.Ref())
 	if set == nil {
 		return
 	}
@@ -139,8 +139,7 @@ func (j *judge) lost(v cache.View, b store.Batch, old *records.Volume, m *record
 
 // left: the host of a volume that is lost is off, as a person said; nobody looks for it.
 func left(v cache.View, old *records.Volume) bool {
-	_, session := v.Session(old.Node)
-	return old.Fate == records.FateLost && !old.Shared && session == 0 && v.ModRev(store.FenceKey(old.Node)) != 0
+	return old.Fate == records.FateLost && !old.Shared && v.ModRev(store.SessionKey(old.Node)) == 0 && v.ModRev(store.FenceKey(old.Node)) != 0
 }
 
 // marked notes volumes on which a life was ready, and under which set first.

@@ -22,7 +22,7 @@ func drifted(d time.Duration) time.Duration { return d + d/100 }
 func (j *judge) seeSessions() {
 	v := j.w.view()
 	for _, n := range j.w.nodes {
-		if s, rev := v.Session(n.name); rev != 0 && s.UID == n.uid {
+		if s := v.Session(n.name); s != nil && s.UID == n.uid {
 			j.had[n.uid] = j.w.clock
 		}
 	}
@@ -52,8 +52,8 @@ func (j *judge) expired(n *node, id spec.Identity, token spec.Token) {
 // lapsed: a guarded life whose node has no session, for so long that its bound is past.
 // Nothing of it may run from then on.
 func (j *judge) lapsed(v cache.View, m *records.Member) bool {
-	s, rev := v.Session(m.Node)
-	if m.Bound == 0 || rules.Late(m) || rev != 0 && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
+	s := v.Session(m.Node)
+	if m.Bound == 0 || rules.Late(m) || s != nil && s.UID == m.NodeUID || j.w.clock.Sub(j.had[m.NodeUID]) < m.Bound {
 		return false
 	}
 	j.w.count("life over by its deadline")

@@ -78,8 +78,8 @@ func written(b store.Batch, key string) store.KV {
 
 // fate judges a new fate by the set as it is at this moment, and by who lives.
 func (j *judge) fate(v cache.View, b store.Batch, old, now *records.Volume) {
-	set, _ := v.Set(old.ID.Ref())
-	m, _ := v.Member(old.ID)
+	set := v.Set(old.ID.Ref())
+	m := v.Member(old.ID)
 	wanted := set != nil && !set.Deleting && slices.Contains(rules.Ordinals(set), old.ID.Ordinal)
 	policy := rules.Retention(set, old.Claim)
 	wrong := ""
@@ -119,8 +119,8 @@ func byHand(v cache.View, b store.Batch, old *records.Volume) bool {
 
 // asked: a person asked for this of the very volume.
 func asked(v cache.View, b store.Batch, old *records.Volume, verb records.VolumeVerb) bool {
-	q, _ := v.VolumeRequest(old.ID, old.Claim)
-	id, _ := v.Identity(old.ID)
+	q := v.VolumeRequest(old.ID, old.Claim)
+	id := v.Identity(old.ID)
 	return q != nil && q.Verb == verb && q.Volume == old.UID && (id == nil || q.Token == id.LastToken) &&
 		slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Delete && e.Key == store.VolumeRequestKey(old.ID, old.Claim) })
 }
@@ -128,8 +128,8 @@ func asked(v cache.View, b store.Batch, old *records.Volume, verb records.Volume
 // restores judges a volume that gets its record again: a person asked for it, it lies in
 // the trash of its node, and nobody lives who could have another.
 func (j *judge) restores(v cache.View, b store.Batch, now *records.Volume) {
-	q, _ := v.VolumeRequest(now.ID, now.Claim)
-	m, _ := v.Member(now.ID)
+	q := v.VolumeRequest(now.ID, now.Claim)
+	m := v.Member(now.ID)
 	wrong := j.user(now.ID, m)
 	x := v.World(now.ID.Ref())
 	switch said := x.Said(now.ID, now.Claim); {
@@ -230,7 +230,7 @@ func (j *judge) stops(v cache.View, b store.Batch, m *records.Member) {
 // undecided judges that what becomes of the volumes of one that leaves is recorded, as
 // the policy has it.
 func (j *judge) undecided(v cache.View, b store.Batch, s *plan.Slot) {
-	set, _ := v.Set(s.ID.Ref())
+	set := v.Set(s.ID.Ref())
 	for claim, old := range s.Volumes {
 		fate := old.Fate
 		if now, err := store.Decode[records.Volume](written(b, store.VolumeKey(s.ID, claim))); err == nil {

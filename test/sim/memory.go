@@ -122,6 +122,6 @@ func (w *Cluster) has(key string) bool {
 
 // counting: a restore waits for nodes.
 func (w *Cluster) counting() bool {
-	count, _ := w.view().Count()
+	count := w.view().Count()
 	return count.Open(w.view().Epoch())
 }

@@ -54,7 +54,7 @@ func (w operator) excuse() bool {
 			continue
 		}
 		v := w.view()
-		count, _ := v.Count()
+		count := v.Count()
 		missing := v.Hold() == nil && count.Open(v.Epoch()) && slices.ContainsFunc(proof.MissingNodes(v.Epoch(), count, v.Nodes()),
 			func(m records.CountNode) bool { return m.UID == n.uid })
 		if !missing {

@@ -210,8 +210,7 @@ func (s *server) noticeLoss() bool {
 	}
 	gone := s.w.clock.Sub(s.asked) > leaderTTL
 	s.cache.Look(func(v cache.View) {
-		_, created := v.Leader()
-		gone = gone || created != s.lead.Created
+		gone = gone || v.Leader().Created != s.lead.Created
 	})
 	if gone {
 		s.w.note("%s knows that it does not lead", s.name)

@@ -87,7 +87,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 			r.Partition, r.OnFailure = nil, ""
 		}
 		set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
-		s, _ := w.view().Status(ref)
+		s := w.view().Status(ref)
 		if s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) { // what was given up is not tried again
 			c.Image = images[(slices.Index(images, c.Image)+1)%4]
 		}
@@ -163,8 +163,8 @@ func (w *Cluster) exchange(n *node) {
 
 // known: the store has the life, or has had a newer one.
 func (w *Cluster) known(id spec.Identity, token spec.Token) bool {
-	m, _ := w.view().Member(id)
-	rec, _ := w.view().Identity(id)
+	m := w.view().Member(id)
+	rec := w.view().Identity(id)
 	return m != nil && m.Token == token || rec != nil && rec.LastToken.Compare(token) > 0
 }
 

@@ -107,7 +107,8 @@ func brief(s *records.Set) string {
 
 // set is the stored one as the user reads it.
 func (w *Cluster) set(ref spec.SetRef) (set *records.Set, rev store.Rev) {
-	return w.view().Set(ref)
+	v := w.view()
+	return v.Set(ref), v.ModRev(store.SetKey(ref))
 }
 
 // anything does one thing that a person may do.

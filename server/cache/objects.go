@@ -1,0 +1,63 @@
+package cache
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// applyObject takes over one change of what users name in a namespace. A budget may concern any
+// set of it.
+func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) error {
+	namespace, name, _ := strings.Cut(rest, "/")
+	ns := spec.Namespace(namespace)
+	switch kind {
+	case store.KindService:
+		ch.Services[ns] = true
+		return keepWithin(s, s.services, ns, name, ev, func(r *records.ServiceRecord) string { return store.ServiceKey(r.Namespace, r.Name) })
+	case store.KindBudget:
+		for ref := range s.sets {
+			if ref.Namespace == ns {
+				ch.Sets[ref] = true
+			}
+		}
+		return keepWithin(s, s.budgets, ns, name, ev, func(r *records.BudgetRecord) string { return store.BudgetKey(r.Namespace, r.Name) })
+	case store.KindConfig:
+		return keep(s, s.configs, ev.Key, ev, func(r *records.ConfigRecord) string { return store.ConfigKey(r.Namespace, r.Name) })
+	default:
+		return keep(s, s.secrets, ev.Key, ev, func(r *records.SecretRecord) string { return store.SecretKey(r.Namespace, r.Name) })
+	}
+}
+
+// keepWithin is keep in the map of a namespace, which is there as long as it holds anything.
+func keepWithin[T any](s *state, m map[spec.Namespace]map[string]entry[T], ns spec.Namespace, name string, ev store.Event, keyOf func(*T) string) error {
+	if m[ns] == nil {
+		m[ns] = map[string]entry[T]{}
+	}
+	err := keep(s, m[ns], name, ev, keyOf)
+	if len(m[ns]) == 0 {
+		delete(m, ns)
+	}
+	return err
+}
+
+// budgetsOf are the budgets that hold for set, by name.
+func (s *state) budgetsOf(set *records.Set) []*records.BudgetRecord {
+	return slices.DeleteFunc(listed(s.budgets[set.Ref.Namespace]), func(r *records.BudgetRecord) bool { return !r.Selects(set) })
+}
+
+// Services lists the services of a namespace by name.
+func (v View) Services(ns spec.Namespace) []*records.ServiceRecord { return listed(v.services[ns]) }
+
+// Config is a ConfigMap.
+func (v View) Config(ns spec.Namespace, name string) *records.ConfigRecord {
+	return v.configs[store.ConfigKey(ns, name)].record
+}
+
+// Secret is a Secret, sealed as it is stored.
+func (v View) Secret(ns spec.Namespace, name string) *records.SecretRecord {
+	return v.secrets[store.SecretKey(ns, name)].record
+}

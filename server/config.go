@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/dispatch"
+	"github.com/stead-project/stead/server/fence"
+	"github.com/stead-project/stead/spec/scalar"
+	"github.com/stead-project/stead/store"
+)
+
+// Config is what a server needs. Default fills what may be left out.
+type Config struct {
+	// Store is not closed by the server. StoreName tells people which it is:
+	// embedded, or its endpoints.
+	Store     store.Store
+	StoreName string
+	// Backup writes all that the store holds at one moment, as etcdembed.Embedded.Backup
+	// does; nil: the store is an external one, and backed up there.
+	Backup func(context.Context, io.Writer) error
+	// Name of this server: who leads, who holds a session. Unique in the cluster.
+	Name    string
+	Version string
+	// Socket is the path of the unix socket; it is made 0600, its directory 0700 if
+	// there is none.
+	Socket string
+	// Local is served in place of Socket: a listener in memory, whose callers count as those
+	// of the socket if its connections are of network "unix". nil: Socket is.
+	Local net.Listener
+	// KeyFile holds the key of the cluster's Secrets; made when absent. Every server
+	// of a cluster needs the same.
+	KeyFile string
+	// SeenFile holds what this server knows of the store: each server has its own.
+	SeenFile string
+	// Hold, if given, has the store held at start, and says why: a person knows that it was
+	// restored, whether or not that can be noticed.
+	Hold string
+	// Domain is the cluster's DNS domain; CIDR the range of members' addresses.
+	Domain string
+	CIDR   netip.Prefix
+	// SessionTTL is how long a node's session outlives its last renewal; LeaderTTL
+	// how long a silent leader keeps others out.
+	SessionTTL time.Duration
+	LeaderTTL  time.Duration
+	// Classes maps storage classes of manifests to those of nodes: fast-ssd to local.
+	Classes map[string]string
+	// Listen is where other hosts reach the API, host:port, by mTLS only; "": nowhere.
+	// Advertise are the addresses by which they do; default: Listen, which then must be one.
+	Listen    string
+	Advertise []string
+	// FenceCommand is a program that proves silent nodes dead, by its absolute path; "":
+	// people do. FenceAfter is how long a node must have been silent, FenceTimeout how long
+	// the program may take. Zero: the defaults of package fence.
+	FenceCommand             string
+	FenceAfter, FenceTimeout time.Duration
+	// Metrics is where /metrics and /healthz are served: unix:///path, or a loopback
+	// address with port; empty: nowhere.
+	Metrics string
+	// Debug adds the debug pages there: profiles, and what the planner sees of a set.
+	Debug    bool
+	Registry *prometheus.Registry
+	Logger   *slog.Logger
+}
+
+// The defaults of Config.
+const (
+	DefaultSocket = "/run/stead/stead.sock"
+	DefaultDomain = "cluster.local"
+	DefaultCIDR   = "10.88.0.0/16"
+)
+
+// Default fills the fields that may be left empty.
+func (c *Config) Default() {
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	if c.Domain == "" {
+		c.Domain = DefaultDomain
+	}
+	if !c.CIDR.IsValid() {
+		c.CIDR = netip.MustParsePrefix(DefaultCIDR)
+	}
+	if c.SessionTTL == 0 {
+		c.SessionTTL = dispatch.DefaultTTL
+	}
+	if c.Registry == nil {
+		c.Registry = prometheus.NewRegistry()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Check tells what is wrong with c.
+func (c *Config) Check() error {
+	switch {
+	case c.Store == nil:
+		return errors.New("a store is needed")
+	case c.Name == "":
+		return errors.New("a name is needed")
+	case c.KeyFile == "" || !filepath.IsAbs(c.KeyFile):
+		return fmt.Errorf("key file %q must be an absolute path", c.KeyFile)
+	case !filepath.IsAbs(c.SeenFile):
+		return fmt.Errorf("file %q of what is known of the store must be an absolute path", c.SeenFile)
+	case !filepath.IsAbs(c.Socket):
+		return fmt.Errorf("socket %q must be an absolute path", c.Socket)
+	case !scalar.ValidSubdomain(c.Domain):
+		return fmt.Errorf("domain %q: must be a DNS name", c.Domain)
+	case c.SessionTTL < time.Second:
+		return fmt.Errorf("session TTL %s: must be at least 1s", c.SessionTTL)
+	}
+	if err := fence.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
+		return err
+	}
+	if err := access.CheckListen(c.Listen, c.Advertise); err != nil {
+		return err
+	}
+	if c.Debug && c.Metrics == "" {
+		return errDebugWithoutMetrics
+	}
+	return CheckMetrics(c.Metrics)
+}
