@@ -110,3 +110,14 @@ func setBound(file string, most int64, none string) error {
 	}
 	return os.WriteFile(file, []byte(want), 0)
 }
+
+// SwapCounted reports whether the kernel limits swap by cgroup.
+func (c Tree) SwapCounted() bool {
+	root := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(c.root)
+	for _, pattern := range []string{"memory/memory.memsw.limit_in_bytes", "*/memory.swap.max"} {
+		if found, err := filepath.Glob(filepath.Join(root, pattern)); err == nil && len(found) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -276,17 +276,6 @@ func values(path string) (map[string]int64, error) {
 	return out, nil
 }
 
-// SwapCounted reports whether the kernel limits swap by cgroup.
-func (c Tree) SwapCounted() bool {
-	root := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(c.root)
-	for _, pattern := range []string{"memory/memory.memsw.limit_in_bytes", "*/memory.swap.max"} {
-		if found, err := filepath.Glob(filepath.Join(root, pattern)); err == nil && len(found) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // readCgroup reads a file that may be gone with its cgroup, or never have been.
 func readCgroup(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)

@@ -11,10 +11,7 @@ import (
 )
 
 // headersLeft are folders in which such headers still are, and how many at most.
-var headersLeft = map[string]int{
-	"agent/session": 3,
-	"agent/worker":  4,
-}
+var headersLeft = map[string]int{}
 
 // headers judges the headers of if and switch: what stands before the semicolon defines new
 // variables and has no other effect, so that a reader may skip to the condition. "if err = f();
