@@ -33,7 +33,7 @@ func Check(root string) (found []string, files int, err error) {
 func newChecker(root string) *checker {
 	return &checker{
 		root: root, doc: map[string]bool{}, pkg: map[string]string{}, clock: clock{kept: map[string]bool{}}, ours: map[string][]edge{},
-		cause: map[string]string{}, used: map[string]bool{}, headersOf: map[string][]string{}, libs: map[string]edge{},
+		names: map[string]string{}, cause: map[string]string{}, used: map[string]bool{}, headersOf: map[string][]string{}, libs: map[string]edge{},
 	}
 }
 
@@ -100,6 +100,7 @@ type checker struct {
 	pkg       map[string]string // package names by folder, tests aside
 	clock     clock
 	ours      map[string][]edge   // imports of our packages, by importing folder
+	names     map[string]string   // of declarations of a package, by folder and name in lower case
 	cause     map[string]string   // names of the constants of causeFile, by value
 	libs      map[string]edge     // where a foreign package is imported
 	headersOf map[string][]string // where headers have effects, by folder
@@ -172,6 +173,7 @@ func (c *checker) file(rel string) error {
 		}
 	}
 	c.calls(rel, folder, test, fset, f)
+	c.twins(rel, folder, test, fset, f)
 	c.headers(rel, folder, fset, f)
 	if !test {
 		c.words(rel, folder, fset, f)

@@ -87,6 +87,7 @@ func TestEveryRuleCatchesItsViolation(t *testing.T) {
 		{"a word of early years", "server/a.go", doc + "const m = \"%q is no name\"\n", "in a message"},
 		{"a word at the end", "server/a.go", doc + "const m = \"it is gone for ever\"\n", "in a message"},
 		{"a type of two meanings", "server/ok/a.go", doc + "// Planted is a type whose name another package has, too.\ntype Planted int\n", "type Planted is also in agent"},
+		{"names that differ in capitals only", "server/a.go", doc + "func running() {}\n\n// Running is a state.\nconst Running = 1\n", "differs from running"},
 		{"a type of many methods", "server/a.go", doc + "type big int\n" + many("func (big) m%d() {}\n", MaxMethods+1), "split the type"},
 		{"a package with a large face", "server/a.go", doc + "// What it offers, one by one.\nconst (\n" + many("\tN%d = 1\n", MaxExported+1) + ")\n", "split the package"},
 		{"doc comments without content", "server/a.go", doc + "// Foo is a foo.\ntype Foo int\n", "says more than the name"},

@@ -56,6 +56,40 @@ func endsInErr(a *ast.AssignStmt) bool {
 	return ok && x.Name == "err"
 }
 
+// twins judges the names that a package declares, tests aside: two that differ in capitals only
+// are read as one.
+func (c *checker) twins(rel, folder string, test bool, fset *token.FileSet, f *ast.File) {
+	if test {
+		return
+	}
+	declared := func(id *ast.Ident) {
+		key := folder + " " + strings.ToLower(id.Name)
+		if other := c.names[key]; other != "" && other != id.Name {
+			c.add(rel, fset.Position(id.Pos()).Line, "%s differs from %s of the same package in capitals only: rename one", id.Name, other)
+		}
+		c.names[key] = id.Name
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				declared(d.Name)
+			}
+		case *ast.GenDecl:
+			for _, s := range d.Specs {
+				switch s := s.(type) {
+				case *ast.TypeSpec:
+					declared(s.Name)
+				case *ast.ValueSpec:
+					for _, id := range s.Names {
+						declared(id)
+					}
+				}
+			}
+		}
+	}
+}
+
 // words judges string literals, which are what people read: no phrase of notInMessages.
 func (c *checker) words(rel, folder string, fset *token.FileSet, f *ast.File) {
 	if wordsLeft[folder] || below(folder, "test") || below(folder, "scripts") {
