@@ -163,7 +163,7 @@ func (s *Set) SameLife(a, b spec.Template) bool {
 func (s *Set) noticed(t spec.Template) spec.Template {
 	labels, annotations := map[string]bool{}, map[string]bool{RestartedAtAnnotation: true}
 	for i := range t.Spec.Containers {
-		shown(&t.Spec.Containers[i], labels, annotations)
+		addShown(&t.Spec.Containers[i], labels, annotations)
 	}
 	t.Metadata.Labels = only(t.Metadata.Labels, labels)
 	if s.Spec.UpdateStrategy.Metadata == spec.MetadataLive {
@@ -172,8 +172,8 @@ func (s *Set) noticed(t spec.Template) spec.Template {
 	return t
 }
 
-// shown adds the labels and annotations that variables of c show.
-func shown(c *spec.Container, labels, annotations map[string]bool) {
+// addShown adds the labels and annotations that variables of c show.
+func addShown(c *spec.Container, labels, annotations map[string]bool) {
 	for _, e := range c.Env {
 		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
 			continue

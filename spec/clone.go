@@ -6,11 +6,11 @@ import "reflect"
 // Unexported fields (those of times and addresses) are copied as they are.
 func Clone[T any](v T) T {
 	out := reflect.New(reflect.TypeFor[T]()).Elem()
-	clone(out, reflect.ValueOf(&v).Elem())
+	copyInto(out, reflect.ValueOf(&v).Elem())
 	return out.Interface().(T)
 }
 
-func clone(to, from reflect.Value) {
+func copyInto(to, from reflect.Value) {
 	to.Set(from)
 	switch from.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -18,7 +18,7 @@ func clone(to, from reflect.Value) {
 			return
 		}
 		inner := reflect.New(from.Elem().Type())
-		clone(inner.Elem(), from.Elem())
+		copyInto(inner.Elem(), from.Elem())
 		if from.Kind() == reflect.Interface {
 			inner = inner.Elem()
 		}
@@ -29,7 +29,7 @@ func clone(to, from reflect.Value) {
 		}
 		to.Set(reflect.MakeSlice(from.Type(), from.Len(), from.Len()))
 		for i := range from.Len() {
-			clone(to.Index(i), from.Index(i))
+			copyInto(to.Index(i), from.Index(i))
 		}
 	case reflect.Map:
 		if from.IsNil() {
@@ -38,13 +38,13 @@ func clone(to, from reflect.Value) {
 		to.Set(reflect.MakeMapWithSize(from.Type(), from.Len()))
 		for key, value := range from.Seq2() {
 			item := reflect.New(value.Type()).Elem()
-			clone(item, value)
+			copyInto(item, value)
 			to.SetMapIndex(key, item)
 		}
 	case reflect.Struct:
 		for i := range from.NumField() {
 			if from.Type().Field(i).IsExported() {
-				clone(to.Field(i), from.Field(i))
+				copyInto(to.Field(i), from.Field(i))
 			}
 		}
 	}

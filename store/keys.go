@@ -66,7 +66,7 @@ const (
 // restored, from its own disk.
 func KnownKey(server string) string { return KindKnown + "/" + server }
 
-func identityKey(kind string, id spec.Identity) string {
+func keyOf(kind string, id spec.Identity) string {
 	return refKey(kind, id.Ref()) + "/" + strconv.Itoa(id.Ordinal)
 }
 
@@ -92,16 +92,16 @@ func RevisionKey(r spec.SetRef, h spec.RevisionHash) string {
 }
 
 // MemberKey is members/<ns>/<set>/<ordinal>.
-func MemberKey(id spec.Identity) string { return identityKey(KindMember, id) }
+func MemberKey(id spec.Identity) string { return keyOf(KindMember, id) }
 
 // ReportKey is reports/<ns>/<set>/<ordinal>.
-func ReportKey(id spec.Identity) string { return identityKey(KindReport, id) }
+func ReportKey(id spec.Identity) string { return keyOf(KindReport, id) }
 
 // IdentityKey is identities/<ns>/<set>/<ordinal>.
-func IdentityKey(id spec.Identity) string { return identityKey(KindIdentity, id) }
+func IdentityKey(id spec.Identity) string { return keyOf(KindIdentity, id) }
 
 // RequestKey is requests/<ns>/<set>/<ordinal>.
-func RequestKey(id spec.Identity) string { return identityKey(KindRequest, id) }
+func RequestKey(id spec.Identity) string { return keyOf(KindRequest, id) }
 
 // VolumeKey is volumes/<ns>/<set>/<claim>/<ordinal>.
 func VolumeKey(id spec.Identity, c spec.ClaimName) string { return claimKey(KindVolume, id, c) }

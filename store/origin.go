@@ -32,7 +32,7 @@ type Judge func(Origin) error
 // watch: each Next), and what it returns sees the origin of its answers before the caller
 // sees anything of them. When it returns an error the call fails with that error, which
 // is ErrWentBack then.
-func Judged(s Store, begin func() Judge) Store { return judged{s, begin} }
+func Judged(s Store, begin func() Judge) Store { return judgedStore{s, begin} }
 
 type judgeKey struct{}
 
@@ -50,43 +50,45 @@ func Answered(ctx context.Context, o Origin) error {
 	return err
 }
 
-type judged struct {
+type judgedStore struct {
 	store Store
 	begin func() Judge
 }
 
 // with hands the judge to the body: the context reaches it through any other wrapping.
-func (j judged) with(ctx context.Context) context.Context {
+func (j judgedStore) with(ctx context.Context) context.Context {
 	return context.WithValue(ctx, judgeKey{}, j.begin())
 }
 
-func (j judged) Snapshot(ctx context.Context, prefix string) (Rev, []KV, error) {
+func (j judgedStore) Snapshot(ctx context.Context, prefix string) (Rev, []KV, error) {
 	return j.store.Snapshot(j.with(ctx), prefix)
 }
 
-func (j judged) Get(ctx context.Context, keys ...string) (Rev, map[string]KV, error) {
+func (j judgedStore) Get(ctx context.Context, keys ...string) (Rev, map[string]KV, error) {
 	return j.store.Get(j.with(ctx), keys...)
 }
 
-func (j judged) Commit(ctx context.Context, t Txn) (Rev, error) {
+func (j judgedStore) Commit(ctx context.Context, t Txn) (Rev, error) {
 	return j.store.Commit(j.with(ctx), t)
 }
 
-func (j judged) Grant(ctx context.Context, ttl time.Duration) (LeaseID, error) {
+func (j judgedStore) Grant(ctx context.Context, ttl time.Duration) (LeaseID, error) {
 	return j.store.Grant(j.with(ctx), ttl)
 }
 
-func (j judged) Renew(ctx context.Context, id LeaseID) error { return j.store.Renew(j.with(ctx), id) }
+func (j judgedStore) Renew(ctx context.Context, id LeaseID) error {
+	return j.store.Renew(j.with(ctx), id)
+}
 
-func (j judged) Revoke(ctx context.Context, id LeaseID) error {
+func (j judgedStore) Revoke(ctx context.Context, id LeaseID) error {
 	return j.store.Revoke(j.with(ctx), id)
 }
 
-func (j judged) Status(ctx context.Context) (Status, error) { return j.store.Status(j.with(ctx)) }
+func (j judgedStore) Status(ctx context.Context) (Status, error) { return j.store.Status(j.with(ctx)) }
 
-func (j judged) Close() error { return j.store.Close() }
+func (j judgedStore) Close() error { return j.store.Close() }
 
-func (j judged) Watch(ctx context.Context, prefix string, from Rev) (Watch, error) {
+func (j judgedStore) Watch(ctx context.Context, prefix string, from Rev) (Watch, error) {
 	w, err := j.store.Watch(j.with(ctx), prefix, from)
 	if err != nil {
 		return nil, err
@@ -96,7 +98,7 @@ func (j judged) Watch(ctx context.Context, prefix string, from Rev) (Watch, erro
 
 type judgedWatch struct {
 	Watch
-	by judged
+	by judgedStore
 }
 
 func (w judgedWatch) Next(ctx context.Context) (Batch, error) {

@@ -47,7 +47,7 @@ func (c *Container) learn(pid int, filtered bool, still func() error) error {
 		err = sameLabel(pid)
 	}
 	if err == nil {
-		c.plan.Like, err = likeness(pid)
+		c.plan.Like, err = readLikeness(pid)
 	}
 	if err == nil {
 		c.plan.Limits, err = limits(pid, c.plan.Limits)
@@ -117,7 +117,7 @@ func sameLabel(pid int) error {
 	return nil
 }
 
-func likeness(pid int) (l Likeness, err error) {
+func readLikeness(pid int) (l Likeness, err error) {
 	text, err := os.ReadFile(procFile(pid, "oom_score_adj"))
 	if err != nil {
 		return l, err

@@ -113,7 +113,7 @@ func TestWhatAHelperSaysIsToldAsItIs(t *testing.T) {
 		kinds []error // all that it is of those that there are
 	}{
 		{"an exit", []string{started, exited}, 7, nil},
-		{"no such program", []string{command}, 0, []error{ErrCommand}},
+		{"no such program", []string{commandWord}, 0, []error{ErrCommand}},
 		{"a refusal", []string{refused}, 0, []error{ErrRefused}},
 		{"dead before", nil, 0, []error{ErrRefused}},
 		{"late", []string{"wait"}, 0, []error{ErrLate, context.DeadlineExceeded}},

@@ -31,7 +31,7 @@ const sweepTime = 30 * time.Second
 func Serve(ctx context.Context) int {
 	// No process of the container sees this one; this is a second barrier.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	h := &helper{}
+	h := &helperProcess{}
 	if err := receive(file(connFD), h.plan.wire); err != nil {
 		return 2
 	}
@@ -39,7 +39,7 @@ func Serve(ctx context.Context) int {
 	code, err := h.run()
 	switch {
 	case errors.Is(err, ErrCommand):
-		h.report(message{Kind: command, Text: strings.TrimSuffix(err.Error(), ": "+ErrCommand.Error())}) // which the agent says
+		h.report(message{Kind: commandWord, Text: strings.TrimSuffix(err.Error(), ": "+ErrCommand.Error())}) // which the agent says
 	case err != nil:
 		h.report(message{Kind: refused, Text: err.Error()})
 	default:
@@ -48,7 +48,7 @@ func Serve(ctx context.Context) int {
 	return 0
 }
 
-type helper struct {
+type helperProcess struct {
 	plan Plan
 
 	mu        sync.Mutex
@@ -56,10 +56,10 @@ type helper struct {
 }
 
 // report sends a message to the agent, if it is still there.
-func (h *helper) report(m message) { _ = send(file(connFD), m.wire) }
+func (h *helperProcess) report(m message) { _ = send(file(connFD), m.wire) }
 
 // endWithAgent ends what was started, and this process, when the agent is gone.
-func (h *helper) endWithAgent(ctx context.Context) {
+func (h *helperProcess) endWithAgent(ctx context.Context) {
 	_, _ = file(connFD).Read(make([]byte, 1)) // its end: nothing is sent
 	h.mu.Lock()
 	h.agentGone = true
@@ -71,7 +71,7 @@ func (h *helper) endWithAgent(ctx context.Context) {
 }
 
 // run starts the command and returns how it exited.
-func (h *helper) run() (int, error) {
+func (h *helperProcess) run() (int, error) {
 	procs, err := h.prepareOnHost()
 	if err != nil {
 		return 0, err
@@ -108,7 +108,7 @@ func (h *helper) run() (int, error) {
 }
 
 // prepareOnHost does what needs the host's files, while we still see them.
-func (h *helper) prepareOnHost() ([]file, error) {
+func (h *helperProcess) prepareOnHost() ([]file, error) {
 	if err := adjustOOM(h.plan.Like.OOMScore); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func adjustOOM(score int) error {
 }
 
 // release puts the child into the cgroups and gives it leave, unless the agent is gone.
-func (h *helper) release(pid int, procs []file, gate int) error {
+func (h *helperProcess) release(pid int, procs []file, gate int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.agentGone {

@@ -97,10 +97,10 @@ type message struct {
 }
 
 const (
-	started = "started"
-	refused = "refused"
-	command = "command"
-	exited  = "exited"
+	started     = "started"
+	refused     = "refused"
+	commandWord = "command"
+	exited      = "exited"
 )
 
 // pipeTime is how long an output that stays open is waited for once all that the command
@@ -219,7 +219,7 @@ func follow(ctx context.Context, conn *os.File, p Plan) (int, error) {
 			runs = true
 		case exited:
 			return m.Code, nil
-		case command:
+		case commandWord:
 			return 0, fmt.Errorf("%w: %s", ErrCommand, m.Text)
 		default:
 			return 0, fmt.Errorf("%w: %s", ErrRefused, m.Text)

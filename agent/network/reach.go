@@ -152,10 +152,10 @@ func HostAddress() (netip.Addr, error) {
 		return netip.Addr{}, err
 	}
 	defer h.Close()
-	return hostAddress(h)
+	return addressVia(h)
 }
 
-func hostAddress(h *netlink.Handle) (netip.Addr, error) {
+func addressVia(h *netlink.Handle) (netip.Addr, error) {
 	all, err := links(h)
 	if err != nil {
 		return netip.Addr{}, err

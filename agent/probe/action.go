@@ -20,9 +20,9 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-var success = Result{Outcome: Success}
+var succeeded = Result{Outcome: Success}
 
-func failure(format string, args ...any) Result {
+func failed(format string, args ...any) Result {
 	return Result{Outcome: Failure, Cause: fmt.Sprintf(format, args...)}
 }
 
@@ -37,9 +37,9 @@ func (p *Prober) execute(ctx context.Context, id runtime.ContainerID, command []
 	code, err := p.c.Exec(ctx, id, runtime.Exec{Command: command, Stdout: &out, Stderr: &out, Bounded: true})
 	switch {
 	case err == nil && code == 0:
-		return success
+		return succeeded
 	case ctx.Err() != nil && !errors.Is(err, runtime.ErrUnavailable):
-		return failure("not done within %v", timeout)
+		return failed("not done within %v", timeout)
 	case errors.Is(err, runtime.ErrBadSpec): // e.g. there is no such program: that is the container's
 		return Result{Outcome: Failure, Cause: "the command cannot be started", Detail: err.Error()}
 	case err != nil:
@@ -52,14 +52,14 @@ func (p *Prober) execute(ctx context.Context, id runtime.ContainerID, command []
 func (p *Prober) connect(ctx context.Context, t Target, action *spec.TCPSocket, timeout time.Duration) Result {
 	address, err := t.address(action.Host, action.Port)
 	if err != nil {
-		return failure("%v", err)
+		return failed("%v", err)
 	}
 	conn, err := p.c.Dial(ctx, "tcp", address)
 	if err != nil {
-		return failure("%s", cause(ctx, err, timeout))
+		return failed("%s", cause(ctx, err, timeout))
 	}
 	_ = conn.Close()
-	return success
+	return succeeded
 }
 
 // get asks by HTTP; a status from 200 to 399 is success. Redirects are followed on
@@ -67,19 +67,19 @@ func (p *Prober) connect(ctx context.Context, t Target, action *spec.TCPSocket, 
 func (p *Prober) get(ctx context.Context, t Target, action *spec.HTTPGet, timeout time.Duration) Result {
 	req, err := t.request(ctx, action)
 	if err != nil {
-		return failure("%v", err)
+		return failed("%v", err)
 	}
 	client := http.Client{Transport: p.http, CheckRedirect: sameHost}
 	resp, err := client.Do(req)
 	if err != nil {
-		return failure("%s", cause(ctx, err, timeout))
+		return failed("%s", cause(ctx, err, timeout))
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, 10<<10) // a little, so that the server's answer is not cut off at once
 	_ = resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 399 {
-		return failure("status %d", resp.StatusCode)
+		return failed("status %d", resp.StatusCode)
 	}
-	return success
+	return succeeded
 }
 
 func (t Target) request(ctx context.Context, action *spec.HTTPGet) (*http.Request, error) {

@@ -61,18 +61,18 @@ func TestHTTP(t *testing.T) {
 		get    spec.HTTPGet
 		want   Result
 	}{
-		{"200 is success", plain, spec.HTTPGet{Path: "/status/200", Port: web}, success},
-		{"399 is success", plain, spec.HTTPGet{Path: "/status/399", Port: web}, success},
-		{"400 is failure", plain, spec.HTTPGet{Path: "/status/400", Port: web}, failure("status 400")},
-		{"a path needs no slash", plain, spec.HTTPGet{Path: "status/200", Port: web}, success},
-		{"no path is the root", plain, spec.HTTPGet{Port: web}, failure("status 404")},
-		{"https is not verified", secure, spec.HTTPGet{Path: "/status/200", Port: web, Scheme: "HTTPS"}, success},
-		{"a redirect on the host is followed", plain, spec.HTTPGet{Path: "/here", Port: web}, failure("status 503")},
-		{"a redirect elsewhere is an answer", plain, spec.HTTPGet{Path: "/away", Port: web}, success},
-		{"redirects end", plain, spec.HTTPGet{Path: "/round", Port: web}, failure("more than 10 redirects")},
-		{"headers, host and query are sent", plain, spec.HTTPGet{Path: "/headers?a=1", Port: web, HTTPHeaders: headers}, success},
-		{"an endless body is not read", plain, spec.HTTPGet{Path: "/endless", Port: web}, success},
-		{"an unknown port is named", plain, spec.HTTPGet{Port: scalar.PortRef{Name: "x"}}, failure("the container has no port x")},
+		{"200 is success", plain, spec.HTTPGet{Path: "/status/200", Port: web}, succeeded},
+		{"399 is success", plain, spec.HTTPGet{Path: "/status/399", Port: web}, succeeded},
+		{"400 is failure", plain, spec.HTTPGet{Path: "/status/400", Port: web}, failed("status 400")},
+		{"a path needs no slash", plain, spec.HTTPGet{Path: "status/200", Port: web}, succeeded},
+		{"no path is the root", plain, spec.HTTPGet{Port: web}, failed("status 404")},
+		{"https is not verified", secure, spec.HTTPGet{Path: "/status/200", Port: web, Scheme: "HTTPS"}, succeeded},
+		{"a redirect on the host is followed", plain, spec.HTTPGet{Path: "/here", Port: web}, failed("status 503")},
+		{"a redirect elsewhere is an answer", plain, spec.HTTPGet{Path: "/away", Port: web}, succeeded},
+		{"redirects end", plain, spec.HTTPGet{Path: "/round", Port: web}, failed("more than 10 redirects")},
+		{"headers, host and query are sent", plain, spec.HTTPGet{Path: "/headers?a=1", Port: web, HTTPHeaders: headers}, succeeded},
+		{"an endless body is not read", plain, spec.HTTPGet{Path: "/endless", Port: web}, succeeded},
+		{"an unknown port is named", plain, spec.HTTPGet{Port: scalar.PortRef{Name: "x"}}, failed("the container has no port x")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := once(t, c.server, spec.Probe{HTTPGet: &c.get, TimeoutSeconds: 5}); got != c.want {
@@ -86,12 +86,12 @@ func TestTCPAndRefusedConnections(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	tcp := spec.Probe{TCPSocket: &spec.TCPSocket{Port: scalar.PortRef{Name: "web"}}}
 	web := spec.Probe{HTTPGet: &spec.HTTPGet{Port: scalar.PortRef{Name: "web"}}}
-	if got := once(t, server, tcp); got != success {
-		t.Errorf("open: got %+v, want %+v", got, success)
+	if got := once(t, server, tcp); got != succeeded {
+		t.Errorf("open: got %+v, want %+v", got, succeeded)
 	}
 	server.Close()
 	for _, probe := range []spec.Probe{tcp, web} {
-		if got, want := once(t, server, probe), failure("dial: connect: connection refused"); got != want {
+		if got, want := once(t, server, probe), failed("dial: connect: connection refused"); got != want {
 			t.Errorf("closed: got %+v, want %+v", got, want)
 		}
 	}
@@ -119,7 +119,7 @@ func TestSilenceIsAFailureAfterTheTimeOut(t *testing.T) {
 		target := Target{ID: id, Address: netip.MustParseAddr("10.88.0.7")}
 		begun := time.Now()
 		got := p.once(t.Context(), target, spec.Probe{HTTPGet: &spec.HTTPGet{Port: scalar.PortRef{Number: 80}}, TimeoutSeconds: 3})
-		if want := failure("no answer within 3s"); got != want {
+		if want := failed("no answer within 3s"); got != want {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
 		if took := time.Since(begun); took != 3*time.Second {
@@ -139,7 +139,7 @@ func TestExecKeepsTheFirstLineOfAFailure(t *testing.T) {
 		output string
 		want   Result
 	}{
-		{"zero is success", 0, nil, "fine", success},
+		{"zero is success", 0, nil, "fine", succeeded},
 		{"the first line tells why", 3, nil, "\n no quorum\xff \nmore", Result{Failure, "exit code 3", "no quorum?"}},
 		{"much output is cut", 1, nil, strings.Repeat("x", 1<<20), Result{Failure, "exit code 1", strings.Repeat("x", 200)}},
 		{"a command that is not there is a failure", 0, runtime.ErrBadSpec, "", Result{Failure, "the command cannot be started", runtime.ErrBadSpec.Error()}},

@@ -97,10 +97,10 @@ func TestTheMessageSaysWhyAndStaysWhileTheCauseDoes(t *testing.T) {
 		{Startup, Result{Unknown, "the command could not be run", "no such file"}, "startup probe: the command could not be run: no such file"},
 		{Startup, Result{Failure, "exit code 1", "at 12:00"}, "startup probe: exit code 1: at 12:00"},
 		{Startup, Result{Failure, "exit code 1", "at 12:01"}, "startup probe: exit code 1: at 12:00"},
-		{Startup, success, "waiting for the readiness probe"},
+		{Startup, succeeded, "waiting for the readiness probe"},
 		{Readiness, Result{Failure, "status 503", ""}, "readiness probe: status 503"},
 		{Liveness, Result{Failure, "no answer", ""}, "readiness probe: status 503"},
-		{Readiness, success, ""},
+		{Readiness, succeeded, ""},
 		{Readiness, Result{Failure, "status 503", ""}, ""},
 		{Liveness, Result{Failure, "no answer", ""}, "liveness probe: no answer"},
 	} {

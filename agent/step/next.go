@@ -11,7 +11,7 @@ func Next(w Wanted, s Seen) Op {
 	switch s.Standing {
 	case Spent:
 		if !s.Empty && !s.Told { // SAFETY S13: whatever it is, it is seen to be gone first
-			return wait(causes.ProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")
+			return waitOp(causes.ProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")
 		}
 		return tell(s)
 	case Closed:
@@ -54,7 +54,7 @@ func begin(w Wanted, s Seen) Op {
 		return op
 	}
 	if s.Unconfirmed {
-		return wait(causes.Unconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")
+		return waitOp(causes.Unconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")
 	}
 	if op, stop := s.unwatched(); stop {
 		return op
@@ -70,7 +70,7 @@ func run(s Seen) Op {
 	}
 	wait := Op{Kind: Nothing}
 	for _, c := range s.Containers {
-		switch op := s.hold(container(s, c)); {
+		switch op := s.hold(nextFor(s, c)); {
 		case op.Kind != Wait && op.Kind != Nothing:
 			return op
 		case wait.Kind == Nothing:
@@ -85,16 +85,16 @@ func run(s Seen) Op {
 	return wait
 }
 
-// container is what one container needs, or Nothing.
-func container(s Seen, c Container) Op {
+// nextFor is what one container needs, or Nothing.
+func nextFor(s Seen, c Container) Op {
 	switch c.State {
 	case Running:
-		return running(c)
+		return watch(c)
 	case Exited, Lost:
 		return again(s, c)
 	case Absent:
 		if s.Missing != "" {
-			return wait(causes.ConfigMissing, s.Missing)
+			return waitOp(causes.ConfigMissing, s.Missing)
 		}
 		if !c.Image {
 			return Op{Kind: EnsureImage, Container: c.Name}
@@ -107,7 +107,7 @@ func container(s Seen, c Container) Op {
 		return op
 	}
 	if !s.anyRunning() && !s.Empty && !s.loaded() {
-		return wait(causes.ProcessLeft, "processes of this member are still there although no container runs")
+		return waitOp(causes.ProcessLeft, "processes of this member are still there although no container runs")
 	}
 	if op, stop := s.unwatched(); stop {
 		return op
@@ -132,8 +132,8 @@ func surroundings(s Seen) (Op, bool) {
 	return Op{}, false
 }
 
-// running ends a container that its probes gave up, so that it starts again.
-func running(c Container) Op {
+// watch ends a container that its probes gave up, so that it starts again.
+func watch(c Container) Op {
 	switch {
 	case !c.Unhealthy:
 		return Op{Kind: Nothing}
@@ -142,7 +142,7 @@ func running(c Container) Op {
 	case c.Overdue:
 		return Op{Kind: KillContainer, Container: c.Name}
 	}
-	return wait(causes.Unhealthy, c.Message)
+	return waitOp(causes.Unhealthy, c.Message)
 }
 
 // again clears away a container that ended, so that it can be created again: after
@@ -155,10 +155,10 @@ func again(s Seen, c Container) Op {
 		if !s.anyLost() {
 			return Op{Kind: KillAll}
 		}
-		return wait(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")
+		return waitOp(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")
 	}
 	if !c.Due {
-		return wait(c.Cause, c.Message)
+		return waitOp(c.Cause, c.Message)
 	}
 	return Op{Kind: RemoveContainer, Container: c.Name}
 }
@@ -173,7 +173,7 @@ func end(s Seen) Op {
 			return s.hold(Op{Kind: SignalStop})
 		}
 		if !s.GraceOver {
-			return wait(causes.Grace, "asked to stop")
+			return waitOp(causes.Grace, "asked to stop")
 		}
 	}
 	if op, left := clear(s); left {
@@ -206,10 +206,10 @@ func clear(s Seen) (Op, bool) {
 // blind reports that nothing can be done safely now.
 func (s Seen) blind() (Op, bool) {
 	if s.Strange != "" {
-		return wait(causes.Stray, s.Strange), true
+		return waitOp(causes.Stray, s.Strange), true
 	}
 	if s.Unknown {
-		return wait(causes.RuntimeUnavailable, "containerd does not answer; running members are not affected"), true
+		return waitOp(causes.RuntimeUnavailable, "containerd does not answer; running members are not affected"), true
 	}
 	return Op{}, false
 }
@@ -217,7 +217,7 @@ func (s Seen) blind() (Op, bool) {
 // unwatched reports that nothing of the life may begin yet.
 func (s Seen) unwatched() (Op, bool) {
 	if s.Unwatched {
-		return wait(causes.Unwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before"), true
+		return waitOp(causes.Unwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before"), true
 	}
 	return Op{}, false
 }
@@ -226,7 +226,7 @@ func (s Seen) unwatched() (Op, bool) {
 func (s Seen) hold(op Op) Op {
 	for _, h := range s.Held {
 		if h.Op == op.Kind && h.Container == op.Container {
-			return wait(h.Cause, h.Message)
+			return waitOp(h.Cause, h.Message)
 		}
 	}
 	return op
@@ -249,6 +249,6 @@ func (s Seen) any(state State) bool {
 	return slices.ContainsFunc(s.Containers, func(c Container) bool { return c.State == state })
 }
 
-func wait(cause causes.Cause, message string) Op {
+func waitOp(cause causes.Cause, message string) Op {
 	return Op{Kind: Wait, Cause: cause, Message: message}
 }

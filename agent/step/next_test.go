@@ -36,7 +36,7 @@ func ended(state State, due, empty bool) Seen {
 
 func TestNext(t *testing.T) {
 	run, stop, none := Wanted{Order: OrderRun}, Wanted{Order: OrderStop}, Wanted{}
-	unwatched := wait(causes.Unwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before")
+	unwatched := waitOp(causes.Unwatched, "the member is guarded (nodeLoss: Replace), and this node's watchdog does not guard it yet; nothing of it is started before")
 	absent := func(change func(*Seen)) Seen { return with(gone(Open), change) }
 	cases := []struct {
 		name string
@@ -51,11 +51,11 @@ func TestNext(t *testing.T) {
 		{"an open life assigned for another boot is not refused but goes on", Wanted{Order: OrderRun, OtherBoot: true}, alive(), Op{Kind: Nothing}},
 		{"nothing is opened while processes of an earlier life are there", run, with(gone(Fresh), func(s *Seen) { s.Empty = false }), Op{Kind: KillAll}},
 		{"nothing is opened while a link of an earlier life is there", run, with(gone(Fresh), func(s *Seen) { s.Detached = false }), Op{Kind: Detach}},
-		{"nothing is opened beside what the ledger does not know", run, with(gone(Fresh), func(s *Seen) { s.Strange, s.Empty = "a stranger", false }), wait(causes.Stray, "a stranger")},
+		{"nothing is opened beside what the ledger does not know", run, with(gone(Fresh), func(s *Seen) { s.Strange, s.Empty = "a stranger", false }), waitOp(causes.Stray, "a stranger")},
 		{"a fresh life that is to stop is closed without being opened", stop, gone(Fresh), Op{Kind: CloseToken}},
 		{"a fresh life without order is left alone", none, gone(Fresh), Op{Kind: Nothing}},
 
-		{"a guarded life that would have missed its deadline already does not begin", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed = true }), wait(causes.Unconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")},
+		{"a guarded life that would have missed its deadline already does not begin", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed = true }), waitOp(causes.Unconfirmed, "the member is guarded (nodeLoss: Replace), and no server has confirmed this node within its bound; it starts when one does")},
 		{"nor does one that no watchdog would end", run, with(gone(Fresh), func(s *Seen) { s.Unwatched = true }), unwatched},
 		{"one that is unconfirmed is cleared away for all the same", run, with(gone(Fresh), func(s *Seen) { s.Unconfirmed, s.Detached = true, false }), Op{Kind: Detach}},
 		{"and refused, and stopped", stop, with(gone(Fresh), func(s *Seen) { s.Unconfirmed, s.Unwatched = true, true }), Op{Kind: CloseToken}},
@@ -69,11 +69,11 @@ func TestNext(t *testing.T) {
 		{"and while the runtime is away", run, with(alive(), func(s *Seen) { s.Expired, s.Unknown = true, true }), Op{Kind: Expire}},
 		{"a deadline that cannot be closed is tried again", run, with(alive(), func(s *Seen) {
 			s.Expired, s.Held = true, []Held{{Expire, "", "LedgerError", "full"}}
-		}), wait("LedgerError", "full")},
+		}), waitOp("LedgerError", "full")},
 		{"of a closed token no deadline counts", run, with(gone(Closed), func(s *Seen) { s.Expired = true }), Op{Kind: ReportOver}},
 		{"nor of one that was not opened", run, with(gone(Fresh), func(s *Seen) { s.Expired = true }), Op{Kind: OpenToken}},
 
-		{"a missing ConfigMap is waited for", run, absent(func(s *Seen) { s.Missing = "no ConfigMap etc" }), wait(causes.ConfigMissing, "no ConfigMap etc")},
+		{"a missing ConfigMap is waited for", run, absent(func(s *Seen) { s.Missing = "no ConfigMap etc" }), waitOp(causes.ConfigMissing, "no ConfigMap etc")},
 		{"the image comes first", run, gone(Open), Op{Kind: EnsureImage, Container: "db"}},
 		{"then the volumes", run, absent(func(s *Seen) { s.Containers[0].Image = true }), Op{Kind: EnsureVolumes}},
 		{"then the sandbox", run, absent(func(s *Seen) { s.Containers[0].Image, s.Volumes = true, true }), Op{Kind: EnsureSandbox}},
@@ -82,12 +82,12 @@ func TestNext(t *testing.T) {
 		{"then the container is created", run, with(ended(Absent, true, true), func(s *Seen) { s.Containers[0].Image = true }), Op{Kind: CreateContainer, Container: "db"}},
 		{"then it is started", run, ended(Created, true, true), Op{Kind: StartContainer, Container: "db"}},
 		{"a created container is not started without network", run, with(ended(Created, true, true), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},
-		{"nothing is started while processes are left", run, ended(Created, true, false), wait(causes.ProcessLeft, "processes of this member are still there although no container runs")},
+		{"nothing is started while processes are left", run, ended(Created, true, false), waitOp(causes.ProcessLeft, "processes of this member are still there although no container runs")},
 		{"a start that a crash broke off goes on", run, with(ended(Created, true, false), func(s *Seen) { s.Containers[0].Loaded = true }), Op{Kind: StartContainer, Container: "db"}},
 		{"but not beside a container that is lost", run, with(ended(Created, true, false), func(s *Seen) {
 			s.Containers[0].Loaded = true
 			s.Containers = append(s.Containers, Container{Name: "side", State: Lost, Due: true})
-		}), wait(causes.ProcessLeft, "processes of this member are still there although no container runs")},
+		}), waitOp(causes.ProcessLeft, "processes of this member are still there although no container runs")},
 		{"nor is what ended a start that was broken off", run, with(ended(Created, true, false), func(s *Seen) {
 			s.Containers = append(s.Containers, Container{Name: "side", State: Exited, Loaded: true})
 		}), Op{Kind: KillAll}},
@@ -96,31 +96,31 @@ func TestNext(t *testing.T) {
 		{"a running life gets its network repaired", run, with(alive(), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},
 		{"volumes of a running life are not touched", run, with(alive(), func(s *Seen) { s.Volumes = false }), Op{Kind: Nothing}},
 		{"a missing ConfigMap does not disturb what runs", run, with(alive(), func(s *Seen) { s.Missing = "no ConfigMap etc" }), Op{Kind: Nothing}},
-		{"while the runtime is away nothing is done", run, with(alive(), func(s *Seen) { s.Unknown, s.Network = true, false }), wait(causes.RuntimeUnavailable, "containerd does not answer; running members are not affected")},
-		{"an operation in its back-off waits with its cause", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "db", "ImageMissing", "no etcd:1"}} }), wait("ImageMissing", "no etcd:1")},
+		{"while the runtime is away nothing is done", run, with(alive(), func(s *Seen) { s.Unknown, s.Network = true, false }), waitOp(causes.RuntimeUnavailable, "containerd does not answer; running members are not affected")},
+		{"an operation in its back-off waits with its cause", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "db", "ImageMissing", "no etcd:1"}} }), waitOp("ImageMissing", "no etcd:1")},
 		{"the back-off of another operation holds up nothing", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{StartContainer, "db", "StartError", "no"}} }), Op{Kind: EnsureImage, Container: "db"}},
 		{"nor does that of another container", run, with(gone(Open), func(s *Seen) { s.Held = []Held{{EnsureImage, "side", "ImageMissing", "no"}} }), Op{Kind: EnsureImage, Container: "db"}},
-		{"a repair in its back-off waits with its cause", run, with(alive(), func(s *Seen) { s.Files, s.Held = false, []Held{{WriteFiles, "", "FilesError", "full"}} }), wait("FilesError", "full")},
+		{"a repair in its back-off waits with its cause", run, with(alive(), func(s *Seen) { s.Files, s.Held = false, []Held{{WriteFiles, "", "FilesError", "full"}} }), waitOp("FilesError", "full")},
 		{"a repair is not held up by a container in its back-off", run, with(alive(), func(s *Seen) {
 			s.Files, s.Containers = false, []Container{{Name: "a", State: Exited, Cause: "CrashLoop"}, {Name: "c", State: Running}}
 		}), Op{Kind: WriteFiles}},
 		{"of a repair and a container that both wait the container is told", run, with(alive(), func(s *Seen) {
 			s.Files, s.Held = false, []Held{{WriteFiles, "", "FilesError", "full"}}
 			s.Containers = []Container{{Name: "a", State: Exited, Cause: "CrashLoop"}, {Name: "c", State: Running}}
-		}), wait("CrashLoop", "")},
+		}), waitOp("CrashLoop", "")},
 		{"of two containers that wait the first is told", run, with(alive(), func(s *Seen) {
 			s.Empty, s.Containers = true, []Container{{Name: "a", State: Exited, Cause: "CrashLoop"}, {Name: "b", State: Exited, Cause: "OOMKilled"}}
-		}), wait("CrashLoop", "")},
+		}), waitOp("CrashLoop", "")},
 
-		{"a container that ended waits for its back-off", run, ended(Exited, false, true), wait("CrashLoop", "exit 1")},
+		{"a container that ended waits for its back-off", run, ended(Exited, false, true), waitOp("CrashLoop", "exit 1")},
 		{"then it is removed before it is made anew", run, ended(Exited, true, true), Op{Kind: RemoveContainer, Container: "db"}},
 		{"what an ended container left behind is killed first", run, ended(Exited, true, false), Op{Kind: KillAll}},
-		{"what a lost container left behind is not killed", run, ended(Lost, true, false), wait(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
+		{"what a lost container left behind is not killed", run, ended(Lost, true, false), waitOp(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
 		{"what a start that a crash broke off left behind is killed", run, with(ended(Lost, true, false), func(s *Seen) { s.Containers[0].Unborn = true }), Op{Kind: KillAll}},
 		{"but not beside one that ran and is lost", run, with(ended(Lost, true, false), func(s *Seen) {
 			s.Containers[0].Unborn = true
 			s.Containers = append(s.Containers, Container{Name: "side", State: Lost, Due: true})
-		}), wait(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
+		}), waitOp(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
 		{"a lost container without processes is made anew", run, ended(Lost, true, true), Op{Kind: RemoveContainer, Container: "db"}},
 		{"without order an ended container stays as it is", none, ended(Exited, true, true), Op{Kind: Nothing}},
 		{"one container in its back-off does not hold up another", run, with(alive(), func(s *Seen) {
@@ -131,19 +131,19 @@ func TestNext(t *testing.T) {
 		}), Op{Kind: RemoveContainer, Container: "a"}},
 		{"an ended container does not kill a lost one that lives", run, with(alive(), func(s *Seen) {
 			s.Containers = []Container{{Name: "a", State: Exited, Due: true}, {Name: "c", State: Lost}}
-		}), wait(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
+		}), waitOp(causes.ProcessLeft, "the runtime lost track of a container whose processes still run; restart the member to replace them")},
 
 		{"an unhealthy container is asked to end", run, with(alive(), func(s *Seen) { s.Containers[0].Unhealthy = true }), Op{Kind: EndContainer, Container: "db"}},
 		{"it has its grace", run, with(alive(), func(s *Seen) {
 			s.Containers[0] = Container{Name: "db", State: Running, Unhealthy: true, Ending: true, Message: "probe"}
-		}), wait(causes.Unhealthy, "probe")},
+		}), waitOp(causes.Unhealthy, "probe")},
 		{"past its grace it is killed", run, with(alive(), func(s *Seen) {
 			s.Containers[0] = Container{Name: "db", State: Running, Unhealthy: true, Ending: true, Overdue: true}
 		}), Op{Kind: KillContainer, Container: "db"}},
 
 		{"without order a running life is left alone", none, alive(), Op{Kind: Nothing}},
 		{"a stop begins with the signal", stop, alive(), Op{Kind: SignalStop}},
-		{"then the grace is waited for", stop, with(alive(), func(s *Seen) { s.Signalled = true }), wait(causes.Grace, "asked to stop")},
+		{"then the grace is waited for", stop, with(alive(), func(s *Seen) { s.Signalled = true }), waitOp(causes.Grace, "asked to stop")},
 		{"then all is killed", stop, with(alive(), func(s *Seen) { s.Signalled, s.GraceOver = true, true }), Op{Kind: KillAll}},
 		{"a stop gives no grace to what the host shows to be gone", stop, with(alive(), func(s *Seen) { s.Empty = true }), Op{Kind: RemoveContainers}},
 		{"a stop kills what a container that ended left behind", stop, ended(Exited, false, false), Op{Kind: KillAll}},
@@ -152,10 +152,10 @@ func TestNext(t *testing.T) {
 		{"then the scratch space", stop, with(gone(Open), func(s *Seen) { s.Unmounted, s.Unpinned = false, false }), Op{Kind: RemoveScratch}},
 		{"then the sandbox", stop, with(gone(Open), func(s *Seen) { s.Unpinned = false }), Op{Kind: RemoveSandbox}},
 		{"then the token is closed", stop, gone(Open), Op{Kind: CloseToken}},
-		{"a stop waits while the runtime is away", stop, with(alive(), func(s *Seen) { s.Unknown = true }), wait(causes.RuntimeUnavailable, "containerd does not answer; running members are not affected")},
+		{"a stop waits while the runtime is away", stop, with(alive(), func(s *Seen) { s.Unknown = true }), waitOp(causes.RuntimeUnavailable, "containerd does not answer; running members are not affected")},
 
 		{"a closed token is told", none, gone(Closed), Op{Kind: ReportOver}},
-		{"what could not be told is told after its back-off", none, with(gone(Closed), func(s *Seen) { s.Held = []Held{{ReportOver, "", "StopError", "full"}} }), wait("StopError", "full")},
+		{"what could not be told is told after its back-off", none, with(gone(Closed), func(s *Seen) { s.Held = []Held{{ReportOver, "", "StopError", "full"}} }), waitOp("StopError", "full")},
 		{"a closed token is told only when nothing is left", none, with(gone(Closed), func(s *Seen) { s.Unmounted = false }), Op{Kind: RemoveScratch}},
 		{"what runs of a closed token is killed at once", none, with(gone(Closed), func(s *Seen) { s.Empty, s.Containers[0].State = false, Running }), Op{Kind: KillAll}},
 		{"a closed token wanted again is told, not started", run, gone(Closed), Op{Kind: ReportOver}},
@@ -163,7 +163,7 @@ func TestNext(t *testing.T) {
 		{"a told end is not looked at again", run, Seen{Standing: Closed, Told: true}, Op{Kind: Nothing}},
 		{"a token older than the newest is told when no process is left", run, Seen{Standing: Spent, Empty: true}, Op{Kind: ReportOver}},
 		{"and not before, and they are left alone", run, Seen{Standing: Spent},
-			wait(causes.ProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")},
+			waitOp(causes.ProcessLeft, "processes of the member are left here, although it has no life here; its end is reported when they are gone")},
 		{"nor is it looked at again", run, Seen{Standing: Spent, Told: true}, Op{Kind: Nothing}},
 	}
 	for _, c := range cases {

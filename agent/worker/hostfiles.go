@@ -45,36 +45,36 @@ type HostFiles interface {
 	LastLine(ctx context.Context, id spec.Identity, container, run string) string
 }
 
-// onHost is HostFiles on the host: the logs below root, all else below runDir (tmpfs).
-type onHost struct{ root, runDir string }
+// realFiles is HostFiles on the host: the logs below root, all else below runDir (tmpfs).
+type realFiles struct{ root, runDir string }
 
-var _ HostFiles = onHost{}
+var _ HostFiles = realFiles{}
 
 // OnHost keeps the logs below root and all else below runDir, which is on tmpfs.
-func OnHost(root, runDir string) HostFiles { return onHost{root, runDir} }
+func OnHost(root, runDir string) HostFiles { return realFiles{root, runDir} }
 
-func (h onHost) place(id spec.Identity) files.Place { return files.At(h.runDir, id) }
+func (h realFiles) place(id spec.Identity) files.Place { return files.At(h.runDir, id) }
 
 // kept is the path of a document of a life, by its kind.
-func (h onHost) kept(kind string, id spec.Identity) string {
+func (h realFiles) kept(kind string, id spec.Identity) string {
 	return filepath.Join(h.runDir, kind, string(id.Namespace), id.MemberName()+".json")
 }
 
-func (h onHost) LoadLife(id spec.Identity) (life records.Life, ok bool) {
+func (h realFiles) LoadLife(id spec.Identity) (life records.Life, ok bool) {
 	ok = durable.GetJSON(h.kept("lives", id), &life) == nil
 	return life, ok
 }
 
-func (h onHost) LoadState(id spec.Identity) (s State, ok bool) {
+func (h realFiles) LoadState(id spec.Identity) (s State, ok bool) {
 	ok = durable.GetJSON(h.kept("state", id), &s) == nil
 	return s, ok
 }
 
-func (h onHost) SaveLife(life *records.Life) error {
+func (h realFiles) SaveLife(life *records.Life) error {
 	return save(h.kept("lives", life.Member.ID), life)
 }
 
-func (h onHost) SaveState(id spec.Identity, s *State) error { return save(h.kept("state", id), s) }
+func (h realFiles) SaveState(id spec.Identity, s *State) error { return save(h.kept("state", id), s) }
 
 func save(path string, doc any) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -83,7 +83,7 @@ func save(path string, doc any) error {
 	return durable.PutJSONUnsynced(path, doc)
 }
 
-func (h onHost) Forget(id spec.Identity) error {
+func (h realFiles) Forget(id spec.Identity) error {
 	var errs []error
 	for _, kind := range []string{"lives", "state"} {
 		if err := os.Remove(h.kept(kind, id)); !errors.Is(err, os.ErrNotExist) {
@@ -93,12 +93,12 @@ func (h onHost) Forget(id spec.Identity) error {
 	return errors.Join(append(errs, files.Clean(h.place(id)))...)
 }
 
-func (h onHost) ShowMember(life *records.Life, n files.Node) error {
+func (h realFiles) ShowMember(life *records.Life, n files.Node) error {
 	return files.WriteMember(h.place(life.Member.ID), life, n)
 }
 
 // ShowSet writes the events first, for set.json names one of them.
-func (h onHost) ShowSet(id spec.Identity, p *records.Snapshot, changes []records.Change, confirmed files.Uptime) error {
+func (h realFiles) ShowSet(id spec.Identity, p *records.Snapshot, changes []records.Change, confirmed files.Uptime) error {
 	at := h.place(id)
 	if err := files.WriteEvents(at, changes); err != nil {
 		return err
@@ -109,27 +109,27 @@ func (h onHost) ShowSet(id spec.Identity, p *records.Snapshot, changes []records
 	return files.WriteConfirmed(at, confirmed)
 }
 
-func (h onHost) ShowConfirmed(id spec.Identity, until files.Uptime) error {
+func (h realFiles) ShowConfirmed(id spec.Identity, until files.Uptime) error {
 	return files.WriteConfirmed(h.place(id), until)
 }
 
-func (h onHost) ShowVolumeNew(id spec.Identity, content []byte) error {
+func (h realFiles) ShowVolumeNew(id spec.Identity, content []byte) error {
 	return files.WriteVolumeNew(h.place(id), content)
 }
 
-func (h onHost) ShowTermination(id spec.Identity, reason records.Reason) error {
+func (h realFiles) ShowTermination(id spec.Identity, reason records.Reason) error {
 	return files.WriteTermination(h.place(id), reason)
 }
 
-func (h onHost) ShowMedia(id spec.Identity, m files.Media, group *int64) error {
+func (h realFiles) ShowMedia(id spec.Identity, m files.Media, group *int64) error {
 	return files.WriteMedia(filepath.Join(h.place(id).Media, m.Name), m, group)
 }
 
-func (h onHost) logDir(id spec.Identity, container string) string {
+func (h realFiles) logDir(id spec.Identity, container string) string {
 	return filepath.Join(h.root, "logs", string(id.Namespace), id.MemberName(), container)
 }
 
-func (h onHost) MakeLogDir(id spec.Identity, container string) (string, error) {
+func (h realFiles) MakeLogDir(id spec.Identity, container string) (string, error) {
 	dir := h.logDir(id, container)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("make the log directory: %w", err)
@@ -137,11 +137,11 @@ func (h onHost) MakeLogDir(id spec.Identity, container string) (string, error) {
 	return dir, nil
 }
 
-func (h onHost) LoggerDead(id spec.Identity, container, run string) bool {
+func (h realFiles) LoggerDead(id spec.Identity, container, run string) bool {
 	return logs.Abandoned(h.logDir(id, container), run)
 }
 
-func (h onHost) LastLine(ctx context.Context, id spec.Identity, container, run string) string {
+func (h realFiles) LastLine(ctx context.Context, id spec.Identity, container, run string) string {
 	return logs.LastLine(ctx, h.logDir(id, container), run, lastLineWait)
 }
 

@@ -35,8 +35,8 @@ type openStream struct {
 }
 
 var (
-	errEnded   = status.Error(codes.Unauthenticated, "the certificate has expired; connect again with its successor")
-	errRevoked = status.Error(codes.PermissionDenied, ErrRevoked.Error())
+	errEnded      = status.Error(codes.Unauthenticated, "the certificate has expired; connect again with its successor")
+	statusRevoked = status.Error(codes.PermissionDenied, ErrRevoked.Error())
 )
 
 func newAuthorizer(authority *Authority, asked func(string) (spec.NodeName, bool), r *Refusals, log *slog.Logger) *authorizer {
@@ -192,7 +192,7 @@ func (a *authorizer) watch(ctx context.Context) {
 		a.mu.Lock()
 		for s := range a.streams {
 			if revoked[s.uid] {
-				s.end(errRevoked)
+				s.end(statusRevoked)
 			}
 		}
 		a.mu.Unlock()

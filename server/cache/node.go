@@ -12,8 +12,8 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// nodeState is all that is known of one node.
-type nodeState struct {
+// nodeRecords is all that is known of one node.
+type nodeRecords struct {
 	node    entry[records.Node]
 	facts   entry[records.NodeFacts]
 	session entry[records.Session]
@@ -83,10 +83,10 @@ func (s *state) moveUnknownLives(node spec.NodeName, old, now *records.NodeFacts
 }
 
 // node is the state of a node, made when there is none.
-func (s *state) node(name spec.NodeName) *nodeState {
+func (s *state) node(name spec.NodeName) *nodeRecords {
 	n := s.nodes[name]
 	if n == nil {
-		n = &nodeState{
+		n = &nodeRecords{
 			noSession: max(s.rev, s.lastSessionEnd), members: map[spec.Identity]bool{}, volumes: map[string]*records.Volume{}, reports: map[string]*records.VolumeReport{},
 		}
 		s.nodes[name] = n

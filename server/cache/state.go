@@ -29,7 +29,7 @@ type state struct {
 	hold    *records.Hold
 
 	sets            map[spec.SetRef]*setState
-	nodes           map[spec.NodeName]*nodeState
+	nodes           map[spec.NodeName]*nodeRecords
 	nodeList        []plan.Node // see listNodes; replaced whole
 	nodesChanged    bool        // nodeList is to be built again
 	roomFreed       bool        // a life left its node, or asks less of it
@@ -53,7 +53,7 @@ func newState(rev store.Rev) *state {
 		rev:             rev,
 		mods:            map[string]store.Rev{},
 		sets:            map[spec.SetRef]*setState{},
-		nodes:           map[spec.NodeName]*nodeState{},
+		nodes:           map[spec.NodeName]*nodeRecords{},
 		unknownLives:    map[spec.Identity][]plan.NodeStray{},
 		services:        map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
 		budgets:         map[spec.Namespace]map[string]entry[records.BudgetRecord]{},

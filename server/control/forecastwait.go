@@ -13,7 +13,7 @@ import (
 )
 
 // waitsFirst says for whom a step waits.
-func waitsFirst(step plan.Step) []string {
+func waitsFirst(step plan.ForecastStep) []string {
 	verb := "waits for "
 	if step.After > 0 {
 		verb = fmt.Sprintf("waits %s for ", scalar.Duration{Duration: step.After})

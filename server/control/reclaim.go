@@ -49,7 +49,7 @@ func (s volumes) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 
 // describeLoss says what it means to say that a volume is lost.
 func describeLoss(f plan.Forecast, vol records.Volume) []string {
-	off := slices.ContainsFunc(f.Steps, func(step plan.Step) bool {
+	off := slices.ContainsFunc(f.Steps, func(step plan.ForecastStep) bool {
 		drop, is := step.Action.(plan.DropVolume)
 		return is && drop.Volume == vol.UID && drop.Left
 	})

@@ -53,9 +53,9 @@ func (s cluster) decideRestore(ctx context.Context, off []string, by string) (d 
 	}
 	s.cfg.Cache.Look(func(v cache.View) {
 		if len(off) > 0 {
-			d, err = excuse(v, off, by)
+			d, err = excuseDecision(v, off, by)
 		} else {
-			d, err = declare(v, by, time.Now().UTC(), randomEpochs())
+			d, err = declareDecision(v, by, time.Now().UTC(), randomEpochs())
 		}
 	})
 	return d, err
@@ -103,8 +103,8 @@ func randomEpochs() int64 {
 	return 1 + n.Int64()
 }
 
-// declare takes it as said that the store of v was restored.
-func declare(v cache.View, by string, at time.Time, step int64) (d decision, err error) {
+// declareDecision takes it as said that the store of v was restored.
+func declareDecision(v cache.View, by string, at time.Time, step int64) (d decision, err error) {
 	held, epoch := v.Hold(), v.Epoch()
 	old := v.Count()
 	if held == nil && old.Open(epoch) {
@@ -204,8 +204,8 @@ func highestEpoch(v cache.View) int64 {
 	return epoch
 }
 
-// excuse takes it as said that nodes are off: the count does not wait for them.
-func excuse(v cache.View, off []string, by string) (d decision, err error) {
+// excuseDecision takes it as said that nodes are off: the count does not wait for them.
+func excuseDecision(v cache.View, off []string, by string) (d decision, err error) {
 	count := v.Count()
 	if v.Hold() != nil || !count.Open(v.Epoch()) {
 		return d, precondition("no restore is waiting for nodes; see 'stead restore --status'")
@@ -272,12 +272,12 @@ func (s cluster) endSessions(ctx context.Context, sessions []store.Txn) {
 // Declare is what "stead restore" writes, in order, decided by v: for a simulation, which owns
 // time and chance. step is how far the epoch is raised above the highest known one.
 func Declare(v cache.View, by string, at time.Time, step int64) ([]store.Txn, error) {
-	d, err := declare(v, by, at, step)
+	d, err := declareDecision(v, by, at, step)
 	return append([]store.Txn{d.Txn}, d.sessions...), err
 }
 
 // Excuse is what "stead restore --off" writes, decided by v: for a simulation.
 func Excuse(v cache.View, off []string, by string) (store.Txn, error) {
-	d, err := excuse(v, off, by)
+	d, err := excuseDecision(v, off, by)
 	return d.Txn, err
 }

@@ -158,7 +158,7 @@ func TestAnEpochIsHigherThanAllThatWereNamed(t *testing.T) {
 			r := newRig(t)
 			prepare(r)
 			r.Cache.Look(func(v cache.View) {
-				d, err := declare(v, "root", time.Time{}, 1)
+				d, err := declareDecision(v, "root", time.Time{}, 1)
 				if err != nil || string(d.Then[0].Value) != "10" {
 					t.Errorf("got epoch %s (%v), want 10", d.Then[0].Value, err)
 				}
@@ -183,7 +183,7 @@ func TestANodeThatSaysHelloMeanwhileIsInTheCount(t *testing.T) {
 	r := newRig(t)
 	r.host("a", 1, false)
 	var d decision
-	r.Cache.Look(func(v cache.View) { d, _ = declare(v, "root", time.Time{}, 1) })
+	r.Cache.Look(func(v cache.View) { d, _ = declareDecision(v, "root", time.Time{}, 1) })
 	r.host("b", 1, false)
 	r.Put(store.HellosKey, []byte("b"))
 	if _, err := r.Store.Commit(r.ctx, d.Txn); err == nil {

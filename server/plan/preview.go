@@ -14,7 +14,7 @@ import (
 // Forecast is what will happen to a set if nobody interferes and nothing more fails.
 type Forecast struct {
 	// Steps are what is done, in its order. What is only noted in the store is left out.
-	Steps []Step
+	Steps []ForecastStep
 	// Never are the members that wait when nothing follows any more, and why: without a
 	// person, or another event from outside, this stays so.
 	Never []Blocked
@@ -32,8 +32,8 @@ type Forecast struct {
 	Cut bool
 }
 
-// Step is one action.
-type Step struct {
+// ForecastStep is one action.
+type ForecastStep struct {
 	Action Action
 	// Down is how many of the members that are wanted are not available once it is done.
 	Down int
@@ -70,8 +70,8 @@ func Preview(w World) Forecast {
 	return p.f
 }
 
-// preview is a run of Preview.
-type preview struct {
+// previewRun is a run of Preview.
+type previewRun struct {
 	w     World
 	f     Forecast
 	begun map[spec.Identity]spec.Token // lives that began in it
@@ -79,8 +79,8 @@ type preview struct {
 	after time.Duration
 }
 
-func newPreview(w World) *preview {
-	p := &preview{w: w, begun: map[spec.Identity]spec.Token{}}
+func newPreview(w World) *previewRun {
+	p := &previewRun{w: w, begun: map[spec.Identity]spec.Token{}}
 	p.w.Slots, p.w.Nodes = slices.Clone(w.Slots), slices.Clone(w.Nodes)
 	p.w.Rest, p.w.Table, p.w.Now = maps.Clone(w.Rest), false, time.Time{}
 	p.w.VolumeID = countIDs("new-")
@@ -112,7 +112,7 @@ func countIDs(prefix string) func() records.VolumeID {
 }
 
 // act does what is decided; it reports whether anything was.
-func (p *preview) act(next Plan) bool {
+func (p *previewRun) act(next Plan) bool {
 	batch := next.Batch()
 	down := p.down(next, batch)
 	for _, a := range batch {
@@ -129,7 +129,7 @@ func (p *preview) act(next Plan) bool {
 				continue
 			}
 		}
-		p.f.Steps = append(p.f.Steps, Step{Action: a, Down: down, First: p.first, After: p.after})
+		p.f.Steps = append(p.f.Steps, ForecastStep{Action: a, Down: down, First: p.first, After: p.after})
 		p.first, p.after = nil, 0
 	}
 	old := p.w.Status
@@ -151,7 +151,7 @@ func changed(old, now *records.SetStatus) bool {
 }
 
 // down counts the wanted members that are not available once a batch is done.
-func (p *preview) down(next Plan, batch []Action) (n int) {
+func (p *previewRun) down(next Plan, batch []Action) (n int) {
 	if p.w.Set == nil || p.w.Set.Deleting {
 		return 0
 	}
@@ -174,7 +174,7 @@ func (p *preview) down(next Plan, batch []Action) (n int) {
 }
 
 // load counts what a life takes of its node: before and after its record is replaced.
-func (p *preview) load(a Action, sign int) {
+func (p *previewRun) load(a Action, sign int) {
 	var id spec.Identity
 	switch a := a.(type) {
 	case Start:
@@ -208,7 +208,7 @@ func (p *preview) load(a Action, sign int) {
 }
 
 // kept are the members that are wanted and run another revision than the template's.
-func (p *preview) kept() (ids []spec.Identity) {
+func (p *previewRun) kept() (ids []spec.Identity) {
 	if p.w.Set == nil || p.w.Set.Deleting {
 		return nil
 	}

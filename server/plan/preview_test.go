@@ -11,7 +11,7 @@ import (
 
 // steps writes steps as words: -2 stops db-2, +2 starts it, vol=2/Delete decides about a
 // volume, and [0:NotReady] or [60s ...] before a step is what it waits for.
-func steps(list []Step) []string {
+func steps(list []ForecastStep) []string {
 	var words []string
 	for _, step := range list {
 		if len(step.First) > 0 {

@@ -13,7 +13,7 @@ import (
 
 // nodesAct lets each node that has a session do what the records ask of it, and say so; it reports
 // whether any did.
-func (p *preview) nodesAct() (any bool) {
+func (p *previewRun) nodesAct() (any bool) {
 	for i := range p.w.Slots {
 		slot := &p.w.Slots[i]
 		any = p.lifeActs(slot) || any
@@ -28,7 +28,7 @@ func (p *preview) nodesAct() (any bool) {
 }
 
 // session is a node's session; nil: it has none.
-func (p *preview) session(name spec.NodeName) *records.Session {
+func (p *previewRun) session(name spec.NodeName) *records.Session {
 	n := proof.FindNode(p.w.Nodes, name)
 	if n == nil || !n.Connected() {
 		return nil
@@ -37,7 +37,7 @@ func (p *preview) session(name spec.NodeName) *records.Session {
 }
 
 // host is the session of the machine on which a life is; nil: it has none.
-func (p *preview) host(m *records.Member) *records.Session {
+func (p *previewRun) host(m *records.Member) *records.Session {
 	if s := p.session(m.Node); s != nil && s.UID == m.NodeUID {
 		return s
 	}
@@ -45,7 +45,7 @@ func (p *preview) host(m *records.Member) *records.Session {
 }
 
 // endBooted ends a life whose node has booted since.
-func (p *preview) endBooted(slot *Slot) {
+func (p *previewRun) endBooted(slot *Slot) {
 	m := slot.Member
 	if m == nil || reportedOver(slot) {
 		return
@@ -56,7 +56,7 @@ func (p *preview) endBooted(slot *Slot) {
 }
 
 // lifeActs ends a life that is to end.
-func (p *preview) lifeActs(slot *Slot) bool {
+func (p *previewRun) lifeActs(slot *Slot) bool {
 	m, r := slot.Member, slot.Report
 	if m == nil || reportedOver(slot) {
 		return false
@@ -84,7 +84,7 @@ func reported(m *records.Member, session *records.Session, phase records.Phase) 
 }
 
 // available is the report of a life that is ready for as long as the set asks.
-func (p *preview) available(m *records.Member, session *records.Session) *records.Report {
+func (p *previewRun) available(m *records.Member, session *records.Session) *records.Report {
 	r := reported(m, session, records.PhaseRunning)
 	r.Ready, r.ReadyOnce = true, true
 	if p.w.Set != nil {
@@ -94,7 +94,7 @@ func (p *preview) available(m *records.Member, session *records.Session) *record
 }
 
 // volumesAct has the nodes do what is ordered of volumes. One that they refused they refuse.
-func (p *preview) volumesAct(slot *Slot) (any bool) {
+func (p *previewRun) volumesAct(slot *Slot) (any bool) {
 	for _, claim := range inOrder(slot.Volumes) {
 		v, said := slot.Volumes[claim], slot.Said[claim]
 		answered := said != nil && said.Volume == v.UID && said.Turn == v.Turn
@@ -117,7 +117,7 @@ func (p *preview) volumesAct(slot *Slot) (any bool) {
 
 // start has the lives that began in the preview become available; it reports whether any did.
 // They do last of all, so that as many are down at once as may be.
-func (p *preview) start() (any bool) {
+func (p *previewRun) start() (any bool) {
 	for i := range p.w.Slots {
 		slot := &p.w.Slots[i]
 		m := slot.Member
@@ -133,7 +133,7 @@ func (p *preview) start() (any bool) {
 
 // recover has those members become available that were not when the preview began, and for
 // which something may wait: all that a plan names and whose nodes have a session.
-func (p *preview) recover(next Plan) (any bool) {
+func (p *previewRun) recover(next Plan) (any bool) {
 	for _, b := range next.Blocked {
 		if i, known := p.w.find(b.ID.Ordinal); known && p.recovers(&p.w.Slots[i]) {
 			any = true
@@ -143,7 +143,7 @@ func (p *preview) recover(next Plan) (any bool) {
 	return any
 }
 
-func (p *preview) recovers(slot *Slot) bool {
+func (p *previewRun) recovers(slot *Slot) bool {
 	m := slot.Member
 	if m == nil || m.Goal != records.GoalRun || reportedOver(slot) || p.begun[m.ID] == m.Token {
 		return false
@@ -161,7 +161,7 @@ func (p *preview) recovers(slot *Slot) bool {
 }
 
 // pass lets the time go by after which a plan wants to be asked again; it reports whether any did.
-func (p *preview) pass(next Plan) bool {
+func (p *previewRun) pass(next Plan) bool {
 	d := next.Wake
 	if d <= 0 {
 		return false
@@ -192,7 +192,7 @@ func (p *preview) pass(next Plan) bool {
 }
 
 // lasted makes the outages that a plan names d longer, and forgets all others.
-func (p *preview) lasted(named []Outage, d time.Duration) {
+func (p *previewRun) lasted(named []Outage, d time.Duration) {
 	now := make(map[Outage]time.Duration, len(named))
 	for _, o := range named {
 		now[o] = p.w.Outages[o] + d

@@ -124,9 +124,9 @@ var sharedNames = map[string]string{
 	"Plan":           "for a set, and for a command in a container",
 	"Request":        "a person's, and a placement's",
 	"Snapshot":       "of a set, and of a zone",
-	"Step":           "of a forecast, and of a script",
-	"Start":          "an action of the planner, and a process that a fake started",
-	"Subject":        "of a certificate, and of a conformance suite",
+
+	"Start":   "an action of the planner, and a process that a fake started",
+	"Subject": "of a certificate, and of a conformance suite",
 }
 
 // moreMethods are types that have more methods than MaxMethods, and how many. The numbers fall.
