@@ -15,5 +15,5 @@
 //   - Text that JSONToYAML writes is read back as the same text, also by readers of YAML 1.1.
 //
 // It imports spec only and does no I/O. It is the only package that imports a YAML library,
-// and agents and DNS do not link it (test/arch/law.go).
+// and agents and DNS do not link it (test/arch/law_test.go).
 package manifest

@@ -1,3 +1,6 @@
+// Package arch keeps the law of the house (docs/ARCHITECTURE.md): who may import
+// what, what pure code may call, how long a file may be, how packages are named.
+// Law and tree change in one commit.
 package arch
 
 import (

@@ -1,6 +1,3 @@
-// Package arch keeps the law of the house (docs/ARCHITECTURE.md): who may import
-// what, what pure code may call, how long a file may be, how packages are named.
-// Law and tree change in one commit.
 package arch
 
 import (
@@ -8,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -67,32 +63,6 @@ func (c *checker) check() (found []string, files int, err error) {
 	return c.found, files, nil
 }
 
-// walkGo visits the Go files below root that are judged, by their path relative to it.
-func walkGo(root string, visit func(rel string) error) error {
-	skip, err := ignored(root)
-	if err != nil {
-		return err
-	}
-	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
-		rel = filepath.ToSlash(rel)
-		name := d.Name()
-		switch {
-		case d.IsDir() && rel != "." && (name[0] == '.' || name == "testdata" || skip[rel]):
-			return filepath.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, ".go"):
-			return nil
-		}
-		return visit(rel)
-	})
-}
-
 type checker struct {
 	root      string
 	found     []string
@@ -116,7 +86,6 @@ func (c *checker) add(rel string, line int, format string, args ...any) {
 }
 
 var (
-	generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 	// Machine paths: somebody's home or workplace. Words of unfinished work.
 	machinePath = regexp.MustCompile(`"(/ho` + `me/[a-z]|/Users/|/wo` + `rk/|/root/)`)
 	unfinished  = regexp.MustCompile(`\b(` + "TO" + `DO|FIX` + `ME|XX` + `X)\b`)
@@ -223,20 +192,4 @@ func (c *checker) calls(rel, folder string, test bool, fset *token.FileSet, f *a
 			c.add(rel, fset.Position(fn.Pos()).Line, "func init: effects belong to a caller")
 		}
 	}
-}
-
-// ignored reads the folders that .gitignore names at the root: "/name/".
-func ignored(root string) (map[string]bool, error) {
-	text, err := os.ReadFile(filepath.Join(root, ".gitignore"))
-	if os.IsNotExist(err) {
-		return nil, nil
-	}
-	skip := map[string]bool{}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "/") && strings.HasSuffix(line, "/") {
-			skip[strings.Trim(line, "/")] = true
-		}
-	}
-	return skip, err
 }

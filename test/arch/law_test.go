@@ -83,52 +83,6 @@ var badNames = map[string]bool{
 	"types": true, "models": true, "manager": true, "base": true, "impl": true, "misc": true,
 }
 
-// sharedNames are exported types that several packages have, each for itself, and why.
-var sharedNames = map[string]string{
-	"Config":         "an idiom: what New needs",
-	"Server":         "an idiom: what answers calls",
-	"Options":        "an idiom: what a caller may choose",
-	"Tuning":         "an idiom: the waits of a package",
-	"Bounds":         "an idiom: how much at most",
-	"State":          "an idiom: what a machine of states is in",
-	"Kind":           "an idiom: which of several",
-	"Op":             "an idiom: one operation",
-	"Outcome":        "an idiom: what came of one operation",
-	"Call":           "an idiom: what a test's body was asked",
-	"Writer":         "an idiom",
-	"Store":          "store's contract and its bodies",
-	"Network":        "runtime's contract and its body",
-	"Runtime":        "runtime's contract and its body",
-	"Volumes":        "runtime's contract and its body",
-	"Home":           "session's needs and their body",
-	"Prober":         "worker's needs and their body",
-	"Authority":      "the record, and who signs with it",
-	"JoinToken":      "the record, and what a person carries",
-	"Known":          "the record, and who keeps it on disk",
-	"Session":        "the record, and the agent's end of it",
-	"Node":           "the record, and what files and the planner see of it",
-	"Life":           "the order, and what the planner sees of it",
-	"Cache":          "the mirror of a store, and of files",
-	"ContainerState": "what the kernel says of a container, and what a worker remembers of it",
-	"Container":      "the template's, the runtime's, what was seen of it, and one that is entered",
-	"Status":         "a container's, and a store's",
-	"Disk":           "a ledger's file, and a session's directory",
-	"Dir":            "session's needs, and the watchdog's directory",
-	"Event":          "a record for people, and a change of a key",
-	"Guard":          "a compare of a transaction, and deadlines: to be store.Compare",
-	"History":        "what a node is sent, and what is stored",
-	"Judge":          "of a store's answers, and of lives",
-	"Limit":          "a metric's label, and a process's",
-	"Link":           "of the store's chain, and to servers",
-	"Memory":         "of the ledger, of a server, and its stored value",
-	"Plan":           "for a set, and for a command in a container",
-	"Request":        "a person's, and a placement's",
-	"Snapshot":       "of a set, and of a zone",
-
-	"Start":   "an action of the planner, and a process that a fake started",
-	"Subject": "of a certificate, and of a conformance suite",
-}
-
 // moreMethods are types that have more methods than MaxMethods, and how many. The numbers fall.
 var moreMethods = map[string]int{}
 
@@ -159,7 +113,7 @@ func importProblem(from, path string, test bool) string {
 	}
 	folders, ok := homeOf(path)
 	if !ok {
-		return "is no library of ours; add it to home in test/arch/law.go"
+		return "is no library of ours; add it to home in test/arch/law_test.go"
 	}
 	for _, f := range folders {
 		if f == from || f == "..." || strings.HasSuffix(f, "/...") && below(from, strings.TrimSuffix(f, "/...")) {
@@ -230,9 +184,4 @@ func isPure(folder string) bool {
 		}
 	}
 	return false
-}
-
-// below reports whether folder is root or inside it.
-func below(folder, root string) bool {
-	return folder == root || strings.HasPrefix(folder, root+"/")
 }

@@ -135,7 +135,7 @@ func (c *checker) measures() error {
 		}
 	}
 	for _, d := range m.Doubles {
-		c.add(d.Folders[len(d.Folders)-1], 0, "type %s is also in %s: rename one, or say in sharedNames (law.go) why both have the name",
+		c.add(d.Folders[len(d.Folders)-1], 0, "type %s is also in %s: rename one, or say in sharedNames (names.go) why both have the name",
 			d.Name, strings.Join(d.Folders[:len(d.Folders)-1], ", "))
 	}
 	if with := m.Exported - len(m.Undocumented); with*100 < m.Exported*MinDocs {
