@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -29,6 +30,7 @@ type Cache struct {
 	state      *state
 	revChanged chan struct{} // closed and replaced when state.rev grows
 	subs       map[*Subscription]struct{}
+	nodeSubs   map[spec.NodeName][]*NodeSubscription
 	loaded     bool
 }
 
@@ -38,7 +40,7 @@ var _ Reader = (*Cache)(nil)
 func New(s store.Store, log *slog.Logger) *Cache {
 	return &Cache{
 		store: s, log: log, state: newState(0),
-		revChanged: make(chan struct{}), subs: map[*Subscription]struct{}{},
+		revChanged: make(chan struct{}), subs: map[*Subscription]struct{}{}, nodeSubs: map[spec.NodeName][]*NodeSubscription{},
 	}
 }
 
@@ -161,6 +163,7 @@ func (c *Cache) publish(ch *Changes) {
 	for s := range c.subs {
 		s.add(ch)
 	}
+	c.publishToNodes(ch)
 }
 
 // Wait implements Reader. Ask only for revisions of commits that wrote something

@@ -65,6 +65,7 @@ func (s *state) applyBootstrapped(of string, ev store.Event, ch *Changes) {
 	for ref, t := range s.sets {
 		if t.set.record != nil && t.set.record.UID == uid {
 			ch.Sets[ref] = true
+			ch.noteSet(t)
 		}
 	}
 }

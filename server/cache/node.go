@@ -22,6 +22,7 @@ type nodeRecords struct {
 	noSession store.Rev
 	fence     entry[records.Fence]
 	members   map[spec.Identity]bool
+	sets      map[spec.SetRef]bool // with a member in members
 	// cpuMillis and memoryBytes are what the members ask for.
 	cpuMillis, memoryBytes int64
 
@@ -31,6 +32,7 @@ type nodeRecords struct {
 
 func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
 	ch.Nodes[name] = true
+	ch.on(name).Self = true
 	s.nodesChanged = true
 	n := s.node(name)
 	switch kind {
@@ -75,9 +77,7 @@ func (s *state) moveUnknownLives(node spec.NodeName, old, now *records.NodeFacts
 		if len(s.unknownLives[id]) == 0 {
 			delete(s.unknownLives, id)
 		}
-		set := s.set(id.Ref())
-		set.slot(id).refresh(s)
-		set.dropIdle(s, id)
+		_ = s.changeSlot(s.set(id.Ref()), id, ch, func(*slot) error { return nil })
 		ch.Sets[id.Ref()] = true
 	}
 }
@@ -87,7 +87,8 @@ func (s *state) node(name spec.NodeName) *nodeRecords {
 	n := s.nodes[name]
 	if n == nil {
 		n = &nodeRecords{
-			noSession: max(s.rev, s.lastSessionEnd), members: map[spec.Identity]bool{}, volumes: map[string]*records.Volume{}, reports: map[string]*records.VolumeReport{},
+			noSession: max(s.rev, s.lastSessionEnd), members: map[spec.Identity]bool{}, sets: map[spec.SetRef]bool{},
+			volumes: map[string]*records.Volume{}, reports: map[string]*records.VolumeReport{},
 		}
 		s.nodes[name] = n
 	}

@@ -26,8 +26,10 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) erro
 		}
 		return keepWithin(s, s.budgets, ns, name, ev, func(r *records.BudgetRecord) string { return store.BudgetKey(r.Namespace, r.Name) })
 	case store.KindConfig:
+		ch.files = true
 		return keep(s, s.configs, ev.Key, ev, func(r *records.ConfigRecord) string { return store.ConfigKey(r.Namespace, r.Name) })
 	default:
+		ch.files = true
 		return keep(s, s.secrets, ev.Key, ev, func(r *records.SecretRecord) string { return store.SecretKey(r.Namespace, r.Name) })
 	}
 }

@@ -26,6 +26,8 @@ type Reader interface {
 	// Subscribe returns a subscription that is woken by every change. Its first
 	// Take says All as soon as the cache has been loaded.
 	Subscribe() *Subscription
+	// SubscribeNode returns one that is woken by what concerns a node.
+	SubscribeNode(node spec.NodeName) *NodeSubscription
 }
 
 // Memory is the value of known/<server> as far as it matters to a restore.
@@ -55,6 +57,10 @@ type Changes struct {
 	Services   map[spec.Namespace]bool
 	Leadership bool
 	Room       bool // a life left its node: another may fit there
+
+	nodes   map[spec.NodeName]*NodeChanges // what concerns one node
+	members map[spec.Identity]bool         // of which a record moved
+	files   bool                           // a ConfigMap or Secret
 }
 
 // Subscription gathers what changed between two calls of Take, and never loses a wake-up.
@@ -69,7 +75,7 @@ type Subscription struct {
 func newChanges() *Changes {
 	return &Changes{
 		Sets: map[spec.SetRef]bool{}, Nodes: map[spec.NodeName]bool{},
-		Services: map[spec.Namespace]bool{},
+		Services: map[spec.Namespace]bool{}, nodes: map[spec.NodeName]*NodeChanges{}, members: map[spec.Identity]bool{},
 	}
 }
 

@@ -21,8 +21,9 @@ type setState struct {
 	hash      spec.RevisionHash // of set's template
 	status    entry[records.SetStatus]
 	revisions map[spec.RevisionHash]entry[records.Revision]
-	byNumber  []*records.Revision // ascending; replaced whole
-	slots     []*slot             // ascending by ordinal
+	byNumber  []*records.Revision   // ascending; replaced whole
+	slots     []*slot               // ascending by ordinal
+	on        map[spec.NodeName]int // members, by the node that their life is on
 	events    map[string]entry[records.Event]
 	base      entry[records.HistoryBase]
 	pages     map[int64]entry[records.HistoryPage]
@@ -48,6 +49,7 @@ func (s *state) set(ref spec.SetRef) *setState {
 	if t == nil {
 		t = &setState{
 			ref:       ref,
+			on:        map[spec.NodeName]int{},
 			revisions: map[spec.RevisionHash]entry[records.Revision]{},
 			events:    map[string]entry[records.Event]{},
 			pages:     map[int64]entry[records.HistoryPage]{},
@@ -127,11 +129,11 @@ func (l *slot) refresh(s *state) {
 }
 
 // applySet takes over one change of a record that belongs to a set.
-func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
+func (s *state) applySet(ref spec.SetRef, ev store.Event, ch *Changes) (err error) {
 	kind, rest := store.Kind(ev.Key)
 	parts := strings.Split(rest, "/")[2:]
 	if kind == store.KindVolumeReport {
-		return s.applyVolumeReport(s.set(ref), parts, ev)
+		return s.applyVolumeReport(s.set(ref), parts, ev, ch)
 	}
 	if (kind == store.KindSet || kind == store.KindStatus) && len(parts) > 0 {
 		return fmt.Errorf("decode %s: malformed key of a set", ev.Key)
@@ -142,8 +144,13 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 	case store.KindSet:
 		t.set, err = decode(s, ev, func(r *records.Set) string { return store.SetKey(r.Ref) })
 		t.rehash()
+		ch.noteSet(t)
 	case store.KindStatus: // the record does not name its set
+		former := t.formerOf()
 		t.status, err = decode(s, ev, func(*records.SetStatus) string { return ev.Key })
+		if t.formerOf() != former {
+			ch.noteSet(t)
+		}
 	case store.KindRevision:
 		hash := spec.RevisionHash(strings.Join(parts, "/"))
 		err = keep(s, t.revisions, hash, ev, func(r *records.Revision) string { return store.RevisionKey(r.Ref, r.Hash) })
@@ -151,12 +158,14 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event) (err error) {
 		slices.SortStableFunc(t.byNumber, func(a, b *records.Revision) int { return cmp.Compare(a.Number, b.Number) })
 		t.rehash()
 		s.reweigh(t)
+		ch.noteSet(t)
 	case store.KindEvent: // the record does not name its key
 		err = keep(s, t.events, strings.Join(parts, "/"), ev, func(*records.Event) string { return ev.Key })
 	case store.KindHistory:
+		ch.noteHistory(t)
 		return s.applyHistory(t, strings.Join(parts, "/"), ev)
 	default:
-		return s.applyMember(t, kind, parts, ev)
+		return s.applyMember(t, kind, parts, ev, ch)
 	}
 	return err
 }
@@ -185,17 +194,21 @@ func (t *setState) rehash() {
 }
 
 // applyMember takes over one change of a record that belongs to an identity.
-func (s *state) applyMember(t *setState, kind string, parts []string, ev store.Event) (err error) {
+func (s *state) applyMember(t *setState, kind string, parts []string, ev store.Event, ch *Changes) error {
 	id, claim, err := identityOf(t.ref, kind, parts)
 	if err != nil {
 		return fmt.Errorf("decode %s: %w", ev.Key, err)
 	}
-	l := t.slot(id)
+	return s.changeSlot(t, id, ch, func(l *slot) error { return s.decodeMember(t, l, kind, claim, ev) })
+}
+
+// decodeMember takes over one record of an identity into its slot.
+func (s *state) decodeMember(t *setState, l *slot, kind string, claim spec.ClaimName, ev store.Event) (err error) {
 	switch kind {
 	case store.KindMember:
 		old := l.member.record
 		l.member, err = decode(s, ev, func(r *records.Member) string { return store.MemberKey(r.ID) })
-		s.moveMember(id, old, l.member.record)
+		s.moveMember(t, l.view.ID, old, l.member.record)
 		s.weigh(t, l)
 	case store.KindReport:
 		l.report, err = decode(s, ev, func(r *records.Report) string { return store.ReportKey(r.ID) })
@@ -210,8 +223,6 @@ func (s *state) applyMember(t *setState, kind string, parts []string, ev store.E
 	case store.KindVolumeRequest:
 		err = keep(s, l.requests, claim, ev, func(r *records.VolumeRequest) string { return store.VolumeRequestKey(r.ID, r.Claim) })
 	}
-	l.refresh(s)
-	t.dropIdle(s, id)
 	return err
 }
 
@@ -231,12 +242,21 @@ func identityOf(ref spec.SetRef, kind string, parts []string) (id spec.Identity,
 }
 
 // moveMember keeps the list of members of each node.
-func (s *state) moveMember(id spec.Identity, old, now *records.Member) {
+func (s *state) moveMember(t *setState, id spec.Identity, old, now *records.Member) {
 	if old != nil && (now == nil || now.Node != old.Node) {
-		delete(s.node(old.Node).members, id)
+		n := s.node(old.Node)
+		delete(n.members, id)
+		t.on[old.Node]--
+		if t.on[old.Node] == 0 {
+			delete(t.on, old.Node)
+			delete(n.sets, t.ref)
+		}
 		s.dropIdleNode(old.Node)
 	}
-	if now != nil {
-		s.node(now.Node).members[id] = true
+	if now != nil && (old == nil || now.Node != old.Node) {
+		n := s.node(now.Node)
+		n.members[id] = true
+		n.sets[t.ref] = true
+		t.on[now.Node]++
 	}
 }

@@ -145,7 +145,7 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	}
 	if ref, ok := store.RefOfKey(ev.Key); ok {
 		ch.Sets[ref] = true
-		err := s.applySet(ref, ev)
+		err := s.applySet(ref, ev, ch)
 		ch.Room = ch.Room || s.roomFreed
 		s.roomFreed = false
 		return err

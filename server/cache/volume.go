@@ -61,7 +61,7 @@ func (l *slot) leftOn() []spec.NodeName {
 
 // applyVolumeReport takes over one change of what a node reports of a volume:
 // <claim>/<ordinal>/<volume id>.
-func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) error {
+func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event, ch *Changes) error {
 	defer t.dropIdleSet(s)
 	if len(parts) != 3 {
 		return fmt.Errorf("decode %s: malformed key of a volume", ev.Key)
@@ -70,18 +70,18 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event) e
 	if err != nil {
 		return fmt.Errorf("decode %s: %w", ev.Key, err)
 	}
-	l, key := t.slot(id), volumeKey{claim, records.VolumeID(parts[2])}
-	if old := l.reports[key].record; old != nil {
-		delete(s.node(old.Node).reports, ev.Key)
-		s.dropIdleNode(old.Node)
-	}
-	err = keep(s, l.reports, key, ev, func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
-	if now := l.reports[key].record; now != nil {
-		s.node(now.Node).reports[ev.Key] = now
-	}
-	l.refresh(s)
-	t.dropIdle(s, id)
-	return err
+	return s.changeSlot(t, id, ch, func(l *slot) error {
+		key := volumeKey{claim, records.VolumeID(parts[2])}
+		if old := l.reports[key].record; old != nil {
+			delete(s.node(old.Node).reports, ev.Key)
+			s.dropIdleNode(old.Node)
+		}
+		err := keep(s, l.reports, key, ev, func(r *records.VolumeReport) string { return store.VolumeReportKey(r.ID, r.Claim, r.Volume) })
+		if now := l.reports[key].record; now != nil {
+			s.node(now.Node).reports[ev.Key] = now
+		}
+		return err
+	})
 }
 
 // moveVolume keeps the list of volumes about which each node has an order.

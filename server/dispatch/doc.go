@@ -10,6 +10,10 @@
 // the session over in one transaction. Revoking it would make every member of the
 // node unready, and count as silence, at each restart of a server.
 //
+// What a session sends follows what changed, not what is there: its subscription (cache.SubscribeNode)
+// names the identities, sets and histories that concern its node, and only these are looked at
+// again. It is always what a look at everything would send: difference_test.go.
+//
 // Where to find what:
 //
 //	sessions    dispatch.go session.go outbox.go ping.go; manual.go for a simulation

@@ -63,7 +63,12 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	var other spec.NodeName
 	s.cfg.Cache.Look(func(v cache.View) {
 		other, req.resumed = otherName(v, req), stored.session != nil || !proof.MostHeard(v.Nodes())
-		req.facts.Strays = unknownLives(v, req.machine, req.holding)
+		for l := range req.holding {
+			if isUnknown(v, req.machine, l) {
+				req.facts.Strays = append(req.facts.Strays, l)
+			}
+		}
+		slices.SortFunc(req.facts.Strays, compareLives)
 	})
 	if other != "" {
 		return nil, nil, status.Errorf(codes.FailedPrecondition,

@@ -33,14 +33,11 @@ func (m *ManualSession) Send() error {
 	if m.se.ctx.Err() != nil {
 		return context.Cause(m.se.ctx)
 	}
-	all := m.state == nil
-	if all {
-		m.state = newSentState()
-	}
-	if _, err := m.se.sendChanges(m.stream, m.state, all); err != nil {
+	var err error
+	if m.state, _, err = m.se.sendChanges(m.stream, m.state); err != nil {
 		return err
 	}
-	_, err := m.se.flush(m.stream)
+	_, err = m.se.flush(m.stream)
 	return err
 }
 
@@ -58,6 +55,7 @@ func (m *ManualSession) SendAnswers() error {
 // Close ends the session; its key is left to its lease.
 func (m *ManualSession) Close() {
 	m.se.cancel(nil)
+	m.se.pending.sub.Close()
 	m.se.server.detach(m.se)
 }
 

@@ -17,29 +17,66 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// sendChanges sends what differs from t, or everything; again asks to be called once
-// more after a while.
-func (se *session) sendChanges(stream proto.Nodes_SessionServer, sent *sentState, all bool) (again bool, err error) {
+// pending is what changed of all that a node is sent, each until it is sent: lives are looked at
+// before the histories and files that go with them.
+type pending struct {
+	sub              *cache.NodeSubscription
+	lives, histories cache.NodeChanges
+	files            bool
+}
+
+func newPending(sub *cache.NodeSubscription) pending { return pending{sub: sub} }
+
+// gather takes over what changed until now.
+func (p *pending) gather() {
+	ch := p.sub.Take()
+	p.add(&ch)
+}
+
+func (p *pending) add(ch *cache.NodeChanges) {
+	p.lives.Add(ch)
+	p.histories.Add(ch)
+	p.files = p.files || ch.Files || ch.All
+}
+
+// take empties part and returns what it was.
+func take(part *cache.NodeChanges) *cache.NodeChanges {
+	was := *part
+	*part = cache.NodeChanges{}
+	return &was
+}
+
+// sendChanges sends what changed since sent, and everything at first (sent is nil) and after
+// anything may have changed. It returns what is sent now; again asks to be called once more
+// after a while.
+func (se *session) sendChanges(stream proto.Nodes_SessionServer, sent *sentState) (now *sentState, again bool, err error) {
+	se.pending.gather()
+	all := sent == nil || se.pending.lives.All
+	if all {
+		sent = newSentState(se.machine, se.server.cfg.Domain)
+		se.pending.add(&cache.NodeChanges{All: true})
+	}
 	unknown, held, err := se.sendWantedChanges(stream, sent, all)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	se.out.allowPongs()
 	if held {
-		return se.storeUnknownLives(unknown)
+		again, err = se.storeUnknownLives(unknown)
+		return sent, again, err
 	}
 	if err := se.sendSnapshots(stream, sent, all); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	if err := se.sendFiles(stream, sent, all); err != nil {
-		return false, err
+		return nil, false, err
 	}
 	again, err = se.storeVolumeReports()
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	rest, err := se.storeUnknownLives(unknown)
-	return again || rest, err
+	return sent, again || rest, err
 }
 
 // sendWantedChanges sends the lives that differ, and returns those that the store does not know. While
@@ -51,21 +88,24 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 		ended   []spec.LifeID
 		orders  []records.VolumeOrder
 		mine    bool
-		holding = se.takeHoldings()
+		changes = take(&se.pending.lives)
+		moved   = se.takeHoldings(all)
 	)
+	sent.hold(moved)
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		seq = sequence(v)
 		mine = v.ModRev(store.SessionKey(se.node)) == se.rev && seq.Epoch == se.epoch
-		unknown = unknownLives(v, se.machine, holding)
+		ids := sent.touched(v, changes, moved)
+		unknown = sent.nextUnknown(v, ids, se.pending.sub)
 		held = v.Hold() != nil
 		if held {
 			return
 		}
-		lives = sent.nextLives(v, se.machine, holding, se.server.cfg.Domain)
+		lives = sent.nextLives(v, ids)
 		if restoreOpen(v) {
 			return
 		}
-		ended = sent.nextOver(v, se.machine, holding)
+		ended = sent.nextOver(v, ids)
 		orders = sent.nextOrders(v, se.machine)
 	})
 	if !mine {
@@ -130,7 +170,8 @@ func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentSta
 	var rev store.Rev
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		rev = min(v.Rev(), store.Rev(fresh.seq.Rev))
-		histories = sent.nextHistories(v, se.machine)
+		se.pending.gather() // of all that the view shows
+		histories = sent.nextHistories(v, take(&se.pending.histories))
 	})
 	if all || len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
 		newer, err := wire.Documents(histories)
@@ -151,6 +192,10 @@ func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentSta
 // sendFiles sends what the node's lives name and is new. A Secret that does not
 // open is left out, and said once: the life waits for it.
 func (se *session) sendFiles(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
+	if !se.pending.files && !sent.livesMoved {
+		return nil
+	}
+	se.pending.files, sent.livesMoved = false, false
 	var files []records.Files
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		for _, r := range sent.nextFiles(v) {

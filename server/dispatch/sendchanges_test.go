@@ -73,7 +73,7 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 			h.tells()
 			h.inventory(c.holds...)
 			c.before(r)
-			again, err := h.se.sendChanges(handStream{h: h}, h.state, false)
+			_, again, err := h.se.sendChanges(handStream{h: h}, h.state)
 			if again != c.again || status.Code(err) != c.end {
 				t.Errorf("again %v, %v", again, err)
 			}
@@ -85,7 +85,7 @@ func TestStraysAreStoredWhenTheyChange(t *testing.T) {
 				return
 			}
 			r.server.writes.nodes["n1"] = balance{}
-			if again, err := h.se.sendChanges(handStream{h: h}, h.state, false); again || err != nil || len(r.facts().Strays) != 1 {
+			if _, again, err := h.se.sendChanges(handStream{h: h}, h.state); again || err != nil || len(r.facts().Strays) != 1 {
 				t.Errorf("later: again %v, %v, %v", again, err, r.facts())
 			}
 		})

@@ -25,11 +25,20 @@ func (m machine) has(member *records.Member) bool {
 	return member.Node == m.node && member.NodeUID == m.uid
 }
 
-// sentState is what a session has sent its node, to send only what differs.
+// sentState is what a session has sent its node, to send only what differs. It is moved by what
+// changed, and always as if all were looked at.
 type sentState struct {
-	lives map[spec.Identity]sentLife
-	over  map[spec.LifeID]bool
-	files map[FileRef]store.Rev // 0: sent as absent
+	machine
+	domain string
+	lives  map[spec.Identity]sentLife
+	// livesMoved: files is to be looked at again.
+	livesMoved bool
+	holds      map[spec.Identity][]spec.Token // what the node has open
+	over       map[spec.LifeID]bool
+	// unwanted are the holdings that the store does not want on the machine, and whether it knows
+	// them to be over. Those that it does not are unknown.
+	unwanted map[spec.LifeID]bool
+	files    map[FileRef]store.Rev // 0: sent as absent
 	// orders are the present ones about volumes.
 	orders map[records.VolumeID]records.VolumeOrder
 	// snapshots is the publisher's version up to which snapshots were sent.
@@ -54,24 +63,78 @@ func (a sentLife) same(b sentLife) bool {
 		a.booted == b.booted && maps.Equal(a.fresh, b.fresh)
 }
 
-func newSentState() *sentState {
+func newSentState(at machine, domain string) *sentState {
 	return &sentState{
-		lives: map[spec.Identity]sentLife{}, over: map[spec.LifeID]bool{}, files: map[FileRef]store.Rev{},
-		changes: map[spec.SetRef]records.ChangeID{},
+		machine: at, domain: domain,
+		lives: map[spec.Identity]sentLife{}, holds: map[spec.Identity][]spec.Token{}, over: map[spec.LifeID]bool{}, unwanted: map[spec.LifeID]bool{},
+		files: map[FileRef]store.Rev{}, changes: map[spec.SetRef]records.ChangeID{},
 	}
+}
+
+// hold takes over what the node opened (true) and closed.
+func (s *sentState) hold(moved map[spec.LifeID]bool) {
+	for l, open := range moved {
+		tokens := slices.DeleteFunc(s.holds[l.ID], func(t spec.Token) bool { return t == l.Token })
+		if open {
+			tokens = append(tokens, l.Token)
+		}
+		s.holds[l.ID] = tokens
+		if len(tokens) == 0 {
+			delete(s.holds, l.ID)
+		}
+		delete(s.over, l)
+		delete(s.unwanted, l)
+	}
+}
+
+// touched lists the identities to look at again, in order: whose records or holdings moved.
+func (s *sentState) touched(v cache.View, ch *cache.NodeChanges, moved map[spec.LifeID]bool) []spec.Identity {
+	ids := map[spec.Identity]bool{}
+	maps.Copy(ids, ch.Members)
+	for l := range moved {
+		ids[l.ID] = true
+	}
+	for ref := range ch.Sets {
+		for _, id := range v.MembersOfOn(ref, s.node) {
+			ids[id] = true
+		}
+	}
+	if ch.All {
+		for _, id := range v.MembersOn(s.node) {
+			ids[id] = true
+		}
+		for id := range s.lives {
+			ids[id] = true
+		}
+		for id := range s.holds {
+			ids[id] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(ids), spec.Identity.Compare)
 }
 
 // nextHistories returns what became of the sets that have a member on the machine since
 // that was sent, and takes it as sent.
-func (s *sentState) nextHistories(v cache.View, at machine) []records.History {
+func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []records.History {
+	refs := map[spec.SetRef]bool{}
+	maps.Copy(refs, ch.Histories)
+	for id := range ch.Members {
+		refs[id.Ref()] = true
+	}
+	if ch.All {
+		for _, ref := range v.SetsOn(s.node) {
+			refs[ref] = true
+		}
+		for ref := range s.changes {
+			refs[ref] = true
+		}
+	}
 	var out []records.History
-	here := map[spec.SetRef]bool{}
-	for _, id := range v.MembersOn(at.node) { // sorted: a set's members stand together
-		ref := id.Ref()
-		if here[ref] {
+	for _, ref := range slices.SortedFunc(maps.Keys(refs), spec.SetRef.Compare) {
+		if !v.HasMemberOn(ref, s.node) {
+			delete(s.changes, ref)
 			continue
 		}
-		here[ref] = true
 		last := v.LastChange(ref)
 		if last.Compare(s.changes[ref]) <= 0 {
 			continue
@@ -80,53 +143,55 @@ func (s *sentState) nextHistories(v cache.View, at machine) []records.History {
 		s.changes[ref] = last
 		out = append(out, records.History{Ref: ref, Changes: changes})
 	}
-	maps.DeleteFunc(s.changes, func(ref spec.SetRef, _ records.ChangeID) bool { return !here[ref] })
 	return out
 }
 
-// nextLives returns the lives on the machine that differ from what was sent, in order,
-// and takes them as sent. A record that went away is forgotten and not sent:
-// absence is not an order (SAFETY S2).
-func (s *sentState) nextLives(v cache.View, at machine, holds map[spec.LifeID]bool, domain string) []records.Life {
-	var out []records.Life
-	present := map[spec.Identity]bool{}
-	for _, id := range v.MembersOn(at.node) {
+// nextLives returns the lives among ids that are on the machine and differ from what was sent, and
+// takes them as sent. A record that went away is forgotten and not sent: absence is not
+// an order (SAFETY S2).
+func (s *sentState) nextLives(v cache.View, ids []spec.Identity) (out []records.Life) {
+	for _, id := range ids {
 		m := v.Member(id)
-		if !at.has(m) {
-			continue // it lives on the machine that had the name before
-		}
-		if !holds[spec.LifeID{ID: id, Token: m.Token}] && mayLiveElsewhere(v, m) {
-			continue // sent when that is over
-		}
-		present[id] = true
-		set := v.Set(id.Ref())
-		now := sentLife{member: v.ModRev(store.MemberKey(id)), service: cmp.Or(m.Service, string(id.Set))}
-		if set != nil {
-			st := v.Status(id.Ref())
-			now.service, now.minReady = plan.Service(set, plan.Former(set, st, nil), m), set.Spec.MinReadySeconds
-			now.booted = v.Bootstrapped(set.UID)
-		}
-		now.fresh = freshVolumes(v, m, now.booted)
-		if s.lives[id].same(now) {
+		// Without has it lives on the machine that had the name before; one that may live elsewhere is
+		// sent when that is over.
+		if m == nil || !s.has(m) || !slices.Contains(s.holds[id], m.Token) && mayLiveElsewhere(v, m) {
+			delete(s.lives, id)
+			s.livesMoved = true
 			continue
 		}
-		r := v.Revision(id.Ref(), m.Revision)
-		if r == nil {
-			continue // sent when its template has come
+		if l := s.nextLife(v, m); l != nil {
+			out = append(out, *l)
 		}
-		now.files = FilesOf(id.Namespace, &r.Template)
-		s.lives[id] = now
-		l := records.Life{
-			Member: *m, Template: r.Template, Service: now.service, Domain: domain,
-			MinReadySeconds: now.minReady, FreshVolumes: now.fresh, Bootstrapped: now.booted,
-		}
-		if set != nil {
-			l.SetGeneration = set.Generation
-		}
-		out = append(out, l)
 	}
-	maps.DeleteFunc(s.lives, func(id spec.Identity, _ sentLife) bool { return !present[id] })
 	return out
+}
+
+// nextLife is what is to be sent of a life; nil: nothing.
+func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
+	id, set := m.ID, v.Set(m.ID.Ref())
+	now := sentLife{member: v.ModRev(store.MemberKey(id)), service: cmp.Or(m.Service, string(id.Set))}
+	if set != nil {
+		now.service, now.minReady = plan.Service(set, plan.Former(set, v.Status(id.Ref()), nil), m), set.Spec.MinReadySeconds
+		now.booted = v.Bootstrapped(set.UID)
+	}
+	now.fresh = freshVolumes(v, m, now.booted)
+	if s.lives[id].same(now) {
+		return nil
+	}
+	r := v.Revision(id.Ref(), m.Revision)
+	if r == nil {
+		return nil // sent when its template has come
+	}
+	now.files = FilesOf(id.Namespace, &r.Template)
+	s.lives[id], s.livesMoved = now, true
+	l := records.Life{
+		Member: *m, Template: r.Template, Service: now.service, Domain: s.domain,
+		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, Bootstrapped: now.booted,
+	}
+	if set != nil {
+		l.SetGeneration = set.Generation
+	}
+	return &l
 }
 
 // freshVolumes names the claims of m whose volume no life of the identity was
@@ -150,18 +215,44 @@ func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimNa
 	return fresh
 }
 
-// nextOver returns the holdings that are over and of which the node was not sent that yet.
-func (s *sentState) nextOver(v cache.View, at machine, holds map[spec.LifeID]bool) []spec.LifeID {
-	var out []spec.LifeID
-	for l := range holds {
-		if !s.over[l] && superseded(v, at, l) {
-			s.over[l] = true
-			out = append(out, l)
+// nextOver returns the holdings among ids that are over and of which the node was not sent that
+// yet, in order.
+func (s *sentState) nextOver(v cache.View, ids []spec.Identity) (out []spec.LifeID) {
+	for _, id := range ids {
+		for _, t := range s.holds[id] {
+			if l := (spec.LifeID{ID: id, Token: t}); !s.over[l] && superseded(v, s.machine, l) {
+				s.over[l] = true
+				out = append(out, l)
+			}
 		}
 	}
-	maps.DeleteFunc(s.over, func(l spec.LifeID, _ bool) bool { return !holds[l] })
 	slices.SortFunc(out, compareLives)
 	return out
+}
+
+// nextUnknown returns all unknown holdings, in order, after a look at ids. Records of their
+// identities, which concern other nodes, are followed from now on.
+func (s *sentState) nextUnknown(v cache.View, ids []spec.Identity, sub *cache.NodeSubscription) []spec.LifeID {
+	for _, id := range ids {
+		for _, t := range s.holds[id] {
+			l := spec.LifeID{ID: id, Token: t}
+			delete(s.unwanted, l)
+			if !present(v, s.machine, l) {
+				s.unwanted[l] = superseded(v, s.machine, l)
+			}
+		}
+	}
+	var unknown []spec.LifeID
+	follows := map[spec.Identity]bool{}
+	for l, over := range s.unwanted {
+		follows[l.ID] = true
+		if !over {
+			unknown = append(unknown, l)
+		}
+	}
+	sub.Follow(follows)
+	slices.SortFunc(unknown, compareLives)
+	return unknown
 }
 
 // superseded: the identity has had a newer token, so this one must end.
@@ -176,17 +267,10 @@ func present(v cache.View, at machine, l spec.LifeID) bool {
 	return m != nil && m.Token == l.Token && at.has(m)
 }
 
-// unknownLives are the holdings that the store neither wants nor knows to be over: they
-// run on, are shown, and block their identity (SAFETY S2).
-func unknownLives(v cache.View, at machine, holds map[spec.LifeID]bool) []spec.LifeID {
-	var out []spec.LifeID
-	for l := range holds {
-		if !present(v, at, l) && !superseded(v, at, l) {
-			out = append(out, l)
-		}
-	}
-	slices.SortFunc(out, compareLives)
-	return out
+// isUnknown: the store neither wants l nor knows it to be over. It runs on, is shown, and blocks
+// its identity (SAFETY S2).
+func isUnknown(v cache.View, at machine, l spec.LifeID) bool {
+	return !present(v, at, l) && !superseded(v, at, l)
 }
 
 func compareLives(a, b spec.LifeID) int {

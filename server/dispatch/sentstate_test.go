@@ -261,10 +261,11 @@ func TestHistoryIsToldOnceWhileANodeHasMembers(t *testing.T) {
 	r := newStill(t)
 	r.begin()
 	r.live(1, 11, "n1", "uid1") // another member of the set
-	at, told := machine{"n1", "uid1"}, newSentState()
+	told, sub := newSentState(machine{"n1", "uid1"}, ""), r.Cache.SubscribeNode("n1")
 	next := func() (numbers []int64) {
 		r.Cache.Look(func(v cache.View) {
-			for _, h := range told.nextHistories(v, at) {
+			ch := sub.Take()
+			for _, h := range told.nextHistories(v, &ch) {
 				numbers = append(numbers, 0) // a history begins
 				for _, c := range h.Changes {
 					numbers = append(numbers, c.Number)

@@ -15,7 +15,6 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -35,6 +34,7 @@ type session struct {
 	epoch   int64
 	facts   records.NodeFacts // as stored, but for unknown lives not yet written; run's own
 	sentRev store.Rev         // up to here snapshots and histories were sent; run's own
+	pending pending           // what changed and is not sent yet; run's own
 
 	ctx    context.Context // ends with the session; its cause is what the stream returns
 	cancel context.CancelCauseFunc
@@ -43,14 +43,16 @@ type session struct {
 
 	mu            sync.Mutex
 	holding       map[spec.LifeID]bool // what the node says it has open
-	changed       bool                 // holding or said changed since run looked
+	moved         map[spec.LifeID]bool // what it opened (true) and closed since run looked
+	changed       bool                 // holding or volumeReports changed since run looked
 	volumeReports pendingVolumeReports // of volumes, not stored yet
 }
 
 func (s *Server) newSession(ctx context.Context, req joinRequest, record records.Session, rev store.Rev, epoch int64) *session {
 	se := &session{
 		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
-		facts: req.facts, out: newOutbox(), server: s, holding: req.holding,
+		facts: req.facts, out: newOutbox(), server: s, holding: req.holding, moved: map[spec.LifeID]bool{},
+		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)),
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)
 	return se
@@ -69,9 +71,7 @@ func (se *session) receive(msg *proto.FromNode) {
 			se.abortOverLimit(LimitHello, why)
 			return
 		}
-		se.mu.Lock()
-		se.holding, se.changed = holdings(msg.GetInventory()), true
-		se.mu.Unlock()
+		se.replaceHoldings(holdings(msg.GetInventory()))
 		se.out.filled.Notify()
 	case msg.GetReports() != nil:
 		se.receiveReports(msg.GetReports())
@@ -125,12 +125,7 @@ func (se *session) updateHoldings(reports []records.Report) bool {
 	for _, r := range reports {
 		l := spec.LifeID{ID: r.ID, Token: r.Token}
 		if held := se.holding[l]; held == r.Phase.Over() {
-			se.changed = true
-			if held {
-				delete(se.holding, l)
-			} else {
-				se.holding[l] = true
-			}
+			se.hold(l, !held)
 		}
 	}
 	if se.changed {
@@ -139,33 +134,61 @@ func (se *session) updateHoldings(reports []records.Report) bool {
 	return len(se.holding) <= maxHoldings
 }
 
-// takeHoldings is a copy of what the node has open.
-func (se *session) takeHoldings() map[spec.LifeID]bool {
+// hold notes that the node opened a life or closed it; mu is held.
+func (se *session) hold(l spec.LifeID, open bool) {
+	se.moved[l], se.changed = open, true
+	if open {
+		se.holding[l] = true
+	} else {
+		delete(se.holding, l)
+	}
+}
+
+// replaceHoldings takes over a whole inventory.
+func (se *session) replaceHoldings(now map[spec.LifeID]bool) {
 	se.mu.Lock()
 	defer se.mu.Unlock()
-	se.changed = false
-	return maps.Clone(se.holding)
+	se.changed = true
+	for l := range se.holding {
+		if !now[l] {
+			se.hold(l, false)
+		}
+	}
+	for l := range now {
+		if !se.holding[l] {
+			se.hold(l, true)
+		}
+	}
+}
+
+// takeHoldings is what the node opened and closed since the last call, or (all) has open.
+func (se *session) takeHoldings(all bool) map[spec.LifeID]bool {
+	se.mu.Lock()
+	defer se.mu.Unlock()
+	moved := se.moved
+	if all {
+		moved = maps.Clone(se.holding)
+	}
+	se.moved, se.changed = map[spec.LifeID]bool{}, false
+	return moved
 }
 
 // run sends the node all, then what changes, until the session is over; its
 // error is the status of the stream.
 func (se *session) run(stream proto.Nodes_SessionServer) error {
-	sub := se.server.cfg.Cache.Subscribe()
-	defer sub.Close()
-	sub.Take() // all is sent below
+	defer se.pending.sub.Close()
 	pics := se.server.snapshots
 	if err := pics.waitFor(se.ctx, se.rev); err != nil {
 		return streamStatus(err)
 	}
-	sent, all := newSentState(), true
+	var sent *sentState
 	retry := time.NewTimer(0)
 	defer retry.Stop()
 	for {
 		moved := pics.nextRound() // before looking, so that no round is missed
-		if all {
-			sent = newSentState()
-		}
-		again, err := se.sendChanges(stream, sent, all)
+		var again bool
+		var err error
+		sent, again, err = se.sendChanges(stream, sent)
 		if err != nil {
 			return err
 		}
@@ -177,38 +200,36 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 		if err != nil {
 			return err
 		}
-		all, err = se.await(stream, sub, moved, retry.C, pong)
-		if err != nil {
+		if err := se.await(stream, moved, retry.C, pong); err != nil {
 			return streamStatus(err)
 		}
 	}
 }
 
-// await sends small answers until there is more to send; all asks to send
-// everything. Its error ends the session.
-func (se *session) await(stream proto.Nodes_SessionServer, sub *cache.Subscription, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (all bool, err error) {
+// await sends small answers until there is more to send. Its error ends the session.
+func (se *session) await(stream proto.Nodes_SessionServer, moved <-chan struct{}, retry <-chan time.Time, pong <-chan time.Time) (err error) {
 	for {
 		select {
 		case <-pong: // it waited long enough
 			pong, err = se.flush(stream)
 			if err != nil {
-				return false, err
+				return err
 			}
 		case <-se.ctx.Done():
-			return false, context.Cause(se.ctx)
-		case <-sub.C():
-			return sub.Take().All, nil
+			return context.Cause(se.ctx)
+		case <-se.pending.sub.C():
+			return nil
 		case <-moved:
-			return false, nil
+			return nil
 		case <-retry:
-			return false, nil
+			return nil
 		case <-se.out.filled.C():
 			pong, err = se.flush(stream)
 			if err != nil {
-				return false, err
+				return err
 			}
 			if se.hasChanged() {
-				return false, nil
+				return nil
 			}
 		}
 	}

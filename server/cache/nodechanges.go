@@ -1,0 +1,245 @@
+package cache
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+)
+
+// NodeChanges names what moved of all that one node is sent.
+type NodeChanges struct {
+	All  bool // anything may have changed, as in Changes
+	Self bool // a record of the node
+	// Members are the identities with a life or volume on the node, now or before, or with a life
+	// that it runs and the store does not know, of which a record moved.
+	Members map[spec.Identity]bool
+	// Sets have a member on the node, and something moved that all members are told with their life.
+	Sets map[spec.SetRef]bool
+	// Histories are those of sets that have a member on the node.
+	Histories map[spec.SetRef]bool
+	Files     bool // a ConfigMap or Secret, of any namespace
+}
+
+func newNodeChanges() *NodeChanges {
+	c := &NodeChanges{}
+	c.Add(c)
+	return c
+}
+
+// Add takes over what o names.
+func (c *NodeChanges) Add(o *NodeChanges) {
+	if c.Members == nil {
+		c.Members, c.Sets, c.Histories = map[spec.Identity]bool{}, map[spec.SetRef]bool{}, map[spec.SetRef]bool{}
+	}
+	c.All, c.Self, c.Files = c.All || o.All, c.Self || o.Self, c.Files || o.Files
+	maps.Copy(c.Members, o.Members)
+	maps.Copy(c.Sets, o.Sets)
+	maps.Copy(c.Histories, o.Histories)
+}
+
+// on are the changes for a node, made when there are none.
+func (c *Changes) on(node spec.NodeName) *NodeChanges {
+	n := c.nodes[node]
+	if n == nil {
+		n = newNodeChanges()
+		c.nodes[node] = n
+	}
+	return n
+}
+
+// noteMember notes a change of an identity for each of nodes.
+func (c *Changes) noteMember(id spec.Identity, nodes []spec.NodeName) {
+	c.members[id] = true
+	for _, node := range nodes {
+		c.on(node).Members[id] = true
+	}
+}
+
+// noteSet notes for the nodes with a member of the set what its members are told of it.
+func (c *Changes) noteSet(t *setState) {
+	for node := range t.on {
+		c.on(node).Sets[t.ref] = true
+	}
+}
+
+// noteHistory notes a change of the set's history for the nodes with a member of it.
+func (c *Changes) noteHistory(t *setState) {
+	for node := range t.on {
+		c.on(node).Histories[t.ref] = true
+	}
+}
+
+// nodes are those that are sent something of the identity: with a life of it or one of its
+// volumes, that run a life of it which the store does not know, or that report of a volume.
+func (l *slot) nodes() (nodes []spec.NodeName) {
+	if m := l.member.record; m != nil {
+		nodes = append(nodes, m.Node)
+	}
+	for _, e := range l.volumes {
+		if e.record != nil {
+			nodes = append(nodes, e.record.Node)
+		}
+	}
+	for _, e := range l.reports {
+		if e.record != nil {
+			nodes = append(nodes, e.record.Node)
+		}
+	}
+	for _, stray := range l.view.Strays {
+		nodes = append(nodes, stray.Node)
+	}
+	return nodes
+}
+
+// used reports whether a volume of the identity was used.
+func (l *slot) used() bool { return plan.VolumesState(&l.view) == records.VolumesUsed }
+
+// changeSlot has change move a record of the identity's slot, and notes it for the nodes
+// that it concerns, before and after; and for all of the set when the identity's volumes
+// became used, which is told with every life.
+func (s *state) changeSlot(t *setState, id spec.Identity, ch *Changes, change func(l *slot) error) error {
+	l := t.slot(id)
+	nodes, used := l.nodes(), l.used()
+	err := change(l)
+	l.refresh(s)
+	ch.noteMember(id, append(nodes, l.nodes()...))
+	if l.used() != used {
+		ch.noteSet(t)
+	}
+	t.dropIdle(s, id)
+	return err
+}
+
+// NodeSubscription gathers what changed for one node between two calls of Take, and never loses a
+// wake-up.
+type NodeSubscription struct {
+	cache   *Cache
+	node    spec.NodeName
+	changed *notify.Signal // notified while gathered is not empty
+
+	mu       sync.Mutex
+	gathered *NodeChanges
+	follows  map[spec.Identity]bool // see Follow
+	follow   atomic.Bool            // follows is not empty
+}
+
+// Follow replaces the identities whose records are of interest wherever they are. Called within
+// Look, it misses none that was not in the view.
+func (s *NodeSubscription) Follow(ids map[spec.Identity]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.follows = ids
+	s.follow.Store(len(ids) > 0)
+}
+
+// followed adds those of members that are followed.
+func (s *NodeSubscription) followed(members map[spec.Identity]bool) {
+	if !s.follow.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.follows {
+		if members[id] {
+			s.gathered.Members[id] = true
+			s.changed.Notify()
+		}
+	}
+}
+
+// SubscribeNode returns a subscription that is woken by what concerns a node. Its first Take
+// says All.
+func (c *Cache) SubscribeNode(node spec.NodeName) *NodeSubscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := &NodeSubscription{cache: c, node: node, changed: notify.New(), gathered: newNodeChanges()}
+	c.nodeSubs[node] = append(c.nodeSubs[node], s)
+	s.add(&NodeChanges{All: true})
+	return s
+}
+
+func (s *NodeSubscription) add(ch *NodeChanges) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gathered.Add(ch)
+	s.changed.Notify()
+}
+
+// C receives when there is something to Take.
+func (s *NodeSubscription) C() <-chan struct{} { return s.changed.C() }
+
+// Take returns what changed since the last Take, and starts again. It does not block.
+func (s *NodeSubscription) Take() NodeChanges {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := *s.gathered
+	s.gathered = newNodeChanges()
+	return ch
+}
+
+// Close ends it: nothing is gathered any more.
+func (s *NodeSubscription) Close() {
+	s.cache.mu.Lock()
+	defer s.cache.mu.Unlock()
+	rest := slices.DeleteFunc(s.cache.nodeSubs[s.node], func(o *NodeSubscription) bool { return o == s })
+	s.cache.nodeSubs[s.node] = rest
+	if len(rest) == 0 {
+		delete(s.cache.nodeSubs, s.node)
+	}
+}
+
+// publishToNodes wakes those subscriptions that ch concerns; the cache is locked.
+func (c *Cache) publishToNodes(ch *Changes) {
+	for _, subs := range c.nodeSubs {
+		for _, s := range subs {
+			s.followed(ch.members)
+			if ch.All || ch.files {
+				s.add(&NodeChanges{All: ch.All, Files: ch.files})
+			}
+		}
+	}
+	for node, changes := range ch.nodes {
+		for _, s := range c.nodeSubs[node] {
+			s.add(changes)
+		}
+	}
+}
+
+// SetsOn lists the sets that have a member on node, sorted.
+func (v View) SetsOn(node spec.NodeName) []spec.SetRef {
+	n := v.nodes[node]
+	if n == nil {
+		return nil
+	}
+	return slices.SortedFunc(maps.Keys(n.sets), spec.SetRef.Compare)
+}
+
+// HasMemberOn reports whether the set has a member on node.
+func (v View) HasMemberOn(ref spec.SetRef, node spec.NodeName) bool {
+	n := v.nodes[node]
+	return n != nil && n.sets[ref]
+}
+
+// MembersOfOn lists the members of the set whose life is on node, by ordinal.
+func (v View) MembersOfOn(ref spec.SetRef, node spec.NodeName) (ids []spec.Identity) {
+	for _, l := range v.find(ref).slots {
+		if m := l.member.record; m != nil && m.Node == node {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// formerOf is the former service of the set, which its members are told with their lives.
+func (t *setState) formerOf() string {
+	if t.set.record == nil {
+		return ""
+	}
+	return plan.Former(t.set.record, t.status.record, nil)
+}
