@@ -211,25 +211,34 @@ func (c *Cache) publishToNodes(ch *Changes) {
 	}
 }
 
-// SetsOn lists the sets that have a member on node, sorted.
-func (v View) SetsOn(node spec.NodeName) []spec.SetRef {
-	n := v.nodes[node]
+// NodeView is what of a View is on one node.
+type NodeView struct {
+	View
+	name spec.NodeName
+}
+
+// On is what is on a node; there may be nothing of it.
+func (v View) On(node spec.NodeName) NodeView { return NodeView{v, node} }
+
+// Sets lists the sets that have a member there, sorted.
+func (v NodeView) Sets() []spec.SetRef {
+	n := v.nodes[v.name]
 	if n == nil {
 		return nil
 	}
 	return slices.SortedFunc(maps.Keys(n.sets), spec.SetRef.Compare)
 }
 
-// HasMemberOn reports whether the set has a member on node.
-func (v View) HasMemberOn(ref spec.SetRef, node spec.NodeName) bool {
-	n := v.nodes[node]
+// HasMemberOf reports whether the set has a member there.
+func (v NodeView) HasMemberOf(ref spec.SetRef) bool {
+	n := v.nodes[v.name]
 	return n != nil && n.sets[ref]
 }
 
-// MembersOfOn lists the members of the set whose life is on node, by ordinal.
-func (v View) MembersOfOn(ref spec.SetRef, node spec.NodeName) (ids []spec.Identity) {
+// MembersOf lists the members of the set whose life is there, by ordinal.
+func (v NodeView) MembersOf(ref spec.SetRef) (ids []spec.Identity) {
 	for _, l := range v.find(ref).slots {
-		if m := l.member.record; m != nil && m.Node == node {
+		if m := l.member.record; m != nil && m.Node == v.name {
 			ids = append(ids, m.ID)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
@@ -116,4 +118,33 @@ func anyOp(r *rand.Rand) store.Op {
 		return store.Del(op.Key)
 	}
 	return op
+}
+
+// A history that moves while a session is sent its lives goes with the snapshot that shows it:
+// what members read of the past is never behind what they see.
+func TestAHistoryIsNeverBehindTheSnapshotItIsSentWith(t *testing.T) {
+	r := newStill(t)
+	r.begin()
+	h := r.hand(n1)
+	h.tells()
+	h.fail = func(m *proto.ToNode) error {
+		if m.GetWanted() != nil { // after what changed was gathered
+			h.fail = nil
+			r.tells(0, 1, 2)
+			r.server.snapshots.round(cache.Changes{All: true})
+		}
+		return nil
+	}
+	set := testSet(1)
+	set.Spec.MinReadySeconds = 7 // which lives are sent again for
+	r.Record(store.SetKey(refDB), set)
+	now := h.tells()
+	shown, err := wire.ToDocuments[records.Snapshot](now.pictures.GetPicturesJson())
+	if err != nil || len(shown) != 1 || shown[0].Told.Number != 2 {
+		t.Fatalf("shown %+v, %v", shown, err)
+	}
+	past, err := wire.ToDocuments[records.History](now.pictures.GetHistoriesJson())
+	if err != nil || len(past) != 1 || len(past[0].Changes) != 2 {
+		t.Errorf("the snapshot shows change 2, and the history sent with it is %+v, %v", past, err)
+	}
 }

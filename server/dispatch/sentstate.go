@@ -95,7 +95,7 @@ func (s *sentState) touched(v cache.View, ch *cache.NodeChanges, moved map[spec.
 		ids[l.ID] = true
 	}
 	for ref := range ch.Sets {
-		for _, id := range v.MembersOfOn(ref, s.node) {
+		for _, id := range v.On(s.node).MembersOf(ref) {
 			ids[id] = true
 		}
 	}
@@ -122,7 +122,7 @@ func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []records
 		refs[id.Ref()] = true
 	}
 	if ch.All {
-		for _, ref := range v.SetsOn(s.node) {
+		for _, ref := range v.On(s.node).Sets() {
 			refs[ref] = true
 		}
 		for ref := range s.changes {
@@ -131,7 +131,7 @@ func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []records
 	}
 	var out []records.History
 	for _, ref := range slices.SortedFunc(maps.Keys(refs), spec.SetRef.Compare) {
-		if !v.HasMemberOn(ref, s.node) {
+		if !v.On(s.node).HasMemberOf(ref) {
 			delete(s.changes, ref)
 			continue
 		}
