@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/stead-project/stead/records"
@@ -102,4 +103,44 @@ func fileContent(v cache.View, key *seal.Key, r FileRef) (records.Files, error) 
 
 func sequence(v cache.View) spec.Sequence {
 	return spec.Sequence{Epoch: v.Epoch(), Rev: int64(v.Rev())}
+}
+
+// nextFiles returns what the lives sent name and is new or changed, in order, and
+// takes it as sent. What no life names any more is forgotten.
+func (s *sentState) nextFiles(v cache.View) []FileRef {
+	named := map[FileRef]bool{}
+	var out []FileRef
+	for _, l := range s.lives {
+		for _, r := range l.files {
+			if named[r] {
+				continue
+			}
+			named[r] = true
+			rev := v.ModRev(r.key())
+			if old, known := s.files[r]; known && old == rev {
+				continue
+			}
+			s.files[r] = rev
+			out = append(out, r)
+		}
+	}
+	maps.DeleteFunc(s.files, func(r FileRef, _ store.Rev) bool { return !named[r] })
+	slices.SortFunc(out, FileRef.compare)
+	return out
+}
+
+// restoreOpen: a restore waits for nodes (SAFETY S8). Until it is complete a node is sent the lives
+// that it has, and nothing that would start, end or be given up.
+func restoreOpen(v cache.View) bool {
+	return v.Count().Open(v.Epoch())
+}
+
+// mayLiveElsewhere: to order m, which its node has not started, could start a second life. A
+// store that went back may have a life that was ordered and never started, and replaced since.
+// One that was started, as a report says, no node starts twice: it is sent, for an answer.
+func mayLiveElsewhere(v cache.View, m *records.Member) bool {
+	if r := v.Report(m.ID); r != nil && r.Token == m.Token && r.Phase.Rank() > records.PhasePreparing.Rank() {
+		return false
+	}
+	return restoreOpen(v) || len(v.UnknownLives(m.ID)) > 0
 }
