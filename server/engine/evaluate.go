@@ -135,7 +135,7 @@ func removes(p plan.Plan) bool {
 // after a while when there is nothing else to write: with the next action, or with their being
 // ready, they cost no revision of their own.
 func (l *leader) addHistory(v cache.View, w plan.World, e *evaluation) {
-	d, startsOnly, any := historyDecision(v, e.ref, w, e.now)
+	d, startsOnly, any := historyDecision(v, e.ref, w, e.now, &e.mem.history)
 	mem := e.mem
 	switch {
 	case !startsOnly || len(e.decisions) > 0:

@@ -28,12 +28,13 @@ func pageFull(p *records.HistoryPage, members int) bool {
 // historyDecision records what became of the set since its history was last written; any is false
 // when nothing did, startsOnly true when lives started and no more. It is written before the
 // actions of its evaluation: what takes a fact away is never written before the fact is recorded.
-func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time) (d decision, startsOnly, any bool) {
+func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time, seen *historySeen) (d decision, startsOnly, any bool) {
 	h := v.History(ref)
-	recorded, open, next := resume(h, w)
+	recorded, open, next, resumed := resume(h, w)
 	before := recorded
 	before.Members = slices.Clone(recorded.Members)
-	changes := plan.DiffHistory(w, &recorded)
+	changes := plan.DiffHistory(w, &recorded, seen.moved(w, resumed))
+	seen.saw(w, changes)
 	if len(changes) == 0 {
 		return decision{}, false, false
 	}
@@ -77,15 +78,16 @@ func (d *decision) compareLeavers(v cache.View, w plan.World, changes []records.
 	}
 }
 
-// resume is what the stored history has recorded, its open page, and the next number. The history
+// resume is what the stored history has recorded, its open page, and the next number; resumed is false
+// when nothing was recorded yet. The history
 // of an earlier set of the name, or one that cannot be read, starts again with higher numbers.
-func resume(h cache.History, w plan.World) (recorded records.Recorded, open *records.HistoryPage, next int64) {
+func resume(h cache.History, w plan.World) (recorded records.Recorded, open *records.HistoryPage, next int64, resumed bool) {
 	b := h.Base
 	switch {
 	case h.BaseRev == 0 && len(h.PageRevs) == 0:
-		return plan.InitialHistory(w), nil, 1
+		return plan.InitialHistory(w), nil, 1, false
 	case b == nil:
-		return plan.InitialHistory(w), nil, max(w.Rev, lastNumber(h)+1)
+		return plan.InitialHistory(w), nil, max(w.Rev, lastNumber(h)+1), false
 	}
 	for _, p := range h.Pages {
 		if p.Page == b.Open && p.SetUID == b.SetUID {
@@ -94,9 +96,9 @@ func resume(h cache.History, w plan.World) (recorded records.Recorded, open *rec
 	}
 	switch _, there := h.PageRevs[b.Open]; {
 	case there && open == nil: // unreadable: no page holds as many
-		return plan.InitialHistory(w), nil, b.Next + 2*records.HistoryWindow
+		return plan.InitialHistory(w), nil, b.Next + 2*records.HistoryWindow, false
 	case b.SetUID != w.Set.UID:
-		return plan.InitialHistory(w), nil, max(b.Next, lastNumber(h)+1)
+		return plan.InitialHistory(w), nil, max(b.Next, lastNumber(h)+1), false
 	}
 	recorded, next = b.Told, b.Next
 	recorded.Members = slices.Clone(recorded.Members)
@@ -106,7 +108,7 @@ func resume(h cache.History, w plan.World) (recorded records.Recorded, open *rec
 			next = open.Changes[i].Number + 1
 		}
 	}
-	return recorded, open, next
+	return recorded, open, next, true
 }
 
 func lastNumber(h cache.History) (last int64) {
@@ -155,7 +157,7 @@ func (d *decision) closeHistory(v cache.View, ref spec.SetRef) {
 	if len(h.PageRevs) == 0 {
 		return // an earlier set's is closed already
 	}
-	_, _, next := resume(h, v.World(ref))
+	_, _, next, _ := resume(h, v.World(ref))
 	last := records.HistoryBase{Ref: ref, Open: freshPage(h), Next: next}
 	for page := range h.PageRevs {
 		d.remove(store.HistoryPageKey(ref, page))

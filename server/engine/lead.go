@@ -35,6 +35,7 @@ type setMemory struct {
 	failures    int       // of commits, in a row
 	statusDue   time.Time // when a differing status is written alone; zero: none differs
 	statusAt    time.Time // when the status was last written
+	history     historySeen
 	historyDue  time.Time // when lives that started are recorded alone; zero: none is to be
 	backoff     replaceBackoff
 	outages     outages

@@ -71,7 +71,7 @@ func TestAHistoryContinuesOrStartsWithHigherNumbers(t *testing.T) {
 		{"an earlier set's was closed", storedPages(base("", 1, 9), nil), 9, -1, 1},
 		{"an earlier set's was not closed", storedPages(base("u0", 0, 1), pages("u0", 3)), 4, -1, 1},
 	} {
-		told, open, next := resume(c.h, w)
+		told, open, next, _ := resume(c.h, w)
 		page := int64(-1)
 		if open != nil {
 			page = open.Page
@@ -133,7 +133,7 @@ func (d *manualTerm) tells() (u decision) {
 	d.cache.Look(func(v cache.View) {
 		w := v.World(db)
 		w.Nodes = d.l.withSilence(v, w.Nodes, d.now)
-		u, _, _ = historyDecision(v, db, w, d.now)
+		u, _, _ = historyDecision(v, db, w, d.now, &d.mem.history)
 	})
 	d.commit(u.Then...)
 	d.follow()

@@ -97,20 +97,20 @@ func TestWhoIsNotWaitedForByTimeLeavesTheWaitOfOthers(t *testing.T) {
 func TestALifeThatIsOverByItsDeadlineHasLeft(t *testing.T) {
 	w := world(t, "ordered 2 n1 n2 n3 0:ready 1:ready@n2 replace=60")
 	told := InitialHistory(w)
-	DiffHistory(w, &told)
+	DiffHistory(w, &told, nil)
 	silence(&w, "n2", 61*time.Second)
-	for _, c := range DiffHistory(w, &told) {
+	for _, c := range DiffHistory(w, &told, nil) {
 		if c.Kind == records.ChangeLeft {
 			t.Errorf("%+v is told though it may run", c)
 		}
 	}
 	silence(&w, "n2", 62*time.Second)
-	left := DiffHistory(w, &told)
+	left := DiffHistory(w, &told, nil)
 	if len(left) != 1 || left[0].Kind != records.ChangeLeft || left[0].Member != "db-1" || left[0].Token != "1.11" {
 		t.Errorf("got %+v; want that db-1 left", left)
 	}
 	proof.FindNode(w.Nodes, "n2").Session = &records.Session{Node: "n2", UID: "uid-n2", Boot: "boot1"}
-	if more := DiffHistory(w, &told); len(more) > 0 {
+	if more := DiffHistory(w, &told, nil); len(more) > 0 {
 		t.Errorf("got %+v after it left", more)
 	}
 }

@@ -14,17 +14,28 @@ import (
 // next, without number and time. They are facts that are in the store, not what this step will do;
 // they are written before, or together with, what takes such a fact away. The order: who left,
 // what is wanted of the set, who started, is ready or is not, and last that an update ended.
-// recorded then includes them; its members must not be shared.
-func DiffHistory(w World, recorded *records.Recorded) []records.Change {
+// recorded then includes them; its members must not be shared. Of members only those of these
+// ordinals, ascending, are compared: of the others the caller knows that nothing is new. nil: all.
+func DiffHistory(w World, recorded *records.Recorded, only []int) []records.Change {
 	if w.Set == nil || len(w.Broken) > 0 {
 		return nil // a record that cannot be read is no proof that somebody left
 	}
 	d := historyDiff{w: w, recorded: recorded, judge: proof.NewJudge(w.Nodes, w.Epoch)}
-	d.left()
+	if only == nil {
+		for i := range w.Slots {
+			only = append(only, w.Slots[i].ID.Ordinal)
+		}
+		for _, m := range recorded.Members {
+			only = append(only, m.Ordinal)
+		}
+		slices.Sort(only)
+		only = slices.Compact(only)
+	}
+	d.left(only)
 	d.wanted()
-	for i := range w.Slots {
-		if w.Slots[i].Member != nil {
-			d.life(&w.Slots[i])
+	for _, ordinal := range only {
+		if s := d.slot(ordinal); s.Member != nil {
+			d.life(s)
 		}
 	}
 	if recorded.Updating && d.updated() {
@@ -63,12 +74,13 @@ func (d *historyDiff) add(c records.Change) {
 }
 
 // left tells of the lives that are over.
-func (d *historyDiff) left() {
-	for _, m := range slices.Clone(d.recorded.Members) {
-		if m.Left {
+func (d *historyDiff) left(ordinals []int) {
+	for _, ordinal := range ordinals {
+		i, known := d.recorded.Find(ordinal)
+		if !known || d.recorded.Members[i].Left {
 			continue
 		}
-		s := d.slot(m.Ordinal)
+		m, s := d.recorded.Members[i], d.slot(ordinal)
 		switch {
 		case s.Member == nil: // forgotten, which only a surplus member is
 			d.addLeft(s.ID, m, d.surplus())

@@ -103,7 +103,7 @@ func TestTell(t *testing.T) {
 			if c.before != "" {
 				before := joined(world(t, c.before))
 				told = InitialHistory(before)
-				DiffHistory(before, &told)
+				DiffHistory(before, &told, nil)
 			} else {
 				told = InitialHistory(w)
 			}
@@ -112,7 +112,7 @@ func TestTell(t *testing.T) {
 			}
 			earlier := told
 			earlier.Members = slices.Clone(told.Members)
-			got := DiffHistory(w, &told)
+			got := DiffHistory(w, &told, nil)
 			if tellings(got) != c.want {
 				t.Errorf("got  %s\nwant %s", tellings(got), c.want)
 			}
@@ -122,7 +122,7 @@ func TestTell(t *testing.T) {
 			if !reflect.DeepEqual(earlier, told) {
 				t.Errorf("the changes add up to %+v, told is %+v", earlier, told)
 			}
-			if again := DiffHistory(w, &told); len(again) > 0 {
+			if again := DiffHistory(w, &told, nil); len(again) > 0 {
 				t.Errorf("told again: %s", tellings(again))
 			}
 		})
@@ -149,7 +149,7 @@ func next(reason records.Reason) func(*World) {
 
 func TestASetThatIsGoneHasNoChanges(t *testing.T) {
 	w := world(t, "gone volumes n1 0:volume")
-	if got := DiffHistory(w, &records.Recorded{Members: []records.RecordedMember{{Ordinal: 0}}}); len(got) > 0 {
+	if got := DiffHistory(w, &records.Recorded{Members: []records.RecordedMember{{Ordinal: 0}}}, nil); len(got) > 0 {
 		t.Errorf("told %s", tellings(got))
 	}
 }

@@ -76,8 +76,10 @@ func TestItStartsQuietlyAndKeepsWhatItAcknowledged(t *testing.T) {
 	if next := put(t, s, "k", "w"); next != rev+1 {
 		t.Errorf("the revision after a restart is %d, want %d", next, rev+1)
 	}
-	if out.Len() > 0 {
-		t.Errorf("it logged:\n%s", &out)
+	for line := range strings.Lines(out.String()) {
+		if !strings.Contains(line, "slow fdatasync") && !strings.Contains(line, "took too long") { // of a starved machine
+			t.Errorf("it logged: %s", line)
+		}
 	}
 }
 
