@@ -15,7 +15,7 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// What is recorded after comparing what moved is what would be after comparing everything,
+// What is recorded after comparing what moved is what would be after comparing everything (SAFETY S18),
 // whatever was written, and whether or not it was recorded at once.
 func TestAHistoryOfWhatMovedIsThatOfEverything(t *testing.T) {
 	for seed := range uint64(10) {
@@ -82,6 +82,9 @@ func anyHistoryOp(d *manualTerm, r *rand.Rand) store.Op {
 		ops = append(ops, put(store.MemberKey(id), records.Member{ID: id, Token: token, Goal: []records.Goal{records.GoalRun, records.GoalStop}[r.IntN(2)],
 			Node: node, NodeUID: "x", Boot: "b", Bound: time.Duration(r.IntN(2)) * time.Second, Revision: "h", Reason: records.ReasonUpdate}),
 			put(store.ReportKey(id), records.Report{ID: id, Token: token, Node: node, Phase: []records.Phase{records.PhaseRunning, records.PhaseStopped}[r.IntN(2)], Ready: r.IntN(2) == 0}))
+	}
+	if r.IntN(50) == 0 { // somebody took the history away
+		return store.Del(store.HistoryBaseKey(db))
 	}
 	op := ops[r.IntN(len(ops))]
 	if set := store.SetKey(db); r.IntN(6) == 0 && op.Key != set {
