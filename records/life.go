@@ -103,6 +103,19 @@ type DNSName struct {
 	Ports           []spec.ServicePort `json:"ports,omitempty"`
 }
 
+// SetNames is a set in short: what of DNS's names it has, and nothing of what they lead to.
+type SetNames struct {
+	Ref spec.SetRef `json:"ref"`
+	// Service is the governing service, and Names are all services, sorted, below which the
+	// set's members are found, the governing one included.
+	Service string   `json:"service"`
+	Names   []string `json:"names"`
+	// First and End bound the ordinals of the members: all of them are in [First, End), in which
+	// there may be ordinals without a member.
+	First int `json:"first"`
+	End   int `json:"end"`
+}
+
 // File sources of a namespace, as told to a node that runs lives which name them.
 
 // Files is the content of one ConfigMap or Secret at one moment.
