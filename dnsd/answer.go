@@ -20,12 +20,17 @@ const (
 const maxUDP = 1232
 
 // Answer answers one question. It never fails and never changes req: what cannot
-// be answered gets an error code. The answer is within the size that the client and the
+// be answered gets an error code, an unfollowed name SERVFAIL. The answer is within the size that the client and the
 // transport allow. It shares records with the zone: do not change them.
 func (z *Zone) Answer(req *dns.Msg, via Transport) *dns.Msg {
 	m := reply(req)
-	if m.Rcode == dns.RcodeSuccess && !z.fill(m) {
-		m.Rcode = dns.RcodeRefused
+	if m.Rcode == dns.RcodeSuccess {
+		switch said, _ := z.fill(m); said {
+		case foreign:
+			m.Rcode = dns.RcodeRefused
+		case unknown:
+			m.Rcode = dns.RcodeServerFailure
+		}
 	}
 	fit(m, req, via)
 	return m
@@ -61,38 +66,64 @@ func reply(req *dns.Msg) *dns.Msg {
 	return m
 }
 
-// fill looks the question up in the zone. It returns false, and changes nothing, if the
-// name is not below a domain of the zone.
-func (z *Zone) fill(m *dns.Msg) bool {
+// said is what a zone has to a question.
+type said int
+
+const (
+	// answered, if only that there is nothing.
+	answered said = iota
+	// foreign: the name is not below a domain of the zone.
+	foreign
+	// unknown: the name is unfollowed.
+	unknown
+)
+
+// fill looks the question up in the zone. Unless it is answered, nothing is changed. What is
+// unknown comes with what must be known.
+func (z *Zone) fill(m *dns.Msg) (said, Interest) {
 	q := m.Question[0]
 	name, ok := wireName(q.Name)
 	var top *origin
+	var below int
 	if ok {
-		top = z.authority([]byte(name))
+		top, below = z.authority([]byte(name))
 	}
 	if top == nil {
-		return false
+		return foreign, Interest{}
 	}
-	m.Authoritative = true
 	n := z.nodes[name]
 	if n == nil {
-		m.Rcode = dns.RcodeNameError
-		m.Ns = []dns.RR{top.soa}
-		return true
+		what, i := z.missing([]byte(name), top, below)
+		if what == unfollowed {
+			return unknown, i
+		}
+		deny(m, top, what)
+		return answered, Interest{}
 	}
+	n.mark()
+	m.Authoritative = true
 	set := n.find(q.Qtype)
 	if q.Qtype == dns.TypeANY && len(n.sets) > 0 {
 		set = &n.sets[0] // one of them is enough (RFC 8482)
 	}
 	if set == nil {
 		m.Ns = []dns.RR{top.soa}
-		return true
+		return answered, Interest{}
 	}
 	m.Answer = spelled(set.rrs, q.Name)
 	if len(set.extra) > 0 {
 		m.Extra = slices.Concat(set.extra, m.Extra)
 	}
-	return true
+	return answered, Interest{}
+}
+
+// deny says that a name is absent, or empty.
+func deny(m *dns.Msg, top *origin, what missing) {
+	m.Authoritative = true
+	if what == absent {
+		m.Rcode = dns.RcodeNameError
+	}
+	m.Ns = []dns.RR{top.soa}
 }
 
 // spelled returns the records with the owner name in the client's spelling: some resolvers

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -144,4 +145,32 @@ func BenchmarkNext(b *testing.B) {
 		changed.Peers[0].Ready = !changed.Peers[0].Ready
 		zone = zone.Next(s)
 	}
+}
+
+// BenchmarkNextOthers is a zone of three small sets, of which one changes, beside 10,000 of which
+// only the names are known: these the same, in an equal list, and with one that changes.
+func BenchmarkNextOthers(b *testing.B) {
+	next := func(b *testing.B, change func(s *Snapshot)) {
+		s := fixture()
+		s.Others = manySets(10000)
+		zone := Build(s)
+		b.ReportAllocs()
+		for b.Loop() {
+			s.Pictures[0].Peers[0].Ready = !s.Pictures[0].Peers[0].Ready
+			change(&s)
+			zone = zone.Next(s)
+		}
+	}
+	b.Run("none", func(b *testing.B) { next(b, func(s *Snapshot) { s.Others = nil }) })
+	b.Run("same", func(b *testing.B) { next(b, func(*Snapshot) {}) })
+	many := manySets(10000)
+	lists := [2][]records.SetNames{many, slices.Clone(many)}
+	n := 0
+	b.Run("equal", func(b *testing.B) {
+		next(b, func(s *Snapshot) { n++; s.Others = lists[n%2] })
+	})
+	lists[1][77].End++
+	b.Run("one", func(b *testing.B) {
+		next(b, func(s *Snapshot) { n++; s.Others = lists[n%2] })
+	})
 }

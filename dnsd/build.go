@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/miekg/dns"
+
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -18,7 +20,8 @@ func Build(s Snapshot) *Zone {
 }
 
 // Next is Build(s) for less work: the sets that are in z as they are in s keep
-// their names as packed. z may be nil, and does not change.
+// their names as packed, and of the others the list is changed where it differs.
+// z may be nil, and does not change.
 func (z *Zone) Next(s Snapshot) *Zone {
 	next := &Zone{
 		sequence: s.Sequence,
@@ -34,7 +37,7 @@ func (z *Zone) Next(s Snapshot) *Zone {
 		if !p.Gone && isLabel(string(p.Ref.Namespace)) {
 			t := z.part(p.Ref, next.domain)
 			if t == nil || !t.of(p) {
-				t = newPart(p, next.domain)
+				t = newPart(p, next.domain, t)
 			}
 			next.parts[p.Ref] = t
 			room += len(t.nodes) + len(t.pointers)
@@ -48,7 +51,46 @@ func (z *Zone) Next(s Snapshot) *Zone {
 	for _, ref := range refs {
 		next.take(next.parts[ref])
 	}
+	next.takeOthers(z, s.Others)
 	return next
+}
+
+// takeOthers takes the sets of which only the names are known. A name of the parts that is one of
+// theirs, too, is taken out: its answer would lack their members.
+func (z *Zone) takeOthers(before *Zone, list []records.SetNames) {
+	var o *others
+	if before != nil {
+		o = before.others
+	}
+	z.others = o.next(list)
+	if z.others == nil {
+		return
+	}
+	svc, _ := wireName("svc." + z.domain) // isDomain leaves room
+	if z.nodes[svc] == nil {
+		z.nodes[svc] = bare
+	}
+	for _, t := range z.parts {
+		for _, service := range t.services {
+			if slices.ContainsFunc(z.others.find([]byte(service)), func(o other) bool { return z.parts[o.set] == nil }) {
+				z.hide(t, service+svc)
+			}
+		}
+	}
+}
+
+// hide takes out a service of a part, by wire name, and what is below it, but for the members' names.
+func (z *Zone) hide(t *part, service string) {
+	for name := range t.nodes {
+		below, ok := strings.CutSuffix(name, service)
+		if !ok || below != "" && below[1] != '_' {
+			continue
+		}
+		delete(z.nodes, name)
+		if below != "" {
+			delete(z.nodes, name[1+int(name[0]):])
+		}
+	}
 }
 
 // part is what z has of a set, made for a domain; nil: nothing.
@@ -62,9 +104,13 @@ func (z *Zone) part(ref spec.SetRef, domain string) *part {
 // frame adds what does not come from sets: the tops of the zone, the name server
 // and its address.
 func (z *Zone) frame(s Snapshot) {
-	z.origin(z.domain)
+	if o := z.origin(z.domain); o != nil {
+		o.domain = true
+	}
 	for _, name := range reverseOrigins(s.Members) {
-		z.origin(name)
+		if o := z.origin(name); o != nil {
+			o.members = true
+		}
 	}
 	own := &part{nodes: map[string]*node{}, pointers: map[string]*node{}}
 	n := declare(own.nodes, z.server())
@@ -83,22 +129,24 @@ func (z *Zone) frame(s Snapshot) {
 // server is the name of the zone's name server.
 func (z *Zone) server() string { return "ns.dns." + z.domain }
 
-// origin gives the zone authority over everything below name.
-func (z *Zone) origin(name string) {
+// origin gives the zone authority over everything below name. nil: it cannot be a name.
+func (z *Zone) origin(name string) *origin {
 	wire, ok := wireName(name)
 	if !ok {
-		return
+		return nil
 	}
 	soa := &dns.SOA{
 		Hdr: header(name, dns.TypeSOA), Ns: z.server(), Mbox: "hostmaster." + z.domain,
 		Serial: uint32(z.sequence.Rev), Refresh: 7200, Retry: 1800, Expire: 86400, Minttl: ttl,
 	}
-	z.origins[wire] = &origin{soa: soa, wire: packRR(soa)}
+	top := &origin{soa: soa, wire: packRR(soa)}
+	z.origins[wire] = top
 	n := &node{}
 	n.add(soa)
 	n.add(&dns.NS{Hdr: header(name, dns.TypeNS), Ns: z.server()})
 	n.finish()
 	z.put(wire, n)
+	return top
 }
 
 // take puts the names of a part in. Outside of the members' range the zone has
@@ -108,7 +156,7 @@ func (z *Zone) take(t *part) {
 		z.put(name, n)
 	}
 	for name, n := range t.pointers {
-		if z.authority([]byte(name)) == nil {
+		if top, _ := z.authority([]byte(name)); top == nil {
 			text, _, _ := dns.UnpackDomainName([]byte(name), 0) // packed by us
 			z.origin(text)
 		}
@@ -122,11 +170,14 @@ var bare = &node{}
 // put adds a name with its records, and declares all above it up to its origin.
 // A name of two sets has the records of both.
 func (z *Zone) put(name string, n *node) {
-	if old := z.nodes[name]; old != nil && len(old.sets) > 0 {
-		if len(n.sets) > 0 {
+	if old := z.nodes[name]; old != nil {
+		switch {
+		case len(old.sets) > 0 && len(n.sets) > 0, len(old.asked) > 0 && len(n.asked) > 0:
 			z.nodes[name] = union(old, n)
+			return
+		case len(old.sets) > 0:
+			return
 		}
-		return
 	}
 	z.nodes[name] = n
 	for z.origins[name] == nil {

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // TestNextIsBuild changes sets at random and compares the zone made from the last
@@ -48,6 +51,7 @@ func TestNextIsBuild(t *testing.T) {
 				}
 			}
 		}
+		s.Others = changeOthers(r, s.Others)
 		if r.IntN(20) == 0 {
 			s.Domain = []string{"", "other.test"}[r.IntN(2)]
 		}
@@ -85,6 +89,68 @@ func TestNextKeepsWhatDidNotChange(t *testing.T) {
 	}
 }
 
+// changeOthers is the same list, or another in which a set came, went or changed.
+func changeOthers(r *rand.Rand, list []records.SetNames) []records.SetNames {
+	if r.IntN(2) == 0 {
+		return list
+	}
+	list = slices.Clone(list)
+	ref := spec.SetRef{Namespace: []spec.Namespace{"default", "far", "Odd"}[r.IntN(3)], Name: []spec.SetName{"db", "web", "web-2"}[r.IntN(3)]}
+	at := slices.IndexFunc(list, func(n records.SetNames) bool { return n.Ref == ref })
+	names := records.SetNames{Ref: ref, Service: []string{"db", "db-all", "web", "Odd"}[r.IntN(4)], Names: []string{"web", "db"}[:r.IntN(3)], End: r.IntN(3)}
+	switch {
+	case at < 0:
+		return append(list, names)
+	case r.IntN(2) == 0:
+		return slices.Delete(list, at, at+1)
+	}
+	list[at] = names
+	return list
+}
+
+// TestNextSharesTheNamesThatDidNotChange counts buckets.
+func TestNextSharesTheNamesThatDidNotChange(t *testing.T) {
+	s := Snapshot{Others: manySets(10000)}
+	first := Build(s)
+	if next := first.Next(s); next.others != first.others {
+		t.Error("the same list was read again")
+	}
+	s.Others = slices.Clone(s.Others)
+	if next := first.Next(s); next.others.buckets != first.others.buckets {
+		t.Error("an equal list has buckets of its own")
+	}
+	s.Others[77].End++
+	next := first.Next(s)
+	changed := 0
+	for i, b := range next.others.buckets {
+		if !slices.Equal(b, first.others.buckets[i]) {
+			changed++
+		}
+		if len(b) > 0 && &b[0] == &first.others.buckets[i][0] {
+			continue
+		}
+		changed += 100 * min(len(b), 1)
+	}
+	// That of the set's service, of its other service and that of its namespace, if they are three.
+	if changed < 101 || changed > 302 {
+		t.Errorf("changed and copied buckets: %d, want one or two in at most three", changed)
+	}
+}
+
+// manySets are the names of sets of three members in ten namespaces.
+func manySets(n int) []records.SetNames {
+	list := make([]records.SetNames, n)
+	for i := range list {
+		name := fmt.Sprint("set-", i)
+		list[i] = records.SetNames{
+			Ref:     spec.SetRef{Namespace: spec.Namespace(fmt.Sprint("space-", i%10)), Name: spec.SetName(name)},
+			Service: name, Names: []string{name, name + "-clients"}, End: 3,
+		}
+	}
+	slices.SortFunc(list, func(a, b records.SetNames) int { return a.Ref.Compare(b.Ref) })
+	return list
+}
+
 // dump writes a zone: its names, their records, and these as packed.
 func dump(z *Zone) string {
 	var lines []string
@@ -96,6 +162,13 @@ func dump(z *Zone) string {
 	}
 	for name, o := range z.origins {
 		lines = append(lines, fmt.Sprintf("origin %q %v %x", name, o.soa, o.wire))
+	}
+	if z.others != nil {
+		for _, b := range z.others.buckets {
+			for _, o := range b {
+				lines = append(lines, fmt.Sprintf("other %+v", o))
+			}
+		}
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

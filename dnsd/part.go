@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/miekg/dns"
 
@@ -22,6 +23,8 @@ type part struct {
 
 	nodes    map[string]*node // below the domain, by wire name
 	pointers map[string]*node // reverse names, by wire name
+	services []string         // keys of all service names, as those of others
+	asked    *atomic.Bool     // since it was last reported; the set's parts share it, one after the other
 }
 
 // of reports whether the part is what newPart would make of p, in the same domain.
@@ -29,11 +32,14 @@ func (t *part) of(p records.Snapshot) bool {
 	return t.service == p.Service && t.former == p.Former && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
 }
 
-// newPart makes the names of a set and packs their answers.
-func newPart(p records.Snapshot, domain string) *part {
+// newPart makes the names of a set and packs their answers. The part before it may be nil.
+func newPart(p records.Snapshot, domain string, before *part) *part {
 	t := &part{
 		service: p.Service, former: p.Former, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
-		nodes: map[string]*node{}, pointers: map[string]*node{},
+		nodes: map[string]*node{}, pointers: map[string]*node{}, asked: new(atomic.Bool),
+	}
+	if before != nil {
+		t.asked = before.asked
 	}
 	for i := range t.names {
 		t.names[i].Ports = slices.Clone(t.names[i].Ports)
@@ -46,7 +52,9 @@ func newPart(p records.Snapshot, domain string) *part {
 		}
 	}
 	former := t.members(t.former, base)
+	inShort := records.SetNames{Ref: p.Ref, Service: t.service, Names: []string{t.former}}
 	for _, n := range t.names {
+		inShort.Names = append(inShort.Names, n.Name)
 		switch {
 		case !isLabel(n.Name):
 		case n.Name == t.former: // whoever asks by the former name gets former names
@@ -55,9 +63,12 @@ func newPart(p records.Snapshot, domain string) *part {
 			t.serve(n, n.Name+base, members)
 		}
 	}
+	t.services = serviceKeys(&inShort)
+	asked := []*atomic.Bool{t.asked}
 	for _, named := range []map[string]*node{t.nodes, t.pointers} {
 		for _, n := range named {
 			n.finish()
+			n.asked = asked
 		}
 	}
 	return t

@@ -14,6 +14,10 @@
 //
 // A declared name without a record of the type asked for is NODATA; an undeclared
 // one is NXDOMAIN; both carry the SOA. Every TTL, also the negative one, is 1 s.
+//
+// Of sets without a member on the node a snapshot may have the names only (Others). A name
+// that one of them may have is unfollowed: a question for it waits, at most 2 s, until
+// Config.Follow has put the set in the zone in use; otherwise it is SERVFAIL.
 package dnsd
 
 import (
@@ -27,6 +31,8 @@ import (
 
 	"github.com/miekg/dns"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/stead-project/stead/spec"
 )
 
 // Config of a Server.
@@ -49,9 +55,20 @@ type Config struct {
 	MaxForwards int
 	// MaxForwardsEach limits those of one client in the same way. Zero: 32.
 	MaxForwardsEach int
+	// Follow is called for an unfollowed name and returns when the zone in use shows all that there is of
+	// the interest: all of a set, or the set that has an address, if any has. It is called once at
+	// a time for each interest, from goroutines of its own; each call has two seconds, and
+	// must return when its ctx ends. nil: unfollowed names are answered SERVFAIL at once.
+	Follow func(context.Context, Interest) error
+	// Asked is called for each set of the zone in use that was asked for, by name or address of its
+	// members or services, within a minute after that, and at most once a minute. It must not block.
+	// nil: nobody wants to know.
+	Asked func(spec.SetRef)
 	// MaxConns bounds the open TCP connections of each address; zero: 256.
 	MaxConns int
 	Logger   *slog.Logger // nil: silent
+
+	hold time.Duration // zero: holdTime; tests set others
 }
 
 // Server answers from the zone it was last given. Its methods may be called from
@@ -60,6 +77,7 @@ type Server struct {
 	cfg     Config
 	zone    atomic.Pointer[Zone]
 	forward *forwarder // nil: no upstream
+	follows *follows   // nil: unfollowed names remain so
 	near    near       // whose questions are forwarded
 	sockets []*sockets
 	slow    tally                    // of all but the packed answers
@@ -88,6 +106,9 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, near: near{members: cfg.Members, list: hostAddresses}}
+	if cfg.Follow != nil {
+		s.follows = newFollows(cfg.Follow, orDefault(cfg.hold, holdTime))
+	}
 	if len(upstreams) > 0 {
 		s.forward = &forwarder{
 			upstreams: upstreams, timeout: cfg.UpstreamTimeout, quota: newQuota(cfg.MaxForwards, cfg.MaxForwardsEach),
@@ -170,10 +191,17 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, srv := range servers {
 		group.Go(func() error { return serve(ctx, srv) })
 	}
+	if s.cfg.Asked != nil {
+		group.Go(func() error { s.reportEachMinute(ctx); return nil })
+	}
 	for _, k := range s.sockets {
 		s.cfg.Logger.Info("dns started", "addr", k.addr.String())
 	}
-	return group.Wait()
+	err := group.Wait()
+	if s.follows != nil {
+		s.follows.running.Wait()
+	}
+	return err
 }
 
 // serve runs one listener until ctx ends.
@@ -235,10 +263,14 @@ func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport, from n
 // would believe a "does not exist".
 func (s *Server) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
 	z := s.zone.Load()
-	switch {
-	case z == nil:
+	if z == nil {
 		m.Rcode = dns.RcodeServerFailure
-	case z.fill(m):
+		return
+	}
+	switch said, interest := z.fill(m); {
+	case said == answered:
+	case said == unknown:
+		s.hold(ctx, m, interest, from)
 	case !s.near.has(from):
 		m.Rcode = dns.RcodeRefused
 	default:

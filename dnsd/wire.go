@@ -54,13 +54,18 @@ func (z *Zone) respond(buf []byte, n int) (size int, qtype uint16) {
 		}
 		body, answers, extra = set.wire, len(set.rrs), len(set.extra)
 	} else {
-		o := z.authority(name)
+		o, below := z.authority(name)
 		if o == nil || o.wire == nil {
 			return 0, 0
 		}
 		body, authorities = o.wire, 1
 		if node == nil {
-			rcode = dns.RcodeNameError
+			switch what, _ := z.missing(name, o, below); what {
+			case unfollowed:
+				return 0, 0
+			case absent:
+				rcode = dns.RcodeNameError
+			}
 		}
 	}
 
@@ -71,6 +76,9 @@ func (z *Zone) respond(buf []byte, n int) (size int, qtype uint16) {
 	}
 	if end > q.limit {
 		return 0, 0
+	}
+	if node != nil {
+		node.mark()
 	}
 	flags := flagResponse | flagAuthoritative | flagAvailable | q.flags&(flagRecursion|flagUnchecked) | rcode
 	binary.BigEndian.PutUint16(buf[2:], flags)

@@ -167,8 +167,13 @@ func TestPackedAnswersAreNeverTooLong(t *testing.T) {
 }
 
 func TestRespondAllocatesNothing(t *testing.T) {
-	zone := Build(crowd(3))
+	s := crowd(3)
+	s.Others = manySets(100)
+	zone := Build(s)
 	for _, question := range usual {
+		if question == "7.0.88.10.in-addr.arpa. PTR" {
+			continue // it may be the address of one of the others
+		}
 		wire, err := ask(t, question).SetEdns0(1232, false).Pack()
 		if err != nil {
 			t.Fatal(err)

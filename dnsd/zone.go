@@ -2,6 +2,8 @@ package dnsd
 
 import (
 	"net/netip"
+	"slices"
+	"sync/atomic"
 
 	"github.com/miekg/dns"
 	"github.com/stead-project/stead/records"
@@ -28,6 +30,9 @@ type Snapshot struct {
 	Members netip.Prefix
 	// Pictures are the sets; their order does not matter.
 	Pictures []records.Snapshot
+	// Others are the sets that exist beside those, in any order; zones keep the slice, which must not
+	// change any more. Given again as it is, or in the order of Ref, it costs the next zone less.
+	Others []records.SetNames
 }
 
 // Zone is all records of one Snapshot. It never changes and may be shared, also
@@ -38,6 +43,7 @@ type Zone struct {
 	sequence spec.Sequence
 	domain   string // canonical
 	parts    map[spec.SetRef]*part
+	others   *others            // nil: the parts are all sets that there are
 	origins  map[string]*origin // what this zone has authority over
 	nodes    map[string]*node   // declared names, also those without records
 }
@@ -46,19 +52,22 @@ type Zone struct {
 type origin struct {
 	soa  *dns.SOA
 	wire []byte // the same, as authority of a negative answer
+
+	domain  bool // it is the domain of the cluster
+	members bool // it has reverse names of members' addresses
 }
 
 // Sequence of the snapshot the zone was built from.
 func (z *Zone) Sequence() spec.Sequence { return z.sequence }
 
-// authority finds the closest origin above a wire name, or nil.
-func (z *Zone) authority(name []byte) *origin {
+// authority finds the closest origin above a wire name, or nil, and how many bytes of the name are below it.
+func (z *Zone) authority(name []byte) (top *origin, below int) {
 	for at := 0; name[at] != 0; at += 1 + int(name[at]) {
 		if o, ok := z.origins[string(name[at:])]; ok {
-			return o
+			return o, at
 		}
 	}
-	return nil
+	return nil, 0
 }
 
 // wireName is a name in wire format and lower case; false: the name is not valid.
@@ -70,7 +79,17 @@ func wireName(name string) (string, bool) {
 
 // node is one name. It has few sets, so they are found by looking at each.
 type node struct {
-	sets []rrset
+	sets  []rrset
+	asked []*atomic.Bool // of the parts that it is from
+}
+
+// mark notes that somebody asks for the name.
+func (n *node) mark() {
+	for _, asked := range n.asked {
+		if !asked.Load() { // rather than write each time what all cores read
+			asked.Store(true)
+		}
+	}
 }
 
 // rrset is the records of one type, and what to add when they are asked for.
@@ -159,7 +178,7 @@ func (s *rrset) dedupe() {
 
 // union is a new node with the records of both.
 func union(a, b *node) *node {
-	u := &node{}
+	u := &node{asked: slices.Concat(a.asked, b.asked)}
 	for _, n := range []*node{a, b} {
 		for _, set := range n.sets {
 			for i, rr := range set.rrs {
