@@ -24,7 +24,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e sim mutants fuzz bench bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e sim mutants fuzz bench bench-guard bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -150,8 +150,12 @@ mutants: ## every condition of the pure packages negated or dropped, and the fau
 fuzz: ## every fuzz test for ten minutes, what is new kept as seeds (two hours; FUZZ="-time 1m -run dnsd/")
 	@$(GO) run ./scripts/fuzz $(FUZZ)
 
-bench: build ## every figure beside its floor, in one table (root, about three minutes)
+bench: build ## every figure beside its floor, in one table (root, about five minutes)
 	@$(GO) run ./test/bench/table
+
+# UPDATE=1 writes test/bench/guard.json.
+bench-guard: ## writes, bytes, allocations and calls a member, counted: has something risen? (one minute; UPDATE=1 renews)
+	@$(GO) run ./test/bench/table -guard $(if $(UPDATE),-update)
 
 # In a network namespace of its own, so that ports and packets meet nobody.
 # CoreDNS has a module of its own, so that its dependencies are none of ours.

@@ -1,25 +1,13 @@
 package bench
 
 import (
-	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"os/exec"
-	"strconv"
-	"strings"
+	"math/rand/v2"
 	"sync"
-	"sync/atomic"
-	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
@@ -27,114 +15,52 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// lightNodes tells this program to be that many light nodes of the server at a socket: "N SOCKET".
-const lightNodes = "STEAD_LIGHT_NODES"
-
-func TestMain(m *testing.M) {
-	if text := os.Getenv(lightNodes); text != "" {
-		if err := runLights(text); err != nil {
-			fmt.Fprintln(os.Stderr, "light nodes:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
-	os.Exit(m.Run())
-}
-
-// lights are nodes in a process of their own, so that what this one uses is the server's share.
-// Each speaks the protocol of a session, and says of each life at once that it is ready or
-// that it has stopped.
-type lights struct {
-	b     *testing.B
-	ask   io.WriteCloser
-	reply *bufio.Reader
-}
-
-// startLights starts n nodes, and returns when all have a session. They end with the benchmark.
-func startLights(b *testing.B, n int, socket string) *lights {
-	b.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s", lightNodes, n, socket))
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	must(b, err)
-	out, err := cmd.StdoutPipe()
-	must(b, err)
-	must(b, cmd.Start())
-	b.Cleanup(func() { must(b, errors.Join(in.Close(), cmd.Wait())) })
-	return &lights{b: b, ask: in, reply: bufio.NewReader(out)}
-}
-
-// received is how many bytes the server has sent them so far.
-func (l *lights) received() int64 {
-	l.b.Helper()
-	_, err := io.WriteString(l.ask, "\n")
-	must(l.b, err)
-	line, err := l.reply.ReadString('\n')
-	must(l.b, err)
-	n, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
-	must(l.b, err)
-	return n
-}
-
-// runLights is the process of the nodes: it answers each line of its input with the number of
-// bytes received, and ends when that is closed.
-func runLights(text string) error {
-	var n int
-	var socket string
-	if _, err := fmt.Sscan(text, &n, &socket); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	var received atomic.Int64
-	var wg sync.WaitGroup
-	for i := range n {
-		node := &light{name: fmt.Sprintf("n%04d", i), received: &received}
-		wg.Go(func() {
-			if err := node.run(ctx, socket); err != nil && ctx.Err() == nil {
-				cancel(fmt.Errorf("%s: %w", node.name, err))
-			}
-		})
-	}
-	lines := bufio.NewScanner(os.Stdin)
-	for lines.Scan() && ctx.Err() == nil {
-		fmt.Println(received.Load())
-	}
-	cause := context.Cause(ctx)
-	cancel(nil)
-	wg.Wait()
-	return cmp.Or(cause, lines.Err())
-}
-
-// light is one such node.
+// light is a node that speaks the protocol of a session, and says of each life at once that it
+// is ready or that it has stopped.
 type light struct {
-	name     string
-	received *atomic.Int64
-	session  spec.SessionID
+	name    string
+	link    *link
+	cluster string
+	session spec.SessionID
+
+	mu   sync.Mutex
+	runs map[spec.LifeID]bool
 }
 
-func (l *light) run(ctx context.Context, socket string) error {
-	conn, err := grpc.NewClient("passthrough:///"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, path string) (net.Conn, error) {
-			c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
-			return &counted{c, l.received}, err
-		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(proto.MaxMessageBytes)))
+// run has one session after the other until ctx ends.
+func (l *light) run(ctx context.Context) {
+	l.runs = map[spec.LifeID]bool{}
+	for ctx.Err() == nil {
+		if err := l.connect(ctx); ctx.Err() == nil {
+			l.link.ended(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		}
+	}
+}
+
+// connect has one session.
+func (l *light) connect(ctx context.Context) error {
+	conn, err := l.link.dial(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	facts, err := json.Marshal(records.NodeFacts{Name: spec.NodeName(l.name), CPUMillis: 1 << 40, MemoryBytes: 1 << 50})
+	hello, err := l.hello()
 	if err != nil {
 		return err
 	}
-	hello := &proto.Hello{Node: l.name, Uid: "u-" + l.name, Boot: "b1", FactsJson: facts, Inventory: &proto.Inventory{}}
 	nodes := proto.NewNodesClient(conn)
-	welcome, err := nodes.Join(ctx, hello)
-	if err != nil {
-		return err
+	if l.cluster == "" {
+		welcome, err := nodes.Join(ctx, hello)
+		if err != nil {
+			return err
+		}
+		l.cluster = welcome.GetCluster()
 	}
-	hello.Cluster = welcome.GetCluster()
+	hello.Cluster = l.cluster
 	s, err := nodes.Session(ctx)
 	if err != nil {
 		return err
@@ -150,6 +76,21 @@ func (l *light) run(ctx context.Context, socket string) error {
 	return l.converse(ctx, s, time.Duration(m.GetWelcome().GetTtlMillis())*time.Millisecond)
 }
 
+// hello says who the node is and what it runs.
+func (l *light) hello() (*proto.Hello, error) {
+	facts, err := json.Marshal(records.NodeFacts{Name: spec.NodeName(l.name), CPUMillis: 1 << 40, MemoryBytes: 1 << 50})
+	if err != nil {
+		return nil, err
+	}
+	h := &proto.Hello{Node: l.name, Uid: "u-" + l.name, Boot: "b1", FactsJson: facts, Inventory: &proto.Inventory{}}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for life := range l.runs {
+		h.Inventory.Holdings = append(h.Inventory.Holdings, &proto.Holding{Id: wire.Identity(life.ID), Token: wire.Token(life.Token)})
+	}
+	return h, nil
+}
+
 // converse answers orders, and pings.
 func (l *light) converse(ctx context.Context, s grpc.BidiStreamingClient[proto.FromNode, proto.ToNode], ttl time.Duration) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -158,17 +99,18 @@ func (l *light) converse(ctx context.Context, s grpc.BidiStreamingClient[proto.F
 	go func() {
 		for {
 			m, err := s.Recv()
+			if err == nil && len(m.GetWanted().GetLivesJson()) > 0 {
+				var answer *proto.FromNode
+				if answer, err = l.obey(m.GetWanted().GetLivesJson()); err == nil {
+					select {
+					case reports <- answer:
+					case <-ctx.Done():
+					}
+				}
+			}
 			if err != nil {
 				cancel(err)
 				return
-			}
-			if w := m.GetWanted(); w != nil && len(w.GetLivesJson()) > 0 {
-				answer, err := l.obey(w.GetLivesJson())
-				if err != nil {
-					cancel(err)
-					return
-				}
-				reports <- answer
 			}
 		}
 	}()
@@ -197,6 +139,8 @@ func (l *light) obey(docs [][]byte) (*proto.FromNode, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	reports := make([]records.Report, len(lives))
 	for i := range lives {
 		m := &lives[i].Member
@@ -204,23 +148,14 @@ func (l *light) obey(docs [][]byte) (*proto.FromNode, error) {
 			ID: m.ID, Token: m.Token, Node: spec.NodeName(l.name), Session: l.session, Seq: 1,
 			Phase: records.PhaseRunning, Ready: true, ReadyOnce: true, At: time.Now(),
 		}
+		life := spec.LifeID{ID: m.ID, Token: m.Token}
+		l.runs[life] = true
 		if m.Goal == records.GoalStop {
+			delete(l.runs, life)
 			r.Seq, r.Phase, r.Ready = 2, records.PhaseStopped, false
 		}
 		reports[i] = r
 	}
 	out, err := wire.Documents(reports)
 	return &proto.FromNode{Kind: &proto.FromNode_Reports{Reports: &proto.Reports{ReportsJson: out}}}, err
-}
-
-// counted adds what is read to a sum.
-type counted struct {
-	net.Conn
-	sum *atomic.Int64
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.sum.Add(int64(n))
-	return n, err
 }

@@ -9,6 +9,7 @@ func rows() []row {
 	all = append(all, revisions()...)
 	all = append(all, row{what: "time a member, beside one hop: a synced write, seen in a watch"})
 	all = append(all, hops()...)
+	all = append(all, scaled()...)
 	all = append(all, containers()...)
 	all = append(all, atRest()...)
 	all = append(all, manyHosts()...)
@@ -87,19 +88,21 @@ func containers() []row {
 	}
 }
 
-// manyHosts have no containers: what is measured is the control plane and the agents, all
-// in one process.
+// manyHosts have no containers; the agents are in processes of their own, so that what is measured
+// is the server with its store.
 func manyHosts() []row {
-	const hollow = "Hollow"
 	return []row{
-		{what: "40 hosts of 10 members, without containers (STEAD_HOLLOW=200x25)"},
-		{what: "all hosts join at once", ours: cell{hollow, "join-s", 1, "s"}},
-		{what: "members that become ready a second", ours: cell{hollow, "members/s", 1, ""}},
-		{what: "a host, at both ends", ours: cell{hollow, "KiB/host", 1, "KiB"}},
-		{what: "a member, at both ends", ours: cell{hollow, "KiB/member", 1, "KiB"}},
-		{what: "100 hosts at rest, of one core", ours: cell{hollow, "idle-%/100-hosts", 1, "%"}},
-		{what: "the next server leads and has all hosts", ours: cell{hollow, "handover-s", 1, "s"}},
-		{what: "two thirds of the hosts return", ours: cell{hollow, "return-s", 1, "s"}},
+		{what: "50 hosts with 500 members, without containers (STEAD_HOLLOW=1000x10000)"},
+		{what: "all hosts join at once", ours: cell{"Hollow/join", "s", 1, "s"}},
+		{what: "members that become ready a second", ours: cell{"Hollow/ready", "members/s", 1, ""}},
+		{what: "server and store, processor time a member", ours: cell{"Hollow/ready", "cpu-ms/member", 1, "ms"}},
+		{what: "an agent, processor time a member, all agents", ours: cell{"Hollow/ready", "node-cpu-ms/member", 1, "ms"}},
+		{what: "sent to all nodes a member", ours: cell{"Hollow/ready", "sent-bytes/member", 1.0 / 1024, "KiB"}},
+		{what: "at rest, server and store, of one core", ours: cell{"Hollow/rest", "server-%cpu", 1, "%"}},
+		{what: "at rest, server and store, resident", ours: cell{"Hollow/rest", "server-MiB", 1, "MiB"}},
+		{what: "one set in ten is updated, processor time a member", ours: cell{"Hollow/rolling", "cpu-ms/member", 1, "ms"}},
+		{what: "the next server leads, and all members have reported", ours: cell{"Hollow/handover", "s", 1, "s"}},
+		{what: "half of the hosts return, and their members have reported", ours: cell{"Hollow/return", "s", 1, "s"}},
 	}
 }
 
