@@ -175,6 +175,9 @@ func TestASetIsFollowedOnceHoweverManyWait(t *testing.T) {
 	}
 	close(goOn)
 	wg.Wait()
+	if n := counted(t, n.Server)["stead_dns_unfollowed_total answered"]; n != 4*each {
+		t.Errorf("%v held questions are counted, want %d", n, 4*each)
+	}
 	if asked := n.asksFor(); len(asked) != 1 || asked[0] != (Interest{Set: web}) {
 		t.Errorf("followed %v, want %v once", asked, web)
 	}

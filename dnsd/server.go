@@ -271,6 +271,7 @@ func (s *Server) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
 	case said == answered:
 	case said == unknown:
 		s.hold(ctx, m, interest, from)
+		s.slow.addHeld(m.Rcode)
 	case !s.near.has(from):
 		m.Rcode = dns.RcodeRefused
 	default:

@@ -40,6 +40,18 @@ const rcodes = 16
 type tally struct {
 	answers   [len(kinds)][rcodes]atomic.Uint64
 	forwarded atomic.Uint64
+	held      [len(heldResults)]atomic.Uint64
+}
+
+// heldResults are what came of questions for unfollowed names.
+var heldResults = [...]string{"answered", "failed"}
+
+func (t *tally) addHeld(rcode int) {
+	result := 0
+	if rcode == dns.RcodeServerFailure {
+		result = 1
+	}
+	t.held[result].Add(1)
 }
 
 func (t *tally) add(qtype uint16, rcode int) { t.answers[kindOf(qtype)][rcode%rcodes].Add(1) }
@@ -47,6 +59,7 @@ func (t *tally) add(qtype uint16, rcode int) { t.answers[kindOf(qtype)][rcode%rc
 var (
 	queriesCounter = prometheus.NewDesc("stead_dns_queries_total", "Questions answered, by type and answer code.", []string{"type", "rcode"}, nil)
 	forwardCounter = prometheus.NewDesc("stead_dns_forwarded_total", "Questions for names that are not members', handed on to the host's name servers.", nil, nil)
+	heldCounter    = prometheus.NewDesc("stead_dns_unfollowed_total", "Questions for names of sets that the node does not follow, by what came of them.", []string{"result"}, nil)
 	recordsGauge   = prometheus.NewDesc("stead_dns_names", "Names that are answered from the zone.", nil, nil)
 )
 
@@ -54,6 +67,7 @@ var (
 func (s *Server) Describe(out chan<- *prometheus.Desc) {
 	out <- queriesCounter
 	out <- forwardCounter
+	out <- heldCounter
 	out <- recordsGauge
 }
 
@@ -73,6 +87,9 @@ func (s *Server) Collect(out chan<- prometheus.Metric) {
 				out <- prometheus.MustNewConstMetric(queriesCounter, prometheus.CounterValue, float64(n), kind, rcodeName(r))
 			}
 		}
+	}
+	for i, result := range heldResults {
+		out <- prometheus.MustNewConstMetric(heldCounter, prometheus.CounterValue, float64(s.slow.held[i].Load()), result)
 	}
 	names := 0
 	if z := s.zone.Load(); z != nil {

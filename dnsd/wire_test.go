@@ -207,6 +207,15 @@ func FuzzRespond(f *testing.F) {
 		f.Add(edns)
 	}
 	f.Add([]byte("\x00\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\xc0\x0c\x00\x01\x00\x01"))
-	zone := Build(crowd(8))
+	for _, question := range []string{"web-3.web.default.svc.cluster.local. A", "_x._tcp.db-all.default.svc.cluster.local. SRV", "far.svc.cluster.local. A"} {
+		wire, err := ask(f, question).Pack()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(wire)
+	}
+	s := crowd(8)
+	s.Others = partly().Others
+	zone := Build(s)
 	f.Fuzz(func(t *testing.T, wire []byte) { respondLikeAnswer(t, zone, wire) })
 }
