@@ -166,6 +166,19 @@ func (r *room) add(u Txn) {
 	r.bytes += u.bytes()
 }
 
+// Together makes one transaction of shared and of those units, in their order, that fit into it
+// beside those before them, as CommitAll would; fitting are their indexes.
+func Together(shared []Compare, units []Txn) (t Txn, fitting []int) {
+	room := newRoom(shared)
+	for i, u := range units {
+		if room.fits(u) {
+			room.add(u)
+			fitting = append(fitting, i)
+		}
+	}
+	return join(shared, units, fitting), fitting
+}
+
 // join makes one transaction of shared and the units of group; a compare that
 // several units have is in it once.
 func join(shared []Compare, units []Txn, group []int) Txn {

@@ -188,7 +188,7 @@ func (c *Cache) Wait(ctx context.Context, rev store.Rev) error {
 func (c *Cache) Look(f func(View)) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	f(View{c.state})
+	f(View{state: c.state})
 }
 
 // Subscribe implements Reader. Its first Take says All when the cache is loaded.

@@ -63,7 +63,7 @@ func (s *state) nodesFor(t *setState) []plan.Node {
 func (s *state) nodesWithResidents() []plan.Node {
 	list := make([]plan.Node, len(s.nodeList))
 	for i, n := range s.nodeList {
-		members := View{s}.MembersOn(n.Node.Name)
+		members := View{state: s}.MembersOn(n.Node.Name)
 		n.Residents = make([]plan.Resident, 0, len(members))
 		for _, id := range members {
 			n.Residents = append(n.Residents, s.resident(id))

@@ -12,7 +12,10 @@ import (
 // View is the cache at one revision, valid during the call of Look that hands it out. Records are
 // shared by all readers and must not be changed. A record is nil where there is none, and where it
 // cannot be read: ModRev tells these apart.
-type View struct{ *state }
+type View struct {
+	*state
+	judged map[spec.Identity]*records.Report // see WithReports
+}
 
 // Rev is the store's revision that the view shows.
 func (v View) Rev() store.Rev { return v.rev }
@@ -70,6 +73,9 @@ func (v View) World(ref spec.SetRef) plan.World {
 	w.Slots = make([]plan.Slot, len(t.slots))
 	for i, l := range t.slots {
 		w.Slots[i] = l.view
+		if r := v.judged[l.view.ID]; r != nil && l.view.Member != nil && r.Token == l.view.Member.Token {
+			w.Slots[i].Report = r
+		}
 	}
 	if w.Set != nil {
 		w.Bootstrapped = v.bootstrapped[w.Set.UID]
@@ -111,7 +117,12 @@ func (s *state) brokenOf(ref spec.SetRef) []string {
 func (v View) Member(id spec.Identity) *records.Member { return v.lookup(id).member.record }
 
 // Report is what a node said last of a life of an identity, not only of the present one.
-func (v View) Report(id spec.Identity) *records.Report { return v.lookup(id).report.record }
+func (v View) Report(id spec.Identity) *records.Report {
+	if r := v.judged[id]; r != nil {
+		return r
+	}
+	return v.lookup(id).report.record
+}
 
 // Identity is what outlives the lives of an identity.
 func (v View) Identity(id spec.Identity) *records.IdentityRecord { return v.lookup(id).identity.record }

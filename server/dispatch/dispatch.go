@@ -24,6 +24,8 @@ type Config struct {
 	Store store.Store
 	// Cache mirrors Store; it must be running.
 	Cache cache.Reader
+	// Offer stores reports with what follows from them. nil: no report is.
+	Offer Offer
 	// Key opens the Secrets that lives name.
 	Key *seal.Key
 	// Name is this server, as shown to nodes and stored in sessions.
@@ -96,7 +98,7 @@ func New(cfg Config) (*Server, error) {
 		pings: newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
-	s.reports = newReportWriter(cfg.Store, cfg.Cache, s.writes, s.refusals, cfg.Logger)
+	s.reports = newReportWriter(&cfg, s.writes, s.refusals)
 	s.broker.elsewhere, s.broker.relay = s.sessionElsewhere, s.relayTo
 	return s, nil
 }

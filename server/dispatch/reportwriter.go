@@ -35,6 +35,7 @@ const (
 type reportWriter struct {
 	store store.Store
 	cache cache.Reader
+	offer Offer
 	log   *slog.Logger
 	added *notify.Signal
 	// writes is what each node may have written, refusals who wants more.
@@ -52,15 +53,16 @@ type pendingReport struct {
 	se     *session
 	report records.Report
 	member store.Rev // mod-revision of the member it was judged by
+	old    store.Rev // and of the report before it
 }
 
 func (p pendingReport) lifeID() spec.LifeID {
 	return spec.LifeID{ID: p.report.ID, Token: p.report.Token}
 }
 
-func newReportWriter(s store.Store, w cache.Reader, writes *allowance, f *refusals, log *slog.Logger) *reportWriter {
+func newReportWriter(cfg *Config, writes *allowance, f *refusals) *reportWriter {
 	return &reportWriter{
-		store: s, cache: w, log: log, added: notify.New(), writes: writes, refusals: f,
+		store: cfg.Store, cache: cfg.Cache, offer: cfg.Offer, log: cfg.Logger, added: notify.New(), writes: writes, refusals: f,
 		pending: map[*session]map[spec.LifeID]records.Report{}, bytes: map[*session]int{},
 	}
 }
@@ -157,7 +159,7 @@ func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) 
 					units = append(units, pendingReport{se: se, report: r})
 					continue
 				}
-				if p, ok := c.decide(pendingReport{se, r, rev}, m, v.Report(l.ID), minReady(v, l.ID)); ok {
+				if p, ok := c.decide(pendingReport{se, r, rev, v.ModRev(store.ReportKey(l.ID))}, m, v.Report(l.ID), minReady(v, l.ID)); ok {
 					units = append(units, p)
 				}
 			}
@@ -169,7 +171,7 @@ func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) 
 	slices.SortFunc(units, func(a, b pendingReport) int { // in one order, so that a simulation can be repeated
 		return cmp.Or(cmp.Compare(a.se.node, b.se.node), compareLives(a.lifeID(), b.lifeID()), cmp.Compare(a.se.id, b.se.id))
 	})
-	return c.commit(ctx, units)
+	return c.commit(ctx, c.join(ctx, units))
 }
 
 // rateTime is how long what a node may not have written now waits.

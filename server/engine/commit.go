@@ -58,11 +58,7 @@ func (l *leader) commit(ctx context.Context, e *evaluation) {
 
 // committed notes a decision that was written.
 func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
-	starts := d.alsoStarts
-	if a, ok := d.action.(plan.Start); ok {
-		starts = []plan.Start{a}
-	}
-	now := l.cfg.Now()
+	starts, now := d.starts(), l.cfg.Now()
 	if d.freed != nil {
 		l.pool.startQuarantine(d.freed, now)
 	}

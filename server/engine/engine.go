@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -71,6 +72,7 @@ type Engine struct {
 	meter     meter
 	silences  silences
 	coldStart coldStart
+	offers    atomic.Pointer[offers] // of the present term; nil: none
 }
 
 // New checks cfg and starts nothing.

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 
@@ -11,12 +12,13 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// oneLife replays the history of the store.
-func oneLife(t *testing.T, w store.Watch, garbled bool) {
+// oneLife replays the history of the store. said are the ends of lives that a node reported, each of which
+// is in the store only until its life's record goes, and so perhaps never: see history.known.
+func oneLife(t *testing.T, w store.Watch, said map[string]bool, garbled bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() { synctest.Wait(); cancel() }()
-	h, tale := history{}, newTale()
+	h, tale := history{known: maps.Clone(said)}, newTale()
 	for {
 		b, err := w.Next(ctx)
 		if err != nil {
@@ -49,7 +51,10 @@ type history struct {
 
 func (h *history) event(rev store.Rev, ev store.Event) {
 	if h.known == nil {
-		h.members, h.known, h.volumes = map[string]spec.Token{}, map[string]bool{}, map[string]records.Volume{}
+		h.known = map[string]bool{}
+	}
+	if h.members == nil {
+		h.members, h.volumes = map[string]spec.Token{}, map[string]records.Volume{}
 		h.guarded, h.session = map[string]spec.NodeName{}, map[string]bool{}
 	}
 	fault := func(format string, args ...any) {

@@ -64,7 +64,7 @@ func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) 
 		}
 		f(c)
 		stop()
-		oneLife(t, watch, c.garbled)
+		oneLife(t, watch, c.node.said, c.garbled)
 		watch.Close()
 		_ = mem.Close()
 	})
@@ -73,7 +73,7 @@ func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) 
 // newCluster is a cluster on s with its node at work; stop ends the node.
 func newCluster(t testing.TB, s store.Store) (c *cluster, stop func()) {
 	c = &cluster{t: t, store: s, poll: 5 * time.Millisecond, cache: cache.New(s, slog.New(slog.DiscardHandler))}
-	c.node = &node{c: c, name: "n1", act: map[int]string{}, gone: map[records.VolumeID]bool{}}
+	c.node = &node{c: c, name: "n1", act: map[int]string{}, gone: map[records.VolumeID]bool{}, said: map[string]bool{}}
 	stopCache := c.run(c.cache.Run)
 	c.node.join()
 	stopNode := c.run(c.node.run)
@@ -230,6 +230,9 @@ type node struct {
 	gone map[records.VolumeID]bool // volumes whose directory is not there
 	bad  spec.RevisionHash         // never ready, whoever runs it
 	seq  int64
+	said map[string]bool // the ends of lives that it offered
+	// offer takes reports before the node stores them itself; nil: it does not.
+	offer func(context.Context, []cache.JudgedReport) []store.Rev
 }
 
 func (n *node) behave(ordinal int, how string) {
@@ -270,13 +273,28 @@ func (n *node) report() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var units []store.Txn
+	var reports []cache.JudgedReport
 	n.c.cache.Look(func(v cache.View) {
 		for _, id := range v.MembersOn(n.name) {
-			if u, ok := n.news(v, id); ok {
-				units = append(units, u)
+			if r, ok := n.news(v, id); ok {
+				reports = append(reports, cache.JudgedReport{Report: &r, If: []store.Compare{v.Seen(store.MemberKey(id)), v.Seen(store.ReportKey(id))}})
 			}
 		}
 	})
+	var stored []store.Rev
+	if n.offer != nil {
+		stored = n.offer(n.c.t.Context(), reports)
+	}
+	for i, rev := range stored {
+		if r := reports[i].Report; rev > 0 && r.Phase.Over() {
+			n.said["over"+memberOf(r.ID)+r.Token.String()] = true
+		}
+	}
+	for i, r := range reports {
+		if len(stored) == 0 || stored[i] == 0 {
+			units = append(units, store.Txn{If: r.If, Then: []store.Op{store.Put(store.ReportKey(r.Report.ID), store.Encode(r.Report))}})
+		}
+	}
 	n.c.cache.Look(func(v cache.View) { units = append(units, n.trash(v)...) })
 	for _, o := range store.CommitAll(n.c.t.Context(), n.c.store, nil, units) {
 		if o.Err != nil && !errors.Is(o.Err, store.ErrConflict) {
@@ -322,35 +340,32 @@ func (n *node) lose(id records.VolumeID) {
 }
 
 // news is the report of a life that says more than the stored one.
-func (n *node) news(v cache.View, id spec.Identity) (u store.Txn, ok bool) {
+func (n *node) news(v cache.View, id spec.Identity) (next records.Report, ok bool) {
 	m, r := v.Member(id), v.Report(id)
 	if r != nil && r.Token != m.Token {
 		r = nil
 	}
-	next := records.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: records.PhaseRunning, Ready: true, Bound: m.Bound}
+	next = records.Report{ID: id, Token: m.Token, Node: n.name, Session: 1, Phase: records.PhaseRunning, Ready: true, Bound: m.Bound}
 	switch {
 	case r != nil && r.Phase.Over(), n.act[id.Ordinal] == "hold":
-		return u, false
+		return next, false
 	case m.Goal == records.GoalStop:
 		next.Phase, next.Ready = records.PhaseStopped, false
 	case n.misses(m) && (r == nil || !r.Ready):
 		next.Phase, next.Ready, next.Cause = records.PhasePreparing, false, causes.VolumeMissing
 		if r != nil && r.Phase == next.Phase {
-			return u, false
+			return next, false
 		}
 	case n.act[id.Ordinal] == "refuse":
 		next.Phase, next.Ready, next.Cause = records.PhaseFailed, false, "VolumeRefused"
 	case r != nil && (r.Ready || m.Revision == n.bad):
-		return u, false
+		return next, false
 	case m.Revision == n.bad:
 		next.Ready, next.Cause, next.Message = false, "CrashLoop", "a bad revision"
 	}
 	n.seq++
 	next.Seq = n.seq
-	return store.Txn{
-		If:   []store.Compare{v.Seen(store.MemberKey(id)), v.Seen(store.ReportKey(id))},
-		Then: []store.Op{store.Put(store.ReportKey(id), store.Encode(next))},
-	}, true
+	return next, true
 }
 
 // misses: a volume of the life is not there.

@@ -25,6 +25,7 @@ type leader struct {
 	pool      *pool
 	lease     eventLease
 	placement placement
+	offered   offers
 	// linked is the revision of the term's first link; 0: none could be made.
 	linked store.Rev
 }
@@ -72,7 +73,9 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	if e.cfg.WhileLeading != nil {
 		group.Go(func() { e.cfg.WhileLeading(ctx, term) })
 	}
+	defer l.takeOffers()()
 	for l.await(ctx, sub) {
+		l.joinOffered(ctx)
 		l.enqueueChanged(sub.Take())
 		l.enqueueDue(e.cfg.Now())
 		l.completeCount(ctx)
@@ -116,6 +119,8 @@ func (l *leader) await(ctx context.Context, sub *cache.Subscription) bool {
 	case <-ctx.Done():
 		return false
 	case <-sub.C():
+	case o := <-l.offered.c:
+		l.answer(ctx, o)
 	case <-due:
 	case <-l.cfg.Fencing.C():
 		l.enqueueChanged(cache.Changes{All: true})

@@ -198,20 +198,20 @@ func (h *apart) measure(p phase, rest time.Duration) spent {
 	began := time.Now()
 	end := h.profile(p.name)
 	p.do()
-	done := make(map[spec.Identity]bool, p.n)
+	done := make(map[string]bool, p.n) // by key
 	for len(done) < p.n {
 		batch, err := w.Next(ctx)
 		if err != nil {
 			h.b.Fatalf("%s: %d of %d members: %v; of the nodes: %+v", p.name, len(done), p.n, err, h.nodes.counts())
 		}
 		for _, ev := range batch.Events {
-			if ev.Delete {
-				continue
+			r := records.Report{Phase: records.PhaseStopped} // the report of an end may go with its life's record
+			if !ev.Delete {
+				r, err = store.Decode[records.Report](ev.KV)
+				must(h.b, err)
 			}
-			r, err := store.Decode[records.Report](ev.KV)
-			must(h.b, err)
 			if p.wanted(&r, before[r.ID]) {
-				done[r.ID] = true
+				done[ev.Key] = true
 			}
 		}
 	}

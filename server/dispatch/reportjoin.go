@@ -1,0 +1,50 @@
+package dispatch
+
+import (
+	"context"
+
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/store"
+)
+
+// Offer stores reports of as many identities in one transaction with what the leader decides
+// because of them, where it leads on this server: see engine.Engine.Offer. It returns the revision at which each was
+// stored; 0: that is not known, and the report is still to be stored; nil: all are.
+type Offer func(ctx context.Context, reports []cache.JudgedReport) []store.Rev
+
+// join has those of units stored with what is decided because of them of which something may
+// follow, and returns what is still to be stored. A report is answered when it is stored, by whichever way;
+// what was offered and not stored goes its own way at once.
+func (c *reportWriter) join(ctx context.Context, units []pendingReport) (rest []pendingReport) {
+	if c.offer == nil {
+		return units
+	}
+	var offered []pendingReport
+	var reports []cache.JudgedReport
+	taken := map[string]bool{}
+	for _, p := range units {
+		key := store.ReportKey(p.report.ID)
+		if taken[key] || !p.mayDecide() {
+			rest = append(rest, p)
+			continue
+		}
+		taken[key] = true
+		offered = append(offered, p)
+		reports = append(reports, cache.JudgedReport{Report: &p.report, If: append(p.txn().If, store.Seen(key, p.old))})
+	}
+	if len(reports) == 0 {
+		return rest
+	}
+	stored := c.offer(ctx, reports)
+	for i, p := range offered {
+		if len(stored) > i && stored[i] > 0 {
+			c.stored(p, stored[i])
+		} else {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// mayDecide: the report may be what another member, or its own next life, waits for.
+func (p *pendingReport) mayDecide() bool { return p.report.Ready || p.report.Phase.Over() }
