@@ -61,7 +61,7 @@ func operates(do func(operator) bool) action {
 // actions are all kinds.
 var actions = map[string]action{
 	"choose": (*Cluster).choose, "wait": (*Cluster).wait, "settle": (*Cluster).settle, "land": (*Cluster).land, "reclaim": (*Cluster).reclaim,
-	"feed": onServer((*server).feed), "turn": (*Cluster).turn, "store": onServer((*server).storeReports), "campaign": onServer((*server).campaign),
+	"feed": onServer((*server).feed), "turn": (*Cluster).turn, "store": onServer((*server).storeReports), "store-joined": onServer((*server).joinReports), "campaign": onServer((*server).campaign),
 	"notice-loss": onServer((*server).noticeLoss), "link": (*Cluster).link, "connect": (*Cluster).connect,
 	"tell": onStream((*stream).answers, (*stream).tell), "receive": onStream((*stream).hasOrders, (*stream).receiveSome),
 	"send": onStream((*stream).send, anySession), "take": onStream((*stream).hasReports, (*stream).takeSome), "work": onNode((*node).work),
@@ -139,9 +139,14 @@ func (d *dealer) next() Choice {
 	n := d.r.IntN(d.total)
 	for _, w := range d.table {
 		n -= d.of(w)
-		if n < 0 {
-			return Choice{w.kind, d.r.Uint64N(1_000_000)}
+		if n >= 0 {
+			continue
 		}
+		c := Choice{w.kind, d.r.Uint64N(1_000_000)}
+		if c.Kind == "store" && c.R%3 > 0 {
+			c.Kind = "store-joined"
+		}
+		return c
 	}
 	panic("the weights do not add up")
 }

@@ -24,7 +24,7 @@ var (
 	common = []string{
 		"volume lost", "volume found after all", "volume Keep to Lost", "volume Lost to Keep", "volume replaced by the next",
 		"volume told as first", "volume told as replaced", "life waits for a disk", "rename complete", "fault: lie about a volume",
-		"process started", "settled", "pong", "conflict", "hello refused",
+		"process started", "settled", "pong", "report joined", "end joined", "conflict", "hello refused",
 		"Start Create", "Start Replace", "Start Update", "Start Restart", "Start ScaleUp",
 		"Stop Update", "Stop Restart", "Stop ScaleDown", "Stop Delete", "Forget", "MarkReady", "MarkBootstrapped",
 		"AddRevision", "RaiseRevision", "PruneRevision", "RemoveSet", "SetVolumes", "DropVolume", "Stalled", "Rollback",

@@ -22,6 +22,7 @@ type judge struct {
 	lives    map[life]*lifeTruth
 	volumes  map[records.VolumeID]*volumeTruth
 	former   []map[records.VolumeID]records.VolumeFate // what stores had of volumes that went back, or were replaced, since one was declared
+	offered  []cache.JudgedReport                      // that a leader is about to store with what follows
 	had      map[spec.UID]time.Time                    // when a store had a session of the machine last
 	may      map[telling]string                        // what a life may be told of its new volumes at most
 	stored
@@ -155,6 +156,7 @@ func (j *judge) before(b store.Batch) {
 		switch kind, _ := store.Kind(e.Key); {
 		case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
 		case kind == store.KindMember:
+			j.endsWith(v, e)
 			j.member(v, b, e)
 		case kind == store.KindReport && !e.Delete:
 			j.report(e)
@@ -264,12 +266,15 @@ func (j *judge) proven(v cache.View, m *records.Member) bool {
 	return j.alive[m.ID].token != m.Token && (j.life(m.ID, m.Token).over || j.lapsed(v, m))
 }
 
-// report: what is told to be over does not run.
+// report judges what is stored of a life.
 func (j *judge) report(e store.Event) {
-	r, ok := decoded[records.Report](j, e)
-	if !ok {
-		return
+	if r, ok := decoded[records.Report](j, e); ok {
+		j.said(&r)
 	}
+}
+
+// said: what is told to be over does not run.
+func (j *judge) said(r *records.Report) {
 	l := life{r.ID, r.Token}
 	if !r.Phase.Over() {
 		if j.ends[l] {

@@ -31,6 +31,8 @@ type server struct {
 	pinged bool // since pings were answered
 
 	publish func() // the snapshots of sets that changed
+	joins   bool   // reports are offered to the leader
+	trials  []trial
 
 	storeLink *storeLink
 	cache     *cache.Cache
@@ -81,7 +83,7 @@ func (s *server) start() {
 	}))
 	s.eng.Start()
 	s.nodes = got(dispatch.New(dispatch.Config{
-		Store: s.storeLink, Cache: reader{s.cache, s}, Key: got(seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))), Name: s.name, Domain: "cluster.local",
+		Store: s.storeLink, Cache: reader{s.cache, s}, Offer: s.offer, Key: got(seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))), Name: s.name, Domain: "cluster.local",
 		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard, Known: s.knows,
 	}))
 	s.publish = s.nodes.ManualPublisher()
@@ -91,7 +93,11 @@ func (s *server) start() {
 func (s *server) next(x plan.World) plan.Plan {
 	p := plan.Next(s.w.plant.World(x))
 	p = s.w.plant.Plan(x, p)
-	if !s.stale { // else nothing of it can be written
+	switch {
+	case s.stale: // nothing of it can be written
+	case s.joins:
+		s.trials = append(s.trials, trial{x, p, s.now()})
+	default:
 		s.w.judge.rules.Plan(s.name, int64(s.lead.Created), s.now(), x, p)
 	}
 	return p
