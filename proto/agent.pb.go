@@ -30,6 +30,7 @@ type FromNode struct {
 	//	*FromNode_Ping
 	//	*FromNode_Inventory
 	//	*FromNode_Volumes
+	//	*FromNode_Resend
 	Kind          isFromNode_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -117,6 +118,15 @@ func (x *FromNode) GetVolumes() *VolumeReports {
 	return nil
 }
 
+func (x *FromNode) GetResend() *Resend {
+	if x != nil {
+		if x, ok := x.Kind.(*FromNode_Resend); ok {
+			return x.Resend
+		}
+	}
+	return nil
+}
+
 type isFromNode_Kind interface {
 	isFromNode_Kind()
 }
@@ -141,6 +151,10 @@ type FromNode_Volumes struct {
 	Volumes *VolumeReports `protobuf:"bytes,5,opt,name=volumes,proto3,oneof"`
 }
 
+type FromNode_Resend struct {
+	Resend *Resend `protobuf:"bytes,6,opt,name=resend,proto3,oneof"`
+}
+
 func (*FromNode_Hello) isFromNode_Kind() {}
 
 func (*FromNode_Reports) isFromNode_Kind() {}
@@ -150,6 +164,54 @@ func (*FromNode_Ping) isFromNode_Kind() {}
 func (*FromNode_Inventory) isFromNode_Kind() {}
 
 func (*FromNode_Volumes) isFromNode_Kind() {}
+
+func (*FromNode_Resend) isFromNode_Kind() {}
+
+// Resend asks for sets as a whole: the node does not have what a difference started from.
+// The next Pictures have each of them, also one that is gone.
+type Resend struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sets          []*SetName             `protobuf:"bytes,1,rep,name=sets,proto3" json:"sets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Resend) Reset() {
+	*x = Resend{}
+	mi := &file_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Resend) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Resend) ProtoMessage() {}
+
+func (x *Resend) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Resend.ProtoReflect.Descriptor instead.
+func (*Resend) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Resend) GetSets() []*SetName {
+	if x != nil {
+		return x.Sets
+	}
+	return nil
+}
 
 type ToNode struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -169,7 +231,7 @@ type ToNode struct {
 
 func (x *ToNode) Reset() {
 	*x = ToNode{}
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -181,7 +243,7 @@ func (x *ToNode) String() string {
 func (*ToNode) ProtoMessage() {}
 
 func (x *ToNode) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -194,7 +256,7 @@ func (x *ToNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToNode.ProtoReflect.Descriptor instead.
 func (*ToNode) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{1}
+	return file_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ToNode) GetKind() isToNode_Kind {
@@ -326,14 +388,16 @@ type Hello struct {
 	// newest is the highest sequence of a wanted list this node has accepted.
 	Newest *Sequence `protobuf:"bytes,7,opt,name=newest,proto3" json:"newest,omitempty"`
 	// known is the highest of all that the node has heard of the store, from any message.
-	Known         *Known `protobuf:"bytes,8,opt,name=known,proto3" json:"known,omitempty"`
+	Known *Known `protobuf:"bytes,8,opt,name=known,proto3" json:"known,omitempty"`
+	// differences: the node takes Pictures.sets, and is sent no pictures_json.
+	Differences   bool `protobuf:"varint,9,opt,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -345,7 +409,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -358,7 +422,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{2}
+	return file_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Hello) GetNode() string {
@@ -417,6 +481,13 @@ func (x *Hello) GetKnown() *Known {
 	return nil
 }
 
+func (x *Hello) GetDifferences() bool {
+	if x != nil {
+		return x.Differences
+	}
+	return false
+}
+
 // Known is what a server or a node knows of the store: by it a store that went back is
 // noticed (records.Known).
 type Known struct {
@@ -432,7 +503,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -444,7 +515,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -457,7 +528,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{3}
+	return file_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Known) GetOrigin() string {
@@ -506,7 +577,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +589,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +602,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{4}
+	return file_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Inventory) GetHoldings() []*Holding {
@@ -551,7 +622,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +634,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +647,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{5}
+	return file_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Holding) GetId() *Identity {
@@ -613,7 +684,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +696,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +709,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{6}
+	return file_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Welcome) GetCluster() string {
@@ -721,7 +792,7 @@ type Wanted struct {
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +804,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +817,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{7}
+	return file_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Wanted) GetSequence() *Sequence {
@@ -795,14 +866,17 @@ type Pictures struct {
 	HistoriesJson [][]byte `protobuf:"bytes,4,rep,name=histories_json,json=historiesJson,proto3" json:"histories_json,omitempty"` // records.History
 	// hosts are the addresses of all nodes, from which a tunnel between hosts may take
 	// packets; empty: as told before.
-	Hosts         []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	Hosts []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	// sets are SetDifferences, each marshalled once for all nodes; of one set in the order in
+	// which they are to be taken. With full those are whole.
+	Sets          [][]byte `protobuf:"bytes,6,rep,name=sets,proto3" json:"sets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Pictures) Reset() {
 	*x = Pictures{}
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -814,7 +888,7 @@ func (x *Pictures) String() string {
 func (*Pictures) ProtoMessage() {}
 
 func (x *Pictures) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -827,7 +901,7 @@ func (x *Pictures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pictures.ProtoReflect.Descriptor instead.
 func (*Pictures) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Pictures) GetSequence() *Sequence {
@@ -865,6 +939,13 @@ func (x *Pictures) GetHosts() []string {
 	return nil
 }
 
+func (x *Pictures) GetSets() [][]byte {
+	if x != nil {
+		return x.Sets
+	}
+	return nil
+}
+
 // FilesUpdate is the content of ConfigMaps and Secrets that lives of this node name.
 type FilesUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -876,7 +957,7 @@ type FilesUpdate struct {
 
 func (x *FilesUpdate) Reset() {
 	*x = FilesUpdate{}
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +969,7 @@ func (x *FilesUpdate) String() string {
 func (*FilesUpdate) ProtoMessage() {}
 
 func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +982,7 @@ func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesUpdate.ProtoReflect.Descriptor instead.
 func (*FilesUpdate) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *FilesUpdate) GetFull() bool {
@@ -928,7 +1009,7 @@ type Reports struct {
 
 func (x *Reports) Reset() {
 	*x = Reports{}
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1021,7 @@ func (x *Reports) String() string {
 func (*Reports) ProtoMessage() {}
 
 func (x *Reports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1034,7 @@ func (x *Reports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reports.ProtoReflect.Descriptor instead.
 func (*Reports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Reports) GetReportsJson() [][]byte {
@@ -975,7 +1056,7 @@ type VolumeReports struct {
 
 func (x *VolumeReports) Reset() {
 	*x = VolumeReports{}
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -987,7 +1068,7 @@ func (x *VolumeReports) String() string {
 func (*VolumeReports) ProtoMessage() {}
 
 func (x *VolumeReports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1000,7 +1081,7 @@ func (x *VolumeReports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeReports.ProtoReflect.Descriptor instead.
 func (*VolumeReports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *VolumeReports) GetFull() bool {
@@ -1027,7 +1108,7 @@ type Stored struct {
 
 func (x *Stored) Reset() {
 	*x = Stored{}
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1039,7 +1120,7 @@ func (x *Stored) String() string {
 func (*Stored) ProtoMessage() {}
 
 func (x *Stored) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1052,7 +1133,7 @@ func (x *Stored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stored.ProtoReflect.Descriptor instead.
 func (*Stored) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Stored) GetReports() []*StoredReport {
@@ -1075,7 +1156,7 @@ type StoredReport struct {
 
 func (x *StoredReport) Reset() {
 	*x = StoredReport{}
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1087,7 +1168,7 @@ func (x *StoredReport) String() string {
 func (*StoredReport) ProtoMessage() {}
 
 func (x *StoredReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1100,7 +1181,7 @@ func (x *StoredReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredReport.ProtoReflect.Descriptor instead.
 func (*StoredReport) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StoredReport) GetId() *Identity {
@@ -1142,7 +1223,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1235,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1248,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Ping) GetId() int64 {
@@ -1191,7 +1272,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1203,7 +1284,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1216,7 +1297,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Pong) GetId() int64 {
@@ -1264,7 +1345,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1276,7 +1357,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1289,7 +1370,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Ask) GetId() string {
@@ -1386,7 +1467,7 @@ type LogsAsk struct {
 
 func (x *LogsAsk) Reset() {
 	*x = LogsAsk{}
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1479,7 @@ func (x *LogsAsk) String() string {
 func (*LogsAsk) ProtoMessage() {}
 
 func (x *LogsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1492,7 @@ func (x *LogsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsAsk.ProtoReflect.Descriptor instead.
 func (*LogsAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LogsAsk) GetMember() *Identity {
@@ -1473,7 +1554,7 @@ type ImageLoadAsk struct {
 
 func (x *ImageLoadAsk) Reset() {
 	*x = ImageLoadAsk{}
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1485,7 +1566,7 @@ func (x *ImageLoadAsk) String() string {
 func (*ImageLoadAsk) ProtoMessage() {}
 
 func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1498,7 +1579,7 @@ func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageLoadAsk.ProtoReflect.Descriptor instead.
 func (*ImageLoadAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_proto_rawDescGZIP(), []int{19}
 }
 
 // ImagesAsk: the node answers one frame with the JSON of its images.
@@ -1510,7 +1591,7 @@ type ImagesAsk struct {
 
 func (x *ImagesAsk) Reset() {
 	*x = ImagesAsk{}
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1603,7 @@ func (x *ImagesAsk) String() string {
 func (*ImagesAsk) ProtoMessage() {}
 
 func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1616,7 @@ func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesAsk.ProtoReflect.Descriptor instead.
 func (*ImagesAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_proto_rawDescGZIP(), []int{20}
 }
 
 // ExecAsk runs a command in a running container. Frames: channel 0 to the node is
@@ -1558,7 +1639,7 @@ type ExecAsk struct {
 
 func (x *ExecAsk) Reset() {
 	*x = ExecAsk{}
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1651,7 @@ func (x *ExecAsk) String() string {
 func (*ExecAsk) ProtoMessage() {}
 
 func (x *ExecAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1664,7 @@ func (x *ExecAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
 func (*ExecAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExecAsk) GetMember() *Identity {
@@ -1625,14 +1706,18 @@ var File_agent_proto protoreflect.FileDescriptor
 
 const file_agent_proto_rawDesc = "" +
 	"\n" +
-	"\vagent.proto\x12\bstead.v1\x1a\vtypes.proto\"\xfa\x01\n" +
+	"\vagent.proto\x12\bstead.v1\x1a\n" +
+	"sets.proto\x1a\vtypes.proto\"\xa6\x02\n" +
 	"\bFromNode\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.stead.v1.HelloH\x00R\x05hello\x12-\n" +
 	"\areports\x18\x02 \x01(\v2\x11.stead.v1.ReportsH\x00R\areports\x12$\n" +
 	"\x04ping\x18\x03 \x01(\v2\x0e.stead.v1.PingH\x00R\x04ping\x123\n" +
 	"\tinventory\x18\x04 \x01(\v2\x13.stead.v1.InventoryH\x00R\tinventory\x123\n" +
-	"\avolumes\x18\x05 \x01(\v2\x17.stead.v1.VolumeReportsH\x00R\avolumesB\x06\n" +
-	"\x04kind\"\xc1\x02\n" +
+	"\avolumes\x18\x05 \x01(\v2\x17.stead.v1.VolumeReportsH\x00R\avolumes\x12*\n" +
+	"\x06resend\x18\x06 \x01(\v2\x10.stead.v1.ResendH\x00R\x06resendB\x06\n" +
+	"\x04kind\"/\n" +
+	"\x06Resend\x12%\n" +
+	"\x04sets\x18\x01 \x03(\v2\x11.stead.v1.SetNameR\x04sets\"\xc1\x02\n" +
 	"\x06ToNode\x12-\n" +
 	"\awelcome\x18\x01 \x01(\v2\x11.stead.v1.WelcomeH\x00R\awelcome\x12*\n" +
 	"\x06wanted\x18\x02 \x01(\v2\x10.stead.v1.WantedH\x00R\x06wanted\x120\n" +
@@ -1641,7 +1726,7 @@ const file_agent_proto_rawDesc = "" +
 	"\x06stored\x18\x05 \x01(\v2\x10.stead.v1.StoredH\x00R\x06stored\x12$\n" +
 	"\x04pong\x18\x06 \x01(\v2\x0e.stead.v1.PongH\x00R\x04pong\x12!\n" +
 	"\x03ask\x18\a \x01(\v2\r.stead.v1.AskH\x00R\x03askB\x06\n" +
-	"\x04kind\"\x80\x02\n" +
+	"\x04kind\"\xa2\x02\n" +
 	"\x05Hello\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -1651,7 +1736,8 @@ const file_agent_proto_rawDesc = "" +
 	"facts_json\x18\x05 \x01(\fR\tfactsJson\x121\n" +
 	"\tinventory\x18\x06 \x01(\v2\x13.stead.v1.InventoryR\tinventory\x12*\n" +
 	"\x06newest\x18\a \x01(\v2\x12.stead.v1.SequenceR\x06newest\x12%\n" +
-	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\"\x81\x01\n" +
+	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\x12 \n" +
+	"\vdifferences\x18\t \x01(\bR\vdifferences\"\x81\x01\n" +
 	"\x05Known\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\"\n" +
@@ -1680,13 +1766,14 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"lives_json\x18\x03 \x03(\fR\tlivesJson\x12%\n" +
 	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\x12!\n" +
-	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\xb0\x01\n" +
+	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\xc4\x01\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
 	"\rpictures_json\x18\x03 \x03(\fR\fpicturesJson\x12%\n" +
 	"\x0ehistories_json\x18\x04 \x03(\fR\rhistoriesJson\x12\x14\n" +
-	"\x05hosts\x18\x05 \x03(\tR\x05hosts\"@\n" +
+	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x12\n" +
+	"\x04sets\x18\x06 \x03(\fR\x04sets\"@\n" +
 	"\vFilesUpdate\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +
@@ -1753,81 +1840,85 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
-	(*ToNode)(nil),        // 1: stead.v1.ToNode
-	(*Hello)(nil),         // 2: stead.v1.Hello
-	(*Known)(nil),         // 3: stead.v1.Known
-	(*Inventory)(nil),     // 4: stead.v1.Inventory
-	(*Holding)(nil),       // 5: stead.v1.Holding
-	(*Welcome)(nil),       // 6: stead.v1.Welcome
-	(*Wanted)(nil),        // 7: stead.v1.Wanted
-	(*Pictures)(nil),      // 8: stead.v1.Pictures
-	(*FilesUpdate)(nil),   // 9: stead.v1.FilesUpdate
-	(*Reports)(nil),       // 10: stead.v1.Reports
-	(*VolumeReports)(nil), // 11: stead.v1.VolumeReports
-	(*Stored)(nil),        // 12: stead.v1.Stored
-	(*StoredReport)(nil),  // 13: stead.v1.StoredReport
-	(*Ping)(nil),          // 14: stead.v1.Ping
-	(*Pong)(nil),          // 15: stead.v1.Pong
-	(*Ask)(nil),           // 16: stead.v1.Ask
-	(*LogsAsk)(nil),       // 17: stead.v1.LogsAsk
-	(*ImageLoadAsk)(nil),  // 18: stead.v1.ImageLoadAsk
-	(*ImagesAsk)(nil),     // 19: stead.v1.ImagesAsk
-	(*ExecAsk)(nil),       // 20: stead.v1.ExecAsk
-	(*Sequence)(nil),      // 21: stead.v1.Sequence
-	(*Identity)(nil),      // 22: stead.v1.Identity
-	(*Token)(nil),         // 23: stead.v1.Token
-	(*Size)(nil),          // 24: stead.v1.Size
-	(*Frame)(nil),         // 25: stead.v1.Frame
+	(*Resend)(nil),        // 1: stead.v1.Resend
+	(*ToNode)(nil),        // 2: stead.v1.ToNode
+	(*Hello)(nil),         // 3: stead.v1.Hello
+	(*Known)(nil),         // 4: stead.v1.Known
+	(*Inventory)(nil),     // 5: stead.v1.Inventory
+	(*Holding)(nil),       // 6: stead.v1.Holding
+	(*Welcome)(nil),       // 7: stead.v1.Welcome
+	(*Wanted)(nil),        // 8: stead.v1.Wanted
+	(*Pictures)(nil),      // 9: stead.v1.Pictures
+	(*FilesUpdate)(nil),   // 10: stead.v1.FilesUpdate
+	(*Reports)(nil),       // 11: stead.v1.Reports
+	(*VolumeReports)(nil), // 12: stead.v1.VolumeReports
+	(*Stored)(nil),        // 13: stead.v1.Stored
+	(*StoredReport)(nil),  // 14: stead.v1.StoredReport
+	(*Ping)(nil),          // 15: stead.v1.Ping
+	(*Pong)(nil),          // 16: stead.v1.Pong
+	(*Ask)(nil),           // 17: stead.v1.Ask
+	(*LogsAsk)(nil),       // 18: stead.v1.LogsAsk
+	(*ImageLoadAsk)(nil),  // 19: stead.v1.ImageLoadAsk
+	(*ImagesAsk)(nil),     // 20: stead.v1.ImagesAsk
+	(*ExecAsk)(nil),       // 21: stead.v1.ExecAsk
+	(*SetName)(nil),       // 22: stead.v1.SetName
+	(*Sequence)(nil),      // 23: stead.v1.Sequence
+	(*Identity)(nil),      // 24: stead.v1.Identity
+	(*Token)(nil),         // 25: stead.v1.Token
+	(*Size)(nil),          // 26: stead.v1.Size
+	(*Frame)(nil),         // 27: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
-	2,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
-	10, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
-	14, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
-	4,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
-	11, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
-	6,  // 5: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
-	7,  // 6: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
-	8,  // 7: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
-	9,  // 8: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
-	12, // 9: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
-	15, // 10: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
-	16, // 11: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
-	4,  // 12: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	21, // 13: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
-	3,  // 14: stead.v1.Hello.known:type_name -> stead.v1.Known
-	21, // 15: stead.v1.Known.at:type_name -> stead.v1.Sequence
-	5,  // 16: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	22, // 17: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	23, // 18: stead.v1.Holding.token:type_name -> stead.v1.Token
-	3,  // 19: stead.v1.Welcome.known:type_name -> stead.v1.Known
-	21, // 20: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
-	5,  // 21: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	21, // 22: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
-	13, // 23: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	22, // 24: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	23, // 25: stead.v1.StoredReport.token:type_name -> stead.v1.Token
-	3,  // 26: stead.v1.Pong.known:type_name -> stead.v1.Known
-	17, // 27: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
-	18, // 28: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
-	19, // 29: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	20, // 30: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	22, // 31: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	22, // 32: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	24, // 33: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	2,  // 34: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 35: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	25, // 36: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	6,  // 37: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	1,  // 38: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	25, // 39: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	37, // [37:40] is the sub-list for method output_type
-	34, // [34:37] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	3,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
+	11, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
+	15, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
+	5,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
+	12, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
+	1,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
+	22, // 6: stead.v1.Resend.sets:type_name -> stead.v1.SetName
+	7,  // 7: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
+	8,  // 8: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
+	9,  // 9: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
+	10, // 10: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
+	13, // 11: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
+	16, // 12: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
+	17, // 13: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
+	5,  // 14: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
+	23, // 15: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	4,  // 16: stead.v1.Hello.known:type_name -> stead.v1.Known
+	23, // 17: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	6,  // 18: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
+	24, // 19: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	25, // 20: stead.v1.Holding.token:type_name -> stead.v1.Token
+	4,  // 21: stead.v1.Welcome.known:type_name -> stead.v1.Known
+	23, // 22: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	6,  // 23: stead.v1.Wanted.over:type_name -> stead.v1.Holding
+	23, // 24: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	14, // 25: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
+	24, // 26: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	25, // 27: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	4,  // 28: stead.v1.Pong.known:type_name -> stead.v1.Known
+	18, // 29: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
+	19, // 30: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
+	20, // 31: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
+	21, // 32: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	24, // 33: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	24, // 34: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	26, // 35: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	3,  // 36: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 37: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	27, // 38: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	7,  // 39: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	2,  // 40: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	27, // 41: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	39, // [39:42] is the sub-list for method output_type
+	36, // [36:39] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -1835,6 +1926,7 @@ func file_agent_proto_init() {
 	if File_agent_proto != nil {
 		return
 	}
+	file_sets_proto_init()
 	file_types_proto_init()
 	file_agent_proto_msgTypes[0].OneofWrappers = []any{
 		(*FromNode_Hello)(nil),
@@ -1842,8 +1934,9 @@ func file_agent_proto_init() {
 		(*FromNode_Ping)(nil),
 		(*FromNode_Inventory)(nil),
 		(*FromNode_Volumes)(nil),
+		(*FromNode_Resend)(nil),
 	}
-	file_agent_proto_msgTypes[1].OneofWrappers = []any{
+	file_agent_proto_msgTypes[2].OneofWrappers = []any{
 		(*ToNode_Welcome)(nil),
 		(*ToNode_Wanted)(nil),
 		(*ToNode_Pictures)(nil),
@@ -1852,7 +1945,7 @@ func file_agent_proto_init() {
 		(*ToNode_Pong)(nil),
 		(*ToNode_Ask)(nil),
 	}
-	file_agent_proto_msgTypes[16].OneofWrappers = []any{
+	file_agent_proto_msgTypes[17].OneofWrappers = []any{
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
@@ -1864,7 +1957,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

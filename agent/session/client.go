@@ -125,6 +125,6 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 	return &proto.FromNode{Kind: &proto.FromNode_Hello{Hello: &proto.Hello{
 		Node: string(c.cfg.Home.Name()), Uid: string(c.cfg.Home.UID()), Boot: string(c.cfg.Boot), Cluster: c.cfg.Home.Cluster(),
 		FactsJson: doc, Inventory: inventory, Newest: wire.Sequence(c.newest),
-		Known: wire.Known(c.cfg.Known.Now()),
+		Known: wire.Known(c.cfg.Known.Now()), Differences: true,
 	}}}, nil
 }

@@ -28,6 +28,7 @@ type Session struct {
 	c      *Client
 	id     spec.SessionID
 	ttl    time.Duration
+	domain string          // of the cluster
 	guards bool            // what hello said
 	trash  *proto.FromNode // sent first; nil: it was
 	pings  int64           // sent so far, and the number of the last
@@ -35,6 +36,7 @@ type Session struct {
 	mu         sync.Mutex
 	pong       time.Time               // when the last one came
 	unanswered map[int64]time.Duration // when pings were sent, on Clock
+	resend     resend
 }
 
 // Begin takes the welcome that answered Hello; a client has one session at a time, and End
@@ -54,8 +56,10 @@ func (c *Client) Begin(ctx context.Context, w *proto.Welcome) (*Session, error) 
 	}
 	s := &Session{
 		c: c, id: spec.SessionID(w.GetSession()), ttl: time.Duration(w.GetTtlMillis()) * time.Millisecond,
-		guards: c.guards, pong: c.cfg.Now(), unanswered: map[int64]time.Duration{},
+		domain: w.GetDomain(), guards: c.guards, pong: c.cfg.Now(), unanswered: map[int64]time.Duration{},
+		resend: resend{asked: map[spec.SetRef]bool{}},
 	}
+	c.cfg.Snapshots.NewSession()
 	c.contact.started(s.ttl)
 	c.cfg.Outbox.SendAgain(c.cfg.Workers.Last())
 	trash, whole := c.cfg.Reclaimer.NewSession(ctx)
@@ -71,7 +75,7 @@ func (c *Client) End() { c.contact.ended() }
 func (s *Session) PingEvery() time.Duration { return max(s.ttl/5, time.Millisecond) }
 
 // Flush returns what is to be sent now, in order: what lies in the trash, once, then the
-// reports that are due and what became of volumes; and how long until something is due again
+// reports that are due, what became of volumes, and which sets are to be sent again; and how long until something is due again
 // (0: nothing waits). Each message is returned once.
 func (s *Session) Flush() (messages []*proto.FromNode, next time.Duration, err error) {
 	if s.trash != nil {
@@ -93,6 +97,9 @@ func (s *Session) Flush() (messages []*proto.FromNode, next time.Duration, err e
 		if err != nil {
 			return nil, 0, err
 		}
+		messages = append(messages, m)
+	}
+	if m := s.resendMessage(); m != nil {
 		messages = append(messages, m)
 	}
 	return messages, next, nil
@@ -118,7 +125,7 @@ func (s *Session) Handle(m *proto.ToNode) error {
 	case m.GetWanted() != nil:
 		return s.c.takeWanted(m.GetWanted())
 	case m.GetPictures() != nil:
-		return s.c.takeSnapshots(m.GetPictures())
+		return s.takeSnapshots(m.GetPictures())
 	case m.GetFiles() != nil:
 		return s.c.takeFiles(m.GetFiles())
 	case m.GetStored() != nil:

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -35,6 +37,7 @@ type SnapshotCache struct {
 	mu        sync.Mutex
 	snapshots map[spec.SetRef]records.Snapshot
 	changes   map[spec.SetRef][]records.Change // ascending; replaced whole
+	numbers   map[spec.SetRef]uint64           // of snapshots, as the session's server counts them
 	hosts     []netip.Addr                     // of all nodes, ascending; nil: never heard; replaced whole
 	newest    spec.Sequence                    // of what was put
 }
@@ -43,7 +46,7 @@ type SnapshotCache struct {
 func OpenSnapshots(dir Dir, log *slog.Logger) *SnapshotCache {
 	c := &SnapshotCache{
 		dir: dir, log: log, changes: map[spec.SetRef][]records.Change{},
-		snapshots: map[spec.SetRef]records.Snapshot{}, moved: notify.New(),
+		snapshots: map[spec.SetRef]records.Snapshot{}, numbers: map[spec.SetRef]uint64{}, moved: notify.New(),
 	}
 	var histories []records.History
 	if err := dir.Get(historiesFile, &histories); err == nil {
@@ -67,42 +70,100 @@ func OpenSnapshots(dir Dir, log *slog.Logger) *SnapshotCache {
 	return c
 }
 
-// Put takes snapshots of sequence seq; full replaces all. It never goes back: neither with
-// one snapshot nor with all. It returns the sets that changed.
-func (c *SnapshotCache) Put(seq spec.Sequence, full bool, fresh []records.Snapshot) []spec.SetRef {
+// NewSession forgets the numbers of what is held: those of one session mean nothing in the next.
+func (c *SnapshotCache) NewSession() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seq.Compare(c.newest) < 0 {
+	clear(c.numbers)
+}
+
+// Put takes snapshots of sequence seq; full replaces all. It never goes back: neither with
+// one snapshot nor with all. It returns the sets that changed.
+func (c *SnapshotCache) Put(seq spec.Sequence, full bool, fresh []records.Snapshot) (changed []spec.SetRef) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.advance(seq) {
 		return nil
 	}
-	c.newest = seq
-	var changed []spec.SetRef
 	named := map[spec.SetRef]bool{}
 	for _, p := range fresh {
 		named[p.Ref] = true
-		had, ok := c.snapshots[p.Ref]
-		if ok && had.Sequence.Compare(p.Sequence) > 0 {
-			continue
+		delete(c.numbers, p.Ref)
+		if c.put(p) {
+			changed = append(changed, p.Ref)
 		}
-		changed = append(changed, p.Ref)
-		if p.Gone {
-			delete(c.snapshots, p.Ref)
-			delete(c.changes, p.Ref)
-			continue
-		}
-		c.snapshots[p.Ref] = p
 	}
 	if full {
-		for ref := range c.snapshots {
-			if !named[ref] {
-				delete(c.snapshots, ref)
-				delete(c.changes, ref)
-				changed = append(changed, ref)
+		changed = append(changed, c.dropOthers(named)...)
+	}
+	return changed
+}
+
+// Apply takes sets of sequence seq as Put does, each of them whole or by what differs, in a cluster of
+// this domain. It returns also the sets of which it does not have what a difference starts from:
+// they stay as they are until they are sent whole.
+func (c *SnapshotCache) Apply(seq spec.Sequence, full bool, sets []*proto.SetDifference, domain string) (changed, gaps []spec.SetRef) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken, named := c.advance(seq), map[spec.SetRef]bool{}
+	for _, d := range sets {
+		ref := wire.ToSetRef(d.GetSet())
+		had, number := c.snapshots[ref], c.numbers[ref]
+		named[ref] = true
+		delete(c.numbers, ref) // unless this is taken
+		switch {
+		case !taken:
+		case d.GetBase() != 0 && d.GetBase() != number:
+			gaps = append(gaps, ref)
+		case c.put(wire.ApplySet(had, d, domain)):
+			changed = append(changed, ref)
+			if !d.GetGone() {
+				c.numbers[ref] = d.GetNumber()
 			}
 		}
 	}
+	if taken && full {
+		changed = append(changed, c.dropOthers(named)...)
+	}
+	return changed, gaps
+}
+
+// advance reports whether what is of sequence seq may be taken: it is not older than what was; mu
+// is held.
+func (c *SnapshotCache) advance(seq spec.Sequence) bool {
+	if seq.Compare(c.newest) < 0 {
+		return false
+	}
+	c.newest = seq
 	c.moved.Notify()
-	return changed
+	return true
+}
+
+// put takes a snapshot unless it is older than the one that is held; mu is held.
+func (c *SnapshotCache) put(p records.Snapshot) bool {
+	if had, ok := c.snapshots[p.Ref]; ok && had.Sequence.Compare(p.Sequence) > 0 {
+		return false
+	}
+	if p.Gone {
+		delete(c.snapshots, p.Ref)
+		delete(c.changes, p.Ref)
+	} else {
+		c.snapshots[p.Ref] = p
+	}
+	return true
+}
+
+// dropOthers forgets the sets that are not named; mu is held.
+func (c *SnapshotCache) dropOthers(named map[spec.SetRef]bool) (dropped []spec.SetRef) {
+	for ref := range c.snapshots {
+		if !named[ref] {
+			delete(c.snapshots, ref)
+			delete(c.changes, ref)
+			delete(c.numbers, ref)
+			dropped = append(dropped, ref)
+		}
+	}
+	return dropped
 }
 
 // AddHistories takes more of histories and returns the sets of which something was new.

@@ -73,8 +73,13 @@ func (c *Client) notOurs(m *records.Member) string {
 	return ""
 }
 
-func (c *Client) takeSnapshots(p *proto.Pictures) error {
+func (s *Session) takeSnapshots(p *proto.Pictures) error {
+	c := s.c
 	fresh, err := wire.ToDocuments[records.Snapshot](p.GetPicturesJson())
+	if err != nil {
+		return err
+	}
+	sets, err := wire.ToSets(p.GetSets())
 	if err != nil {
 		return err
 	}
@@ -88,7 +93,7 @@ func (c *Client) takeSnapshots(p *proto.Pictures) error {
 	for _, ref := range c.cfg.Snapshots.AddHistories(histories) { // first: they are never behind the snapshots
 		changed[ref] = true
 	}
-	replaced := c.cfg.Snapshots.Put(seq, p.GetFull(), fresh)
+	replaced := s.putSnapshots(seq, p.GetFull(), fresh, sets)
 	for _, ref := range replaced {
 		changed[ref] = true
 	}
@@ -102,6 +107,16 @@ func (c *Client) takeSnapshots(p *proto.Pictures) error {
 		c.cfg.Workers.FilesChanged(func(ref spec.SetRef) bool { return changed[ref] })
 	}
 	return nil
+}
+
+// putSnapshots takes what a server sent of sets: documents alone, if it does not know differences.
+func (s *Session) putSnapshots(seq spec.Sequence, full bool, fresh []records.Snapshot, sets []*proto.SetDifference) []spec.SetRef {
+	if len(fresh) > 0 {
+		return s.c.cfg.Snapshots.Put(seq, full, fresh)
+	}
+	changed, gaps := s.c.cfg.Snapshots.Apply(seq, full, sets, s.domain)
+	s.askAgain(sets, gaps)
+	return changed
 }
 
 func (c *Client) takeFiles(f *proto.FilesUpdate) error {

@@ -55,7 +55,7 @@ func (c *Changes) on(node spec.NodeName) *NodeChanges {
 
 // noteMember notes a change of an identity for each of nodes.
 func (c *Changes) noteMember(id spec.Identity, nodes []spec.NodeName) {
-	c.members[id] = true
+	c.Members[id] = true
 	for _, node := range nodes {
 		c.on(node).Members[id] = true
 	}
@@ -198,7 +198,7 @@ func (s *NodeSubscription) Close() {
 func (c *Cache) publishToNodes(ch *Changes) {
 	for _, subs := range c.nodeSubs {
 		for _, s := range subs {
-			s.followed(ch.members)
+			s.followed(ch.Members)
 			if ch.All || ch.files {
 				s.add(&NodeChanges{All: ch.All, Files: ch.files})
 			}

@@ -55,12 +55,12 @@ type Changes struct {
 	Sets       map[spec.SetRef]bool   // any record of the set
 	Nodes      map[spec.NodeName]bool // node, facts or session
 	Services   map[spec.Namespace]bool
+	Members    map[spec.Identity]bool // of which a record moved
 	Leadership bool
 	Room       bool // a life left its node: another may fit there
 
-	nodes   map[spec.NodeName]*NodeChanges // what concerns one node
-	members map[spec.Identity]bool         // of which a record moved
-	files   bool                           // a ConfigMap or Secret
+	nodes map[spec.NodeName]*NodeChanges // what concerns one node
+	files bool                           // a ConfigMap or Secret
 }
 
 // Subscription gathers what changed between two calls of Take, and never loses a wake-up.
@@ -75,7 +75,7 @@ type Subscription struct {
 func newChanges() *Changes {
 	return &Changes{
 		Sets: map[spec.SetRef]bool{}, Nodes: map[spec.NodeName]bool{},
-		Services: map[spec.Namespace]bool{}, nodes: map[spec.NodeName]*NodeChanges{}, members: map[spec.Identity]bool{},
+		Services: map[spec.Namespace]bool{}, nodes: map[spec.NodeName]*NodeChanges{}, Members: map[spec.Identity]bool{},
 	}
 }
 
@@ -90,6 +90,7 @@ func (s *Subscription) add(ch *Changes) {
 	maps.Copy(g.Sets, ch.Sets)
 	maps.Copy(g.Nodes, ch.Nodes)
 	maps.Copy(g.Services, ch.Services)
+	maps.Copy(g.Members, ch.Members)
 	s.changed.Notify()
 }
 

@@ -12,13 +12,15 @@
 //
 // What a session sends follows what changed, not what is there: its subscription (cache.SubscribeNode)
 // names the identities, sets and histories that concern its node, and only these are looked at
-// again. It is always what a look at everything would send: difference_test.go.
+// again. It is always what a look at everything would send: difference_test.go. Snapshots of sets are
+// sent by difference, each marshalled once for all sessions; the states of a set are numbered, and a node
+// that lacks one asks for the whole set.
 //
 // Where to find what:
 //
 //	sessions    dispatch.go session.go outbox.go ping.go; manual.go for a simulation
 //	joining     joinrequest.go join.go
-//	sent down   sendchanges.go sentstate.go files.go; snapshot.go (PURE) publisher.go
+//	sent down   sendchanges.go sentstate.go files.go; snapshot.go setdifference.go (PURE) published.go publisher.go resend.go
 //	reports up  reportwriter.go reportcommit.go; volumereports.go volumeowner.go
 //	limits      limits.go
 //	tunnels     broker.go tunnel.go relay.go

@@ -160,6 +160,7 @@ type hello struct {
 	newest                   spec.Sequence
 	known                    records.Known
 	holds                    []spec.LifeID
+	differences              bool
 }
 
 var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
@@ -168,7 +169,7 @@ var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
 func (h hello) message() *proto.Hello {
 	facts, _ := json.Marshal(records.NodeFacts{CPUMillis: 2000})
 	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
-		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}}
+		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}, Differences: h.differences}
 	for _, l := range h.holds {
 		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 	}

@@ -24,13 +24,15 @@ type joinRequest struct {
 	holding map[spec.LifeID]bool
 	known   records.Known // the highest that any message said
 	resumed bool          // see records.Session
-	gap     string        // why the store is not the continuation of what it knows; "": it is
+	// differences: it takes sets by difference.
+	differences bool
+	gap         string // why the store is not the continuation of what it knows; "": it is
 }
 
 func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
 	req := joinRequest{
 		machine: machine{spec.NodeName(h.GetNode()), spec.UID(h.GetUid())}, boot: spec.BootID(h.GetBoot()),
-		cluster: h.GetCluster(), holding: holdings(h.GetInventory()),
+		cluster: h.GetCluster(), holding: holdings(h.GetInventory()), differences: h.GetDifferences(),
 		known: wire.ToKnown(h.GetKnown()).Add(records.Known{At: wire.ToSequence(h.GetNewest())}),
 	}
 	if req.node == "" || req.uid == "" || req.boot == "" {

@@ -29,6 +29,8 @@ const (
 	// maxContainers bounds those of a report, wordBytes each word about one.
 	maxContainers = 100
 	wordBytes     = 256
+	// maxResends bounds the sets that a node has asked for as a whole and was not sent yet.
+	maxResends = 4096
 	// maxVolumeReports bounds the volumes of which a session has said something that is not stored.
 	maxVolumeReports = 4096
 )
@@ -39,6 +41,8 @@ const (
 	LimitReports Limit = "reports"
 	// LimitHello: its hello, or its inventory, is larger than it may be.
 	LimitHello Limit = "hello"
+	// LimitResend: it asked for more sets as a whole than it may.
+	LimitResend Limit = "resend"
 	// LimitRate: it writes more than the store can keep. What it says is stored later.
 	LimitRate Limit = "node-writes"
 )

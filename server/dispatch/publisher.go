@@ -1,11 +1,8 @@
 package dispatch
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -22,31 +19,37 @@ import (
 // meanwhile is one.
 const snapshotInterval = 10 * time.Millisecond
 
-// snapshotPublisher builds each set's snapshot once for all sessions. Versions count its
-// rounds; a session asks for what is newer than the version it has.
+// snapshotPublisher has each set's snapshot, and what changed in it, once for all sessions. Versions
+// count its rounds; a session asks for what is newer than the version it has.
 type snapshotPublisher struct {
-	cache  cache.Reader
-	domain string
+	cache      cache.Reader
+	domain     string
+	mostSilent bool // of the last round's nodes; round's own
 
 	mu      sync.Mutex
 	version uint64
 	seq     spec.Sequence
-	sets    map[spec.SetRef]*publishedSnapshot
+	sets    map[spec.SetRef]*publishedSet // changed by round alone
+	rounds  []publishedRound              // the last that changed a set, ascending
+	oldest  uint64                        // rounds has all after this version
 	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
 	hosts        []string
 	hostsVersion uint64
 	roundDone    chan struct{} // closed and replaced at each round
 }
 
-// publishedSnapshot is one set's last snapshot, without its sequence in body.
-type publishedSnapshot struct {
+// publishedRound is a round, and the sets that it changed.
+type publishedRound struct {
 	version uint64
-	body    records.Snapshot
-	json    []byte
+	sets    []spec.SetRef
 }
 
+// maxRounds bounds what is remembered of rounds: for a session that lacks more all sets are
+// looked at.
+const maxRounds = 256
+
 func newSnapshotPublisher(w cache.Reader, domain string) *snapshotPublisher {
-	return &snapshotPublisher{cache: w, domain: domain, sets: map[spec.SetRef]*publishedSnapshot{}, roundDone: make(chan struct{})}
+	return &snapshotPublisher{cache: w, domain: domain, sets: map[spec.SetRef]*publishedSet{}, roundDone: make(chan struct{})}
 }
 
 func (p *snapshotPublisher) run(ctx context.Context) {
@@ -63,78 +66,111 @@ func (p *snapshotPublisher) run(ctx context.Context) {
 	}
 }
 
-// round builds what may differ after ch. The snapshot of a set that is gone stays
+// setChange is what a round publishes of a set.
+type setChange struct {
+	difference
+	set  *records.Set
+	step step
+}
+
+// round publishes what differs after ch. The snapshot of a set that is gone stays
 // as a short note, so that each session sends it.
 func (p *snapshotPublisher) round(ch cache.Changes) {
-	var built []records.Snapshot
+	version, hosts := p.version+1, p.hosts
+	var changes []setChange
 	var seq spec.Sequence
-	var hosts []string
-	known := p.known()
 	p.cache.Look(func(v cache.View) {
-		seq = sequence(v)
-		hosts = hostsOf(v.Nodes())
-		for ref := range p.changed(v, ch, known) {
-			snap := BuildSnapshot(seq, ref, v.World(ref), v.Services(ref.Namespace), p.domain)
-			if !snap.Gone {
-				snap.Told = v.LastChange(ref)
+		s := newSight(v, p.domain)
+		seq = s.seq
+		if ch.All || len(ch.Nodes) > 0 {
+			hosts = hostsOf(v.Nodes())
+		}
+		for ref, t := range p.touched(s, ch) {
+			was := p.sets[ref]
+			if d := s.difference(ref, was, t); !d.empty() && (was != nil || !d.next.Gone) {
+				changes = append(changes, setChange{difference: d, set: v.Set(ref)})
 			}
-			built = append(built, snap)
 		}
 	})
+	for i := range changes {
+		c := &changes[i]
+		if was := p.sets[c.next.Ref]; was != nil {
+			c.step = was.stepFrom(&c.difference, version, p.domain)
+		} else {
+			c.step = step{number: version}
+		}
+	}
+	p.publish(version, seq, hosts, changes)
+}
+
+// publish takes over what a round found.
+func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []string, changes []setChange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.version++
-	p.seq = seq
+	p.version, p.seq = version, seq
 	if !slices.Equal(hosts, p.hosts) {
-		p.hosts, p.hostsVersion = hosts, p.version
+		p.hosts, p.hostsVersion = hosts, version
 	}
-	for _, snap := range built {
-		p.put(snap)
+	moved := publishedRound{version: version}
+	for i := range changes {
+		c := &changes[i]
+		s := p.sets[c.next.Ref]
+		if s == nil {
+			s = &publishedSet{}
+			p.sets[c.next.Ref] = s
+		}
+		s.take(&c.difference, c.step, c.set)
+		moved.sets = append(moved.sets, c.next.Ref)
+	}
+	if len(moved.sets) > 0 {
+		p.rounds = append(p.rounds, moved)
+	}
+	if len(p.rounds) > maxRounds {
+		half := len(p.rounds) / 2
+		p.oldest = p.rounds[half-1].version
+		p.rounds = slices.Clone(p.rounds[half:])
 	}
 	close(p.roundDone)
 	p.roundDone = make(chan struct{})
 }
 
-func (p *snapshotPublisher) known() []spec.SetRef {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Keys(p.sets))
-}
-
-// changed is what to build again. A node that moved touches every set: proof.Judge.EffectiveReady
-// counts all nodes.
-func (p *snapshotPublisher) changed(v cache.View, ch cache.Changes, known []spec.SetRef) map[spec.SetRef]bool {
-	refs := map[spec.SetRef]bool{}
-	for ref := range ch.Sets {
-		refs[ref] = true
+// touched is what to look at again. A node that moved touches its members, and all sets when it makes
+// more than half of the nodes silent, or not: proof.Judge.EffectiveReady counts them.
+func (p *snapshotPublisher) touched(s *sight, ch cache.Changes) map[spec.SetRef]*touch {
+	sets := map[spec.SetRef]*touch{}
+	at := func(ref spec.SetRef) *touch {
+		if sets[ref] == nil {
+			sets[ref] = &touch{ordinals: map[int]bool{}}
+		}
+		return sets[ref]
 	}
-	all := ch.All || len(ch.Nodes) > 0
-	for _, ref := range v.Sets() {
-		if all || ch.Services[ref.Namespace] {
-			refs[ref] = true
+	for ref := range ch.Sets {
+		at(ref)
+	}
+	for id := range ch.Members {
+		at(id.Ref()).ordinals[id.Ordinal] = true
+	}
+	for node := range ch.Nodes {
+		for _, id := range s.MembersOn(node) {
+			at(id.Ref()).ordinals[id.Ordinal] = true
+		}
+	}
+	all := ch.All || s.judge.MostSilent() != p.mostSilent
+	p.mostSilent = s.judge.MostSilent()
+	if all || len(ch.Services) > 0 {
+		for _, ref := range s.Sets() {
+			if all || ch.Services[ref.Namespace] {
+				t := at(ref)
+				t.all, t.services = all, true
+			}
 		}
 	}
 	if ch.All {
-		for _, ref := range known {
-			refs[ref] = true
+		for ref := range p.sets { // those that are gone, too
+			at(ref).all = true
 		}
 	}
-	return refs
-}
-
-// put takes over a snapshot if it differs; mu is held.
-func (p *snapshotPublisher) put(snap records.Snapshot) {
-	body := snap
-	body.Sequence = spec.Sequence{}
-	old := p.sets[snap.Ref]
-	if old == nil && snap.Gone || old != nil && reflect.DeepEqual(old.body, body) {
-		return
-	}
-	doc, err := json.Marshal(snap)
-	if err != nil {
-		return // names and addresses always marshal
-	}
-	p.sets[snap.Ref] = &publishedSnapshot{version: p.version, body: body, json: doc}
+	return sets
 }
 
 // hostsOf lists the addresses that nodes say they have, each once, ascending.
@@ -150,31 +186,57 @@ func hostsOf(nodes []plan.Node) (hosts []string) {
 
 // unsent is what a session has not sent yet.
 type unsent struct {
-	docs  [][]byte // snapshots, in the order of their sets
+	sets  [][]byte // differences, in the order of their sets
+	docs  [][]byte // snapshots for a node that does not know differences, in that order
 	hosts []string // the addresses of all nodes, when they changed
 	seq   spec.Sequence
 	next  uint64 // the version to ask with next
 }
 
-// since returns what is newer than version (0: all sets that exist, and all hosts).
-func (p *snapshotPublisher) since(version uint64) unsent {
+// since returns what is newer than version (0: all sets that exist, and all hosts), and the whole
+// of the sets in asked. Without differences it is documents.
+func (p *snapshotPublisher) since(version uint64, asked map[spec.SetRef]bool, differences bool) unsent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var fresh []*publishedSnapshot
-	for _, s := range p.sets {
-		if s.version > version && (version > 0 || !s.body.Gone) {
-			fresh = append(fresh, s)
+	n := unsent{seq: p.seq, next: p.version}
+	for _, ref := range p.movedSince(version) {
+		switch s := p.sets[ref]; {
+		case version == 0 && s.body.Gone, asked[ref]:
+		case differences:
+			n.sets = append(n.sets, s.since(version, p.domain)...)
+		default:
+			n.docs = append(n.docs, s.jsonDoc())
 		}
 	}
-	slices.SortFunc(fresh, func(a, b *publishedSnapshot) int { return cmp.Compare(a.body.Ref.String(), b.body.Ref.String()) })
-	n := unsent{seq: p.seq, next: p.version}
-	for _, s := range fresh {
-		n.docs = append(n.docs, s.json)
+	for _, ref := range slices.SortedFunc(maps.Keys(asked), spec.SetRef.Compare) {
+		s := p.sets[ref]
+		if s == nil { // for this answer alone
+			s = &publishedSet{number: p.version, body: records.Snapshot{Ref: ref, Sequence: p.seq, Gone: true}}
+		}
+		n.sets = append(n.sets, s.wholeDoc(p.domain))
 	}
 	if p.hostsVersion > version {
 		n.hosts = p.hosts // replaced whole, never changed
 	}
 	return n
+}
+
+// movedSince lists the sets that changed after version, in order; mu is held.
+func (p *snapshotPublisher) movedSince(version uint64) []spec.SetRef {
+	var refs []spec.SetRef
+	if version == 0 || version < p.oldest {
+		for ref, s := range p.sets {
+			if s.number > version {
+				refs = append(refs, ref)
+			}
+		}
+	} else {
+		for i := len(p.rounds) - 1; i >= 0 && p.rounds[i].version > version; i-- {
+			refs = append(refs, p.rounds[i].sets...)
+		}
+	}
+	slices.SortFunc(refs, spec.SetRef.Compare)
+	return slices.Compact(refs)
 }
 
 // nextRound returns a channel that is closed at the next round.

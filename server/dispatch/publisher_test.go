@@ -121,11 +121,11 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 	} {
 		step.change()
 		p.round(step.ch)
-		news := p.since(last)
+		news := p.since(last, nil, false)
 		if got := news.drawn(t); !slices.Equal(got, step.want) {
 			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}
-		if got := p.since(0).drawn(t); !slices.Equal(got, step.all) {
+		if got := p.since(0, nil, false).drawn(t); !slices.Equal(got, step.all) {
 			t.Errorf("%s: in all got %q, want %q", step.name, got, step.all)
 		}
 		last = news.next
@@ -152,8 +152,8 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 		{"one more", "e", "192.0.2.1", []string{"192.0.2.1", "192.0.2.9"}},
 	} {
 		host(spec.NodeName(step.node), step.at)
-		p.round(cache.Changes{})
-		news := p.since(last)
+		p.round(cache.Changes{Nodes: map[spec.NodeName]bool{spec.NodeName(step.node): true}})
+		news := p.since(last, nil, false)
 		if !slices.Equal(news.hosts, step.want) {
 			t.Errorf("%s: got %q, want %q", step.name, news.hosts, step.want)
 		}
@@ -168,7 +168,7 @@ func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 	p.round(cache.Changes{})
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(errElse)
-	now := store.Rev(p.since(0).seq.Rev)
+	now := store.Rev(p.since(0, nil, false).seq.Rev)
 	if err := p.waitFor(over, now); err != nil {
 		t.Fatalf("they are there: %v", err)
 	}

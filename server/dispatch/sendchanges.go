@@ -164,7 +164,7 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 // sendSnapshots sends the snapshots that differ, and with them what is new in the histories of the
 // node's sets, which is read later and so is never behind them.
 func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
-	fresh := se.server.snapshots.since(sent.snapshots)
+	fresh := se.server.snapshots.since(sent.snapshots, se.takeResend(), se.differences)
 	sent.snapshots = fresh.next
 	var histories []records.History
 	var rev store.Rev
@@ -173,13 +173,13 @@ func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentSta
 		se.pending.gather() // of all that the view shows
 		histories = sent.nextHistories(v, take(&se.pending.histories))
 	})
-	if all || len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
+	if all || len(fresh.sets)+len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
 		newer, err := wire.Documents(histories)
 		if err != nil {
 			return status.Errorf(codes.Internal, "encode histories: %v", err)
 		}
 		err = stream.Send(&proto.ToNode{Kind: &proto.ToNode_Pictures{Pictures: &proto.Pictures{
-			Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, HistoriesJson: newer, Hosts: fresh.hosts,
+			Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, HistoriesJson: newer, Hosts: fresh.hosts, Sets: fresh.sets,
 		}}})
 		if err != nil {
 			return err

@@ -36,6 +36,9 @@ type session struct {
 	sentRev store.Rev         // up to here snapshots and histories were sent; run's own
 	pending pending           // what changed and is not sent yet; run's own
 
+	// differences: the node takes sets by difference.
+	differences bool
+
 	ctx    context.Context // ends with the session; its cause is what the stream returns
 	cancel context.CancelCauseFunc
 	out    *outbox
@@ -44,7 +47,8 @@ type session struct {
 	mu            sync.Mutex
 	holding       map[spec.LifeID]bool // what the node says it has open
 	moved         map[spec.LifeID]bool // what it opened (true) and closed since run looked
-	changed       bool                 // holding or volumeReports changed since run looked
+	resend        map[spec.SetRef]bool // sets that it asked for as a whole
+	changed       bool                 // holding, resend or volumeReports changed since run looked
 	volumeReports pendingVolumeReports // of volumes, not stored yet
 }
 
@@ -52,6 +56,7 @@ func (s *Server) newSession(ctx context.Context, req joinRequest, record records
 	se := &session{
 		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
 		facts: req.facts, out: newOutbox(), server: s, holding: req.holding, moved: map[spec.LifeID]bool{},
+		resend: map[spec.SetRef]bool{}, differences: req.differences,
 		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)),
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)
@@ -77,6 +82,8 @@ func (se *session) receive(msg *proto.FromNode) {
 		se.receiveReports(msg.GetReports())
 	case msg.GetVolumes() != nil:
 		se.receiveVolumeReports(msg.GetVolumes())
+	case msg.GetResend() != nil:
+		se.receiveResend(msg.GetResend())
 	case msg.GetHello() != nil:
 		se.abort(codes.InvalidArgument, "second hello in one session; open another stream")
 	}

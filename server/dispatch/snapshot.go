@@ -20,49 +20,78 @@ func BuildSnapshot(seq spec.Sequence, ref spec.SetRef, w plan.World, services []
 		p.Gone = true
 		return p
 	}
-	p.UID, p.Generation = w.Set.UID, w.Set.Generation
-	p.Replicas, p.InitialReplicas, p.InitialOrdinals = w.Set.Replicas(), w.Set.InitialReplicas, w.Set.InitialRange().All()
-	p.Bootstrapped = w.Bootstrapped
-	p.Service, p.Former = w.Set.Service(), plan.Former(w.Set, w.Status, w.Slots)
-	judge, wanted, hosts := proof.NewJudge(w.Nodes, w.Epoch), w.Set.Range(), hostAddresses(w.Nodes)
+	f := newFrame(w.Set, plan.Former(w.Set, w.Status, w.Slots), proof.NewJudge(w.Nodes, w.Epoch), domain)
+	f.head(&p, w.Bootstrapped, services)
 	for i := range w.Slots {
-		slot := &w.Slots[i]
-		addr := addressOf(slot)
-		if slot.Member == nil && !wanted.Has(slot.ID.Ordinal) {
-			continue
-		}
-		service := p.Service
-		if slot.Member != nil { // as the member itself was sent
-			service = plan.Service(w.Set, p.Former, slot.Member)
-		}
-		peer := records.Peer{
-			Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
-			FQDN:    records.MemberFQDN(slot.ID, service, domain),
-			Address: addr, Ready: judge.EffectiveReady(slot.Member, slot.Report), Volumes: plan.VolumesState(slot),
-		}
-		if m := slot.Member; m != nil {
-			peer.Node, peer.Host = m.Node, hosts[m.Node]
-		}
-		switch {
-		case addr.IsValid():
+		switch peer, kind := f.peer(&w.Slots[i]); kind {
+		case listedPeer:
 			p.Peers = append(p.Peers, peer)
-		case peer.Volumes != "": // brought back from the trash, and not started yet
+		case expectedPeer:
 			p.Expected = append(p.Expected, peer)
 		}
 	}
-	p.Names = names(w.Set, p.Former, services)
 	return p
 }
 
-// hostAddresses are those of the nodes that say one.
-func hostAddresses(nodes []plan.Node) map[spec.NodeName]netip.Addr {
-	out := make(map[spec.NodeName]netip.Addr, len(nodes))
-	for i := range nodes {
-		if a := nodes[i].Facts.Address(); a.IsValid() {
-			out[nodes[i].Node.Name] = a
+// frame is what of a set goes into each of its peers.
+type frame struct {
+	set    *records.Set
+	former string // see plan.Former
+	wanted spec.OrdinalRange
+	judge  *proof.Judge
+	domain string
+}
+
+func newFrame(set *records.Set, former string, judge *proof.Judge, domain string) frame {
+	return frame{set: set, former: former, wanted: set.Range(), judge: judge, domain: domain}
+}
+
+// head is what of the set is not its peers'; services are those of its namespace.
+func (f *frame) head(p *records.Snapshot, bootstrapped bool, services []*records.ServiceRecord) {
+	p.UID, p.Generation = f.set.UID, f.set.Generation
+	p.Replicas, p.InitialReplicas, p.InitialOrdinals = f.set.Replicas(), f.set.InitialReplicas, f.set.InitialRange().All()
+	p.Bootstrapped = bootstrapped
+	p.Service, p.Former = f.set.Service(), f.former
+	p.Names = names(f.set, f.former, services)
+}
+
+// peerKind is where an identity is in the snapshot of its set.
+type peerKind int
+
+const (
+	noPeer       peerKind = iota
+	listedPeer            // it has an address
+	expectedPeer          // it was brought back from the trash, and has not started yet
+)
+
+// peer is what the set's members see of one identity.
+func (f *frame) peer(slot *plan.Slot) (records.Peer, peerKind) {
+	m, addr := slot.Member, addressOf(slot)
+	if m == nil && !f.wanted.Has(slot.ID.Ordinal) {
+		return records.Peer{}, noPeer
+	}
+	service := f.set.Service()
+	if m != nil { // as the member itself was sent
+		service = plan.Service(f.set, f.former, m)
+	}
+	p := records.Peer{
+		Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
+		FQDN:    records.MemberFQDN(slot.ID, service, f.domain),
+		Address: addr, Ready: f.judge.EffectiveReady(m, slot.Report), Volumes: plan.VolumesState(slot),
+	}
+	if m != nil {
+		p.Node = m.Node
+		if n := f.judge.Node(m.Node); n != nil {
+			p.Host = n.Facts.Address()
 		}
 	}
-	return out
+	switch {
+	case addr.IsValid():
+		return p, listedPeer
+	case p.Volumes != "":
+		return p, expectedPeer
+	}
+	return p, noPeer
 }
 
 // addressOf prefers the life's own address, and is invalid when there is none.

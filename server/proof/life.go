@@ -27,6 +27,10 @@ func NewJudge(nodes []Node, epoch int64) *Judge {
 // Node finds a node by its name; nil: it is not known.
 func (j *Judge) Node(name spec.NodeName) *Node { return FindNode(j.nodes, name) }
 
+// MostSilent reports whether more than half of the nodes that ever said what they are have no
+// session: it is more likely us than them.
+func (j *Judge) MostSilent() bool { return 2*j.silent > j.known }
+
 // Life is what is known of one life.
 type Life struct {
 	// Live: its node has a session of the boot in which the life was started (SAFETY S15).
@@ -82,7 +86,7 @@ func (j *Judge) EffectiveReady(m *records.Member, r *records.Report) bool {
 	}
 	n := j.Node(m.Node)
 	if n == nil || n.Session == nil {
-		return 2*j.silent > j.known
+		return j.MostSilent()
 	}
 	s := n.Session
 	return s.Boot == m.Boot && s.UID == m.NodeUID && (s.Resumed || r.Session == s.ID)

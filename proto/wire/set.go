@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	goproto "google.golang.org/protobuf/proto"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+)
+
+// SetName converts to the wire.
+func SetName(ref spec.SetRef) *proto.SetName {
+	return &proto.SetName{Namespace: string(ref.Namespace), Name: string(ref.Name)}
+}
+
+// ToSetRef converts from the wire; nil is the zero reference.
+func ToSetRef(p *proto.SetName) spec.SetRef {
+	return spec.SetRef{Namespace: spec.Namespace(p.GetNamespace()), Name: spec.SetName(p.GetName())}
+}
+
+// WholeSet is a snapshot as a difference from nothing, without its numbers. domain is that of
+// the cluster.
+func WholeSet(s *records.Snapshot, domain string) *proto.SetDifference {
+	d := &proto.SetDifference{Set: SetName(s.Ref), Sequence: Sequence(s.Sequence), Gone: s.Gone}
+	if s.Gone {
+		return d
+	}
+	d.Head, d.LastChange = SetHead(s, domain), SetChange(s.Told)
+	for i := range s.Peers {
+		d.Peers = append(d.Peers, SetPeer(s, &s.Peers[i], domain))
+	}
+	return d
+}
+
+// SetHead is what of a snapshot is not its peers'.
+func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
+	h := &proto.SetHead{
+		Uid: string(s.UID), Generation: s.Generation, Replicas: int32(s.Replicas), InitialReplicas: int32(s.InitialReplicas),
+		Bootstrapped: s.Bootstrapped, Service: s.Service, Former: s.Former,
+	}
+	for _, o := range s.InitialOrdinals {
+		h.InitialOrdinals = append(h.InitialOrdinals, int32(o))
+	}
+	for _, n := range s.Names {
+		service := &proto.SetService{Name: n.Name, PublishNotReady: n.PublishNotReady}
+		for _, p := range n.Ports {
+			service.Ports = append(service.Ports, &proto.SetPort{Name: p.Name, Port: p.Port, Protocol: p.Protocol})
+		}
+		h.Services = append(h.Services, service)
+	}
+	for i := range s.Expected {
+		h.Expected = append(h.Expected, SetPeer(s, &s.Expected[i], domain))
+	}
+	return h
+}
+
+// SetPeer is a peer of a set, which names it by its service unless p says otherwise.
+func SetPeer(set *records.Snapshot, p *records.Peer, domain string) *proto.SetPeer {
+	out := &proto.SetPeer{
+		Ordinal: int32(p.Ordinal), Address: p.Address.AsSlice(), Ready: p.Ready,
+		Node: string(p.Node), Host: p.Host.AsSlice(), Volumes: p.Volumes,
+	}
+	if p.FQDN != records.MemberFQDN(identityIn(set.Ref, p.Ordinal), set.Service, domain) {
+		out.Fqdn = p.FQDN
+	}
+	return out
+}
+
+// SetChange converts to the wire.
+func SetChange(id records.ChangeID) *proto.SetChange {
+	return &proto.SetChange{Epoch: id.Epoch, Number: id.Number}
+}
+
+// ApplySet is the snapshot that d leads to from had, which is not changed; of a whole one had
+// does not matter.
+func ApplySet(had records.Snapshot, d *proto.SetDifference, domain string) records.Snapshot {
+	if d.GetBase() == 0 || d.GetGone() {
+		had = records.Snapshot{}
+	}
+	next := had
+	next.Ref, next.Sequence, next.Gone = ToSetRef(d.GetSet()), ToSequence(d.GetSequence()), d.GetGone()
+	if h := d.GetHead(); h != nil {
+		applyHead(&next, h, domain)
+	}
+	if c := d.GetLastChange(); c != nil {
+		next.Told = records.ChangeID{Epoch: c.GetEpoch(), Number: c.GetNumber()}
+	}
+	if len(d.GetPeers())+len(d.GetLeft()) > 0 {
+		next.Peers = applyPeers(&next, had.Peers, d, domain)
+	}
+	return next
+}
+
+func applyHead(s *records.Snapshot, h *proto.SetHead, domain string) {
+	s.UID, s.Generation = spec.UID(h.GetUid()), h.GetGeneration()
+	s.Replicas, s.InitialReplicas = int(h.GetReplicas()), int(h.GetInitialReplicas())
+	s.Bootstrapped, s.Service, s.Former = h.GetBootstrapped(), h.GetService(), h.GetFormer()
+	s.InitialOrdinals = make([]int, len(h.GetInitialOrdinals()))
+	for i, o := range h.GetInitialOrdinals() {
+		s.InitialOrdinals[i] = int(o)
+	}
+	s.Names = make([]records.DNSName, len(h.GetServices()))
+	for i, n := range h.GetServices() {
+		s.Names[i] = records.DNSName{Name: n.GetName(), PublishNotReady: n.GetPublishNotReady()}
+		for _, p := range n.GetPorts() {
+			s.Names[i].Ports = append(s.Names[i].Ports, spec.ServicePort{Name: p.GetName(), Port: p.GetPort(), Protocol: p.GetProtocol()})
+		}
+	}
+	s.Expected = nil
+	for _, p := range h.GetExpected() {
+		s.Expected = append(s.Expected, toPeer(s, p, domain))
+	}
+}
+
+// applyPeers merges the peers of d into had, both by ordinal, into a list of its own.
+func applyPeers(set *records.Snapshot, had []records.Peer, d *proto.SetDifference, domain string) []records.Peer {
+	left := make(map[int]bool, len(d.GetLeft()))
+	for _, o := range d.GetLeft() {
+		left[int(o)] = true
+	}
+	out := make([]records.Peer, 0, len(had)+len(d.GetPeers()))
+	for _, p := range had {
+		if !left[p.Ordinal] {
+			out = append(out, p)
+		}
+	}
+	for _, p := range d.GetPeers() {
+		peer := toPeer(set, p, domain)
+		at, there := slices.BinarySearchFunc(out, peer.Ordinal, func(p records.Peer, o int) int { return cmp.Compare(p.Ordinal, o) })
+		if there {
+			out[at] = peer
+		} else {
+			out = slices.Insert(out, at, peer)
+		}
+	}
+	return out
+}
+
+func toPeer(set *records.Snapshot, p *proto.SetPeer, domain string) records.Peer {
+	id := identityIn(set.Ref, int(p.GetOrdinal()))
+	address, _ := netip.AddrFromSlice(p.GetAddress()) // the zero address of none
+	host, _ := netip.AddrFromSlice(p.GetHost())
+	return records.Peer{
+		Name: id.MemberName(), Ordinal: id.Ordinal, FQDN: cmp.Or(p.GetFqdn(), records.MemberFQDN(id, set.Service, domain)),
+		Address: address, Ready: p.GetReady(), Node: spec.NodeName(p.GetNode()), Host: host, Volumes: p.GetVolumes(),
+	}
+}
+
+func identityIn(ref spec.SetRef, ordinal int) spec.Identity {
+	return spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: ordinal}
+}
+
+// ToSets unmarshals what a server sent of sets.
+func ToSets(docs [][]byte) ([]*proto.SetDifference, error) {
+	out := make([]*proto.SetDifference, len(docs))
+	for i, doc := range docs {
+		out[i] = &proto.SetDifference{}
+		if err := goproto.Unmarshal(doc, out[i]); err != nil {
+			return nil, fmt.Errorf("decode a set: %w", err)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,183 @@
+package dispatch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	goproto "google.golang.org/protobuf/proto"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// sameSet compares snapshots, whenever each was made.
+var sameSet = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(records.Peer{}), cmpopts.IgnoreFields(records.Snapshot{}, "Sequence")}
+
+// receiver takes differences as an agent does, and fails when one does not fit.
+type receiver struct {
+	t       *testing.T
+	version uint64
+	sets    map[spec.SetRef]records.Snapshot
+	numbers map[spec.SetRef]uint64
+	wholes  int
+	parts   int
+}
+
+func newReceiver(t *testing.T) *receiver {
+	return &receiver{t: t, sets: map[spec.SetRef]records.Snapshot{}, numbers: map[spec.SetRef]uint64{}}
+}
+
+func (r *receiver) take(p *snapshotPublisher, asked map[spec.SetRef]bool) {
+	r.t.Helper()
+	n := p.since(r.version, asked, true)
+	r.version = n.next
+	for _, doc := range n.sets {
+		var d proto.SetDifference
+		if err := goproto.Unmarshal(doc, &d); err != nil {
+			r.t.Fatal(err)
+		}
+		ref := wire.ToSetRef(d.GetSet())
+		r.wholes++
+		if d.GetBase() != 0 {
+			r.wholes--
+			r.parts++
+			if d.GetBase() != r.numbers[ref] {
+				r.t.Fatalf("%s: a difference from %d to %d was sent to who has %d", ref, d.GetBase(), d.GetNumber(), r.numbers[ref])
+			}
+		}
+		r.sets[ref], r.numbers[ref] = wire.ApplySet(r.sets[ref], &d, p.domain), d.GetNumber()
+		if d.GetGone() {
+			delete(r.sets, ref)
+		}
+	}
+}
+
+// anySetOp writes a record that a snapshot is made of, or deletes it.
+func anySetOp(r *rand.Rand) store.Op {
+	id := anyMember(r)
+	node := []spec.NodeName{"n1", "n2", "n3"}[r.IntN(3)]
+	put := func(key string, record any) store.Op { return store.Put(key, store.Encode(record)) }
+	volume := records.Volume{ID: id, Claim: "data", Number: 1, Node: node, Fate: []records.VolumeFate{records.FateKeep, records.FateGone}[r.IntN(2)]}
+	ops := []store.Op{
+		put(store.NodeKey(node), records.Node{Name: node, UID: spec.UID(node)}),
+		put(store.FactsKey(node), records.NodeFacts{Name: node, UID: spec.UID(node), Boot: "b1", HostIP: fmt.Sprint("192.0.2.", r.IntN(2))}),
+		put(store.SessionKey(node), records.Session{Node: node, UID: spec.UID(node), Boot: "b1", ID: spec.SessionID(r.Int64N(2)), Resumed: r.IntN(2) == 0}),
+		put(store.ServiceKey("default", "svc"), records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "svc"}, Spec: spec.ServiceSpec{
+			Selector: []map[string]string{nil, {"app": "db"}}[r.IntN(2)], Ports: []spec.ServicePort{{Name: "p", Port: 1 + r.Int32N(3)}}}}),
+		put(store.IdentityKey(id), records.IdentityRecord{ID: id, Address: addr(id.Ordinal), VolumeReady: map[spec.ClaimName]int{"data": r.IntN(2)}}),
+		put(store.IdentityKey(id), records.IdentityRecord{ID: id}),
+		put(store.VolumeKey(id, "data"), volume),
+		put(store.StatusKey(id.Ref()), records.SetStatus{ServiceName: []string{"a", "a", "b", ""}[r.IntN(4)]}),
+		put(store.SetKey(id.Ref()), records.Set{Ref: id.Ref(), UID: "u1", Spec: spec.SetSpec{ServiceName: "a", Replicas: new(r.Int32N(4)), Template: testTemplate()}}),
+	}
+	for range 8 {
+		m := records.Member{ID: id, Token: token(r.Int64N(2)), Node: node, NodeUID: spec.UID(node), Boot: "b1", Revision: "r1",
+			Goal: records.GoalRun, Service: []string{"", "a", "b"}[r.IntN(3)]}
+		if r.IntN(4) > 0 {
+			m.Address = addr(id.Ordinal)
+		}
+		ops = append(ops, put(store.MemberKey(id), m), put(store.ReportKey(id), records.Report{
+			ID: id, Token: token(r.Int64N(2)), Session: spec.SessionID(r.Int64N(2)), Phase: records.PhaseRunning, Ready: r.IntN(3) > 0}))
+	}
+	op := ops[r.IntN(len(ops))]
+	if r.IntN(5) == 0 {
+		return store.Del(op.Key)
+	}
+	return op
+}
+
+// A snapshot that is patched by what moved is the one that is built of the whole set, at each step; and
+// a node that is sent differences has it, however many rounds it missed (SAFETY S15).
+func TestAPatchedSnapshotIsTheBuiltOne(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r, random := newStill(t), rand.New(rand.NewPCG(seed, 2))
+			sub := r.Cache.Subscribe()
+			defer sub.Close()
+			p := newSnapshotPublisher(r.Cache, "d")
+			each, slow := newReceiver(t), newReceiver(t)
+			for step := range 600 {
+				var last string
+				for range 1 + random.IntN(3) {
+					op := anySetOp(random)
+					if random.IntN(8) == 0 {
+						op = anyOp(random)
+					}
+					last = op.Key
+					r.Commit(op)
+				}
+				p.round(sub.Take())
+				each.take(p, nil)
+				receivers := []*receiver{each}
+				if random.IntN(6) == 0 {
+					slow.take(p, map[spec.SetRef]bool{refDB: random.IntN(4) == 0})
+					receivers = append(receivers, slow)
+				}
+				r.Cache.Look(func(v cache.View) {
+					s := newSight(v, "d")
+					for _, ref := range []spec.SetRef{refDB, {Namespace: "default", Name: "kv"}} {
+						want := s.build(ref)
+						if got := p.sets[ref]; got != nil && !cmp.Equal(want, got.body, sameSet...) || got == nil && !want.Gone {
+							t.Fatalf("seed %d, step %d, after %s: published\n%s", seed, step, last, cmp.Diff(want, p.sets[ref].body, sameSet...))
+						}
+						for i, node := range receivers {
+							if got, has := node.sets[ref]; has == want.Gone || has && !cmp.Equal(want, got, sameSet...) {
+								t.Fatalf("seed %d, step %d, after %s: node %d has\n%s", seed, step, last, i, cmp.Diff(want, got, sameSet...))
+							}
+						}
+					}
+				})
+			}
+			if each.parts < 100 || slow.parts < 20 || each.wholes == 0 {
+				t.Errorf("only %d and %d differences and %d wholes were sent", each.parts, slow.parts, each.wholes)
+			}
+		})
+	}
+}
+
+// A step in a set costs what it costs in a small one: what is sent does not grow with the set, and
+// who missed many is sent the set once.
+func TestADifferenceIsAsLongAsWhatChanged(t *testing.T) {
+	sizes := map[int]int{}
+	for _, members := range []int{10, 200} {
+		r := newStill(t)
+		r.begin()
+		set := testSet(int32(members))
+		r.Record(store.SetKey(refDB), set)
+		r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
+		for i := range members {
+			r.live(i, 10, "n1", "uid1")
+		}
+		p, sub := newSnapshotPublisher(r.Cache, "d"), r.Cache.Subscribe()
+		defer sub.Close()
+		p.round(sub.Take())
+		start := p.since(0, nil, true)
+		for i := range members {
+			r.Record(store.MemberKey(ident(i)), testMember(i, 11, "n2", "uid1"))
+			p.round(sub.Take())
+			n := p.since(p.version-1, nil, true)
+			if len(n.sets) != 1 {
+				t.Fatalf("%d messages", len(n.sets))
+			}
+			sizes[members] = len(n.sets[0])
+		}
+		late, whole := p.since(start.next, nil, true), p.since(0, nil, true)
+		if len(late.sets) != 1 || !slices.Equal(late.sets[0], whole.sets[0]) {
+			t.Errorf("who missed %d rounds is sent %d messages", members, len(late.sets))
+		}
+		if again := p.since(0, nil, true); &again.sets[0][0] != &whole.sets[0][0] {
+			t.Error("what two sessions are sent was marshalled twice")
+		}
+	}
+	if sizes[200] > sizes[10]+4 || sizes[200] > 100 {
+		t.Errorf("one member of 200 is %d bytes, one of 10 %d", sizes[200], sizes[10])
+	}
+}
