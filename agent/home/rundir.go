@@ -14,8 +14,9 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// runEntries are what an agent has in its run directory, each from its first start on.
-var runEntries = []string{"files", "ns", "guard", "pictures.json"}
+// runEntries are what an agent, also one of an earlier version, has in its run directory, each from
+// its first start on.
+var runEntries = []string{"files", "ns", "guard", "pictures.json", "sets"}
 
 // PrepareRunDir makes the run directory, or makes one that is there fit for Secrets: ours,
 // closed to other users, and on tmpfs, so that nothing of it reaches a disk or outlives a

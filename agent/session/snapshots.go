@@ -1,29 +1,17 @@
 package session
 
 import (
-	"context"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
-	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
-)
-
-// The files in which the cache is kept.
-const (
-	snapshotsFile = "pictures.json"
-	historiesFile = "histories.json"
-	hostsFile     = "hosts.json"
 )
 
 // SnapshotCache holds the newest snapshot and the history of every set, and the addresses of
@@ -33,6 +21,8 @@ type SnapshotCache struct {
 	dir   Dir
 	log   *slog.Logger
 	moved *notify.Signal // what is held is not kept
+	// earlier: there are files of the version before; Save's own.
+	earlier bool
 
 	mu        sync.Mutex
 	snapshots map[spec.SetRef]records.Snapshot
@@ -40,33 +30,18 @@ type SnapshotCache struct {
 	numbers   map[spec.SetRef]uint64           // of snapshots, as the session's server counts them
 	hosts     []netip.Addr                     // of all nodes, ascending; nil: never heard; replaced whole
 	newest    spec.Sequence                    // of what was put
+	// unsaved are the sets of which something changed since they were kept, and hostsMoved the hosts.
+	unsaved    map[spec.SetRef]bool
+	hostsMoved bool
 }
 
 // OpenSnapshots reads what an agent before this one kept.
 func OpenSnapshots(dir Dir, log *slog.Logger) *SnapshotCache {
 	c := &SnapshotCache{
 		dir: dir, log: log, changes: map[spec.SetRef][]records.Change{},
-		snapshots: map[spec.SetRef]records.Snapshot{}, numbers: map[spec.SetRef]uint64{}, moved: notify.New(),
+		snapshots: map[spec.SetRef]records.Snapshot{}, numbers: map[spec.SetRef]uint64{}, unsaved: map[spec.SetRef]bool{}, moved: notify.New(),
 	}
-	var histories []records.History
-	if err := dir.Get(historiesFile, &histories); err == nil {
-		for _, h := range histories {
-			c.changes[h.Ref] = h.Changes
-		}
-	}
-	if err := dir.Get(hostsFile, &c.hosts); err != nil {
-		c.hosts = nil
-	}
-	var kept []records.Snapshot
-	if err := dir.Get(snapshotsFile, &kept); err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			log.Warn("saved snapshots not read", "err", err)
-		}
-		return c
-	}
-	for _, p := range kept {
-		c.snapshots[p.Ref] = p
-	}
+	c.load()
 	return c
 }
 
@@ -135,7 +110,6 @@ func (c *SnapshotCache) advance(seq spec.Sequence) bool {
 		return false
 	}
 	c.newest = seq
-	c.moved.Notify()
 	return true
 }
 
@@ -144,6 +118,8 @@ func (c *SnapshotCache) put(p records.Snapshot) bool {
 	if had, ok := c.snapshots[p.Ref]; ok && had.Sequence.Compare(p.Sequence) > 0 {
 		return false
 	}
+	c.unsaved[p.Ref] = true
+	c.moved.Notify()
 	if p.Gone {
 		delete(c.snapshots, p.Ref)
 		delete(c.changes, p.Ref)
@@ -160,6 +136,8 @@ func (c *SnapshotCache) dropOthers(named map[spec.SetRef]bool) (dropped []spec.S
 			delete(c.snapshots, ref)
 			delete(c.changes, ref)
 			delete(c.numbers, ref)
+			c.unsaved[ref] = true
+			c.moved.Notify()
 			dropped = append(dropped, ref)
 		}
 	}
@@ -180,6 +158,8 @@ func (c *SnapshotCache) AddHistories(more []records.History) []spec.SetRef {
 		}
 		all := append(slices.Clip(had), fresh...)
 		c.changes[h.Ref] = slices.Clone(all[max(0, len(all)-records.HistoryWindow):])
+		c.unsaved[h.Ref] = true
+		c.moved.Notify()
 		changed = append(changed, h.Ref)
 	}
 	return changed
@@ -198,7 +178,7 @@ func (c *SnapshotCache) PutHosts(addresses []string) (hosts []netip.Addr, moved 
 	if len(hosts) == 0 || slices.Equal(hosts, c.hosts) {
 		return nil, false
 	}
-	c.hosts = hosts
+	c.hosts, c.hostsMoved = hosts, true
 	c.moved.Notify()
 	return hosts, true
 }
@@ -235,39 +215,4 @@ func (c *SnapshotCache) All() []records.Snapshot {
 	}
 	slices.SortFunc(out, func(a, b records.Snapshot) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
 	return out
-}
-
-// Run keeps what changes, at most once in every, until ctx ends.
-func (c *SnapshotCache) Run(ctx context.Context, every time.Duration) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-c.moved.C():
-		}
-		if err := c.Save(); err != nil {
-			c.log.Warn("snapshots not saved", "err", err)
-		}
-		backoff.Sleep(ctx, every)
-	}
-}
-
-// Save keeps what is held. It writes histories first, so that they are never behind the
-// snapshots. One goroutine at a time may call it.
-func (c *SnapshotCache) Save() error {
-	snapshots := c.All()
-	c.mu.Lock()
-	histories := make([]records.History, 0, len(c.changes))
-	for ref, changes := range c.changes {
-		histories = append(histories, records.History{Ref: ref, Changes: changes})
-	}
-	hosts := c.hosts
-	c.mu.Unlock()
-	if err := c.dir.Put(historiesFile, histories); err != nil {
-		return err
-	}
-	if err := c.dir.Put(hostsFile, hosts); err != nil {
-		return err
-	}
-	return c.dir.Put(snapshotsFile, snapshots)
 }

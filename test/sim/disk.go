@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
+	"slices"
+	"strings"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
@@ -115,6 +117,23 @@ func (d documents) Get(name string, doc any) error {
 func (d documents) Put(name string, doc any) (err error) {
 	d[name], err = json.Marshal(doc)
 	return err
+}
+
+// Names implements session.Dir.
+func (d documents) Names(folder string) (names []string, err error) {
+	for name := range d {
+		if below, ok := strings.CutPrefix(name, folder+"/"); ok {
+			names = append(names, below)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Remove implements session.Dir.
+func (d documents) Remove(name string) error {
+	delete(d, name)
+	return nil
 }
 
 // refusals hears what an agent logs, and judges that it was sent nothing that it must refuse.
