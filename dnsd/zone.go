@@ -30,7 +30,8 @@ type Snapshot struct {
 	Members netip.Prefix
 	// Pictures are the sets; their order does not matter.
 	Pictures []records.Snapshot
-	// Others are the sets that exist beside those, in any order; zones keep the slice, which must not
+	// Others are the sets that exist beside those, in any order. A set that is in neither does not
+	// exist; one that is in both is answered from Pictures. Zones keep the slice, which must not
 	// change any more. Given again as it is, or in the order of Ref, it costs the next zone less.
 	Others []records.SetNames
 }
