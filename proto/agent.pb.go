@@ -389,7 +389,7 @@ type Hello struct {
 	Newest *Sequence `protobuf:"bytes,7,opt,name=newest,proto3" json:"newest,omitempty"`
 	// known is the highest of all that the node has heard of the store, from any message.
 	Known *Known `protobuf:"bytes,8,opt,name=known,proto3" json:"known,omitempty"`
-	// differences: the node takes Pictures.sets, and is sent no pictures_json.
+	// differences: the node takes sets and histories of Pictures, and is sent neither in JSON.
 	Differences   bool `protobuf:"varint,9,opt,name=differences,proto3" json:"differences,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -869,7 +869,9 @@ type Pictures struct {
 	Hosts []string `protobuf:"bytes,5,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	// sets are SetDifferences, each marshalled once for all nodes; of one set in the order in
 	// which they are to be taken. With full those are whole.
-	Sets          [][]byte `protobuf:"bytes,6,rep,name=sets,proto3" json:"sets,omitempty"`
+	Sets [][]byte `protobuf:"bytes,6,rep,name=sets,proto3" json:"sets,omitempty"`
+	// histories are SetHistories in place of histories_json, each marshalled once for all nodes.
+	Histories     [][]byte `protobuf:"bytes,7,rep,name=histories,proto3" json:"histories,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -942,6 +944,13 @@ func (x *Pictures) GetHosts() []string {
 func (x *Pictures) GetSets() [][]byte {
 	if x != nil {
 		return x.Sets
+	}
+	return nil
+}
+
+func (x *Pictures) GetHistories() [][]byte {
+	if x != nil {
+		return x.Histories
 	}
 	return nil
 }
@@ -1766,14 +1775,15 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"lives_json\x18\x03 \x03(\fR\tlivesJson\x12%\n" +
 	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\x12!\n" +
-	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\xc4\x01\n" +
+	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\xe2\x01\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
 	"\rpictures_json\x18\x03 \x03(\fR\fpicturesJson\x12%\n" +
 	"\x0ehistories_json\x18\x04 \x03(\fR\rhistoriesJson\x12\x14\n" +
 	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x12\n" +
-	"\x04sets\x18\x06 \x03(\fR\x04sets\"@\n" +
+	"\x04sets\x18\x06 \x03(\fR\x04sets\x12\x1c\n" +
+	"\thistories\x18\a \x03(\fR\thistories\"@\n" +
 	"\vFilesUpdate\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +

@@ -519,6 +519,170 @@ func (x *SetPeer) GetFqdn() string {
 	return ""
 }
 
+// SetHistory is what became of a set after what was sent of it before; it is never behind the
+// set that is sent with it.
+type SetHistory struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Set           *SetName               `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`
+	Changes       []*HistoryChange       `protobuf:"bytes,2,rep,name=changes,proto3" json:"changes,omitempty"` // ascending
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetHistory) Reset() {
+	*x = SetHistory{}
+	mi := &file_sets_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetHistory) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetHistory) ProtoMessage() {}
+
+func (x *SetHistory) ProtoReflect() protoreflect.Message {
+	mi := &file_sets_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetHistory.ProtoReflect.Descriptor instead.
+func (*SetHistory) Descriptor() ([]byte, []int) {
+	return file_sets_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SetHistory) GetSet() *SetName {
+	if x != nil {
+		return x.Set
+	}
+	return nil
+}
+
+func (x *SetHistory) GetChanges() []*HistoryChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// HistoryChange is a records.Change.
+type HistoryChange struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Id       *SetChange             `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind     string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Ordinal  int32                  `protobuf:"zigzag32,3,opt,name=ordinal,proto3" json:"ordinal,omitempty"` // -1: of the whole set
+	Token    string                 `protobuf:"bytes,4,opt,name=token,proto3" json:"token,omitempty"`
+	Reason   string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Revision string                 `protobuf:"bytes,6,opt,name=revision,proto3" json:"revision,omitempty"`
+	Replicas int32                  `protobuf:"varint,7,opt,name=replicas,proto3" json:"replicas,omitempty"`
+	At       []byte                 `protobuf:"bytes,8,opt,name=at,proto3" json:"at,omitempty"` // as time.Time marshals itself
+	// member is its name; "": that of the ordinal, if it has one.
+	Member        string `protobuf:"bytes,9,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HistoryChange) Reset() {
+	*x = HistoryChange{}
+	mi := &file_sets_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HistoryChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HistoryChange) ProtoMessage() {}
+
+func (x *HistoryChange) ProtoReflect() protoreflect.Message {
+	mi := &file_sets_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HistoryChange.ProtoReflect.Descriptor instead.
+func (*HistoryChange) Descriptor() ([]byte, []int) {
+	return file_sets_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *HistoryChange) GetId() *SetChange {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *HistoryChange) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *HistoryChange) GetOrdinal() int32 {
+	if x != nil {
+		return x.Ordinal
+	}
+	return 0
+}
+
+func (x *HistoryChange) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *HistoryChange) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *HistoryChange) GetRevision() string {
+	if x != nil {
+		return x.Revision
+	}
+	return ""
+}
+
+func (x *HistoryChange) GetReplicas() int32 {
+	if x != nil {
+		return x.Replicas
+	}
+	return 0
+}
+
+func (x *HistoryChange) GetAt() []byte {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *HistoryChange) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
 // SetChange names a change in the history of a set; 0.0: none.
 type SetChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -530,7 +694,7 @@ type SetChange struct {
 
 func (x *SetChange) Reset() {
 	*x = SetChange{}
-	mi := &file_sets_proto_msgTypes[6]
+	mi := &file_sets_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +706,7 @@ func (x *SetChange) String() string {
 func (*SetChange) ProtoMessage() {}
 
 func (x *SetChange) ProtoReflect() protoreflect.Message {
-	mi := &file_sets_proto_msgTypes[6]
+	mi := &file_sets_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +719,7 @@ func (x *SetChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChange.ProtoReflect.Descriptor instead.
 func (*SetChange) Descriptor() ([]byte, []int) {
-	return file_sets_proto_rawDescGZIP(), []int{6}
+	return file_sets_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SetChange) GetEpoch() int64 {
@@ -622,7 +786,21 @@ const file_sets_proto_rawDesc = "" +
 	"\x04node\x18\x04 \x01(\tR\x04node\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\fR\x04host\x12\x18\n" +
 	"\avolumes\x18\x06 \x01(\tR\avolumes\x12\x12\n" +
-	"\x04fqdn\x18\a \x01(\tR\x04fqdn\"9\n" +
+	"\x04fqdn\x18\a \x01(\tR\x04fqdn\"d\n" +
+	"\n" +
+	"SetHistory\x12#\n" +
+	"\x03set\x18\x01 \x01(\v2\x11.stead.v1.SetNameR\x03set\x121\n" +
+	"\achanges\x18\x02 \x03(\v2\x17.stead.v1.HistoryChangeR\achanges\"\xf0\x01\n" +
+	"\rHistoryChange\x12#\n" +
+	"\x02id\x18\x01 \x01(\v2\x13.stead.v1.SetChangeR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
+	"\aordinal\x18\x03 \x01(\x11R\aordinal\x12\x14\n" +
+	"\x05token\x18\x04 \x01(\tR\x05token\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x1a\n" +
+	"\brevision\x18\x06 \x01(\tR\brevision\x12\x1a\n" +
+	"\breplicas\x18\a \x01(\x05R\breplicas\x12\x0e\n" +
+	"\x02at\x18\b \x01(\fR\x02at\x12\x16\n" +
+	"\x06member\x18\t \x01(\tR\x06member\"9\n" +
 	"\tSetChange\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06numberB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
@@ -639,7 +817,7 @@ func file_sets_proto_rawDescGZIP() []byte {
 	return file_sets_proto_rawDescData
 }
 
-var file_sets_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_sets_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_sets_proto_goTypes = []any{
 	(*SetName)(nil),       // 0: stead.v1.SetName
 	(*SetDifference)(nil), // 1: stead.v1.SetDifference
@@ -647,23 +825,28 @@ var file_sets_proto_goTypes = []any{
 	(*SetService)(nil),    // 3: stead.v1.SetService
 	(*SetPort)(nil),       // 4: stead.v1.SetPort
 	(*SetPeer)(nil),       // 5: stead.v1.SetPeer
-	(*SetChange)(nil),     // 6: stead.v1.SetChange
-	(*Sequence)(nil),      // 7: stead.v1.Sequence
+	(*SetHistory)(nil),    // 6: stead.v1.SetHistory
+	(*HistoryChange)(nil), // 7: stead.v1.HistoryChange
+	(*SetChange)(nil),     // 8: stead.v1.SetChange
+	(*Sequence)(nil),      // 9: stead.v1.Sequence
 }
 var file_sets_proto_depIdxs = []int32{
-	0, // 0: stead.v1.SetDifference.set:type_name -> stead.v1.SetName
-	7, // 1: stead.v1.SetDifference.sequence:type_name -> stead.v1.Sequence
-	2, // 2: stead.v1.SetDifference.head:type_name -> stead.v1.SetHead
-	5, // 3: stead.v1.SetDifference.peers:type_name -> stead.v1.SetPeer
-	6, // 4: stead.v1.SetDifference.last_change:type_name -> stead.v1.SetChange
-	3, // 5: stead.v1.SetHead.services:type_name -> stead.v1.SetService
-	5, // 6: stead.v1.SetHead.expected:type_name -> stead.v1.SetPeer
-	4, // 7: stead.v1.SetService.ports:type_name -> stead.v1.SetPort
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	0,  // 0: stead.v1.SetDifference.set:type_name -> stead.v1.SetName
+	9,  // 1: stead.v1.SetDifference.sequence:type_name -> stead.v1.Sequence
+	2,  // 2: stead.v1.SetDifference.head:type_name -> stead.v1.SetHead
+	5,  // 3: stead.v1.SetDifference.peers:type_name -> stead.v1.SetPeer
+	8,  // 4: stead.v1.SetDifference.last_change:type_name -> stead.v1.SetChange
+	3,  // 5: stead.v1.SetHead.services:type_name -> stead.v1.SetService
+	5,  // 6: stead.v1.SetHead.expected:type_name -> stead.v1.SetPeer
+	4,  // 7: stead.v1.SetService.ports:type_name -> stead.v1.SetPort
+	0,  // 8: stead.v1.SetHistory.set:type_name -> stead.v1.SetName
+	7,  // 9: stead.v1.SetHistory.changes:type_name -> stead.v1.HistoryChange
+	8,  // 10: stead.v1.HistoryChange.id:type_name -> stead.v1.SetChange
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_sets_proto_init() }
@@ -678,7 +861,7 @@ func file_sets_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sets_proto_rawDesc), len(file_sets_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -87,10 +87,14 @@ func (s *Session) takeSnapshots(p *proto.Pictures) error {
 	if err != nil {
 		return err
 	}
+	more, err := wire.ToHistories(p.GetHistories())
+	if err != nil {
+		return err
+	}
 	seq := wire.ToSequence(p.GetSequence())
 	c.cfg.Known.Add(records.Known{At: seq})
 	changed := map[spec.SetRef]bool{}
-	for _, ref := range c.cfg.Snapshots.AddHistories(histories) { // first: they are never behind the snapshots
+	for _, ref := range c.cfg.Snapshots.AddHistories(append(histories, more...)) { // first: they are never behind the snapshots
 		changed[ref] = true
 	}
 	replaced := s.putSnapshots(seq, p.GetFull(), fresh, sets)

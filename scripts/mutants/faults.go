@@ -313,6 +313,8 @@ var faults = []fault{
 		suite{"agent/session", "^TestADifferenceIsTakenWhereItFits$"}},
 	{"S15", "agent/session/snapshots.go", "\tc.unsaved[p.Ref] = true\n", "",
 		suite{"agent/session", "^TestOnlySetsThatChangedAreWritten$"}},
+	{"S15", "server/dispatch/historydocs.go", "ok && had.part == part", "ok",
+		suite{"server/dispatch", "^TestAHistoryIsMarshalledOnceForAllNodes$"}},
 	{"S21", "server/dispatch/resend.go", "\tif asked > maxResends {", "\tif false {",
 		suite{"server/dispatch", "^TestANodeCannotAskForAnything$"}},
 	{"S2", "server/dispatch/sendchanges.go", "\t\tse.pending.gather() // of all that the view shows\n", "",

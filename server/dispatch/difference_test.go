@@ -22,7 +22,7 @@ type sentNow struct {
 	Over      []spec.LifeID
 	Unknown   []spec.LifeID
 	Orders    []records.VolumeOrder
-	Histories []records.History
+	Histories []historyPart
 	Files     []FileRef
 }
 

@@ -60,6 +60,7 @@ type Server struct {
 	cfg       Config
 	broker    *Broker
 	snapshots *snapshotPublisher
+	histories *historyDocs
 	pings     *pinger
 	reports   *reportWriter
 	refusals  *refusals
@@ -95,7 +96,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		cfg: cfg, broker: newBroker(cfg.AnswerTime, cfg.Cache), snapshots: newSnapshotPublisher(cfg.Cache, cfg.Domain),
-		pings: newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
+		histories: newHistoryDocs(),
+		pings:     newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
 	s.reports = newReportWriter(&cfg, s.writes, s.refusals)

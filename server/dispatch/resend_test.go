@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -97,5 +98,49 @@ func TestANodeCannotAskForAnything(t *testing.T) {
 	}
 	if r.server.Refusals()[LimitResend] != 1 {
 		t.Errorf("counted %v", r.server.Refusals())
+	}
+}
+
+// What nodes are sent of a history is read and marshalled once; each gets what it lacks.
+func TestAHistoryIsMarshalledOnceForAllNodes(t *testing.T) {
+	r := newStill(t)
+	r.begin()
+	r.live(1, 11, "n2", "uid2")
+	one, two, old := n1, hello{node: "n2", uid: "uid2", boot: "b1", cluster: "c1"}, hello{node: "n3", uid: "uid3", boot: "b1", cluster: "c1"}
+	one.differences, two.differences = true, true
+	r.live(2, 12, "n3", "uid3")
+	nodes := []*hand{r.hand(one), r.hand(two), r.hand(old)}
+	for step, want := range []string{"1 2", "3", "4 5"} {
+		if step == 1 {
+			nodes[1].tells() // as now, so that both lack the same from here on
+		}
+		last := int64([]int{2, 3, 5}[step])
+		r.tells(0, 1, last)
+		var docs [][]byte
+		for i, n := range nodes {
+			p := n.tells().pictures
+			doc := p.GetHistories()
+			got, err := wire.ToHistories(doc)
+			if i == 2 {
+				if len(doc) > 0 {
+					t.Error("a node that does not know differences is sent one")
+				}
+				got, err = wire.ToDocuments[records.History](p.GetHistoriesJson())
+			}
+			if err != nil || len(got) != 1 {
+				t.Fatalf("step %d, node %d: %v, %v", step, i, got, err)
+			}
+			var numbers []string
+			for _, c := range got[0].Changes {
+				numbers = append(numbers, fmt.Sprint(c.Number))
+			}
+			if text := strings.Join(numbers, " "); text != want {
+				t.Errorf("step %d, node %d: sent %q, want %q", step, i, text, want)
+			}
+			docs = append(docs, doc...)
+		}
+		if &docs[0][0] != &docs[1][0] {
+			t.Errorf("step %d: it was marshalled for each", step)
+		}
 	}
 }

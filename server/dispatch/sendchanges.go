@@ -166,22 +166,28 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
 	fresh := se.server.snapshots.since(sent.snapshots, se.takeResend(), se.differences)
 	sent.snapshots = fresh.next
-	var histories []records.History
+	var histories [][]byte
 	var rev store.Rev
+	var err error
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		rev = min(v.Rev(), store.Rev(fresh.seq.Rev))
 		se.pending.gather() // of all that the view shows
-		histories = sent.nextHistories(v, take(&se.pending.histories))
-	})
-	if all || len(fresh.sets)+len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
-		newer, err := wire.Documents(histories)
-		if err != nil {
-			return status.Errorf(codes.Internal, "encode histories: %v", err)
+		for _, part := range sent.nextHistories(v, take(&se.pending.histories)) {
+			doc, one := se.server.histories.doc(v, part, se.differences)
+			histories, err = append(histories, doc), errors.Join(err, one)
 		}
-		err = stream.Send(&proto.ToNode{Kind: &proto.ToNode_Pictures{Pictures: &proto.Pictures{
-			Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, HistoriesJson: newer, Hosts: fresh.hosts, Sets: fresh.sets,
-		}}})
-		if err != nil {
+	})
+	if err != nil {
+		return status.Errorf(codes.Internal, "encode histories: %v", err)
+	}
+	if all || len(fresh.sets)+len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
+		p := &proto.Pictures{Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, Hosts: fresh.hosts, Sets: fresh.sets}
+		if se.differences {
+			p.Histories = histories
+		} else {
+			p.HistoriesJson = histories
+		}
+		if err := stream.Send(&proto.ToNode{Kind: &proto.ToNode_Pictures{Pictures: p}}); err != nil {
 			return err
 		}
 	}

@@ -115,7 +115,7 @@ func (s *sentState) touched(v cache.View, ch *cache.NodeChanges, moved map[spec.
 
 // nextHistories returns what became of the sets that have a member on the machine since
 // that was sent, and takes it as sent.
-func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []records.History {
+func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []historyPart {
 	refs := map[spec.SetRef]bool{}
 	maps.Copy(refs, ch.Histories)
 	for id := range ch.Members {
@@ -129,7 +129,7 @@ func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []records
 			refs[ref] = true
 		}
 	}
-	var out []records.History
+	var out []historyPart
 	for _, ref := range slices.SortedFunc(maps.Keys(refs), spec.SetRef.Compare) {
 		if !v.On(s.node).HasMemberOf(ref) {
 			delete(s.changes, ref)
@@ -139,9 +139,8 @@ func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []records
 		if last.Compare(s.changes[ref]) <= 0 {
 			continue
 		}
-		changes := records.ChangesAfter(records.NewestChanges(v.History(ref).Pages), s.changes[ref])
+		out = append(out, historyPart{ref: ref, after: s.changes[ref], last: last})
 		s.changes[ref] = last
-		out = append(out, records.History{Ref: ref, Changes: changes})
 	}
 	return out
 }

@@ -267,7 +267,7 @@ func TestHistoryIsToldOnceWhileANodeHasMembers(t *testing.T) {
 			ch := sub.Take()
 			for _, h := range told.nextHistories(v, &ch) {
 				numbers = append(numbers, 0) // a history begins
-				for _, c := range h.Changes {
+				for _, c := range h.read(v).Changes {
 					numbers = append(numbers, c.Number)
 				}
 			}
