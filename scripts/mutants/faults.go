@@ -315,6 +315,8 @@ var faults = []fault{
 		suite{"agent/session", "^TestOnlySetsThatChangedAreWritten$"}},
 	{"S15", "server/dispatch/historydocs.go", "ok && had.part == part", "ok",
 		suite{"server/dispatch", "^TestAHistoryIsMarshalledOnceForAllNodes$"}},
+	{"S15", "server/dispatch/publisher.go", "\t\t\tp.wakeAll()\n\t\t\tfar = nil\n", "\t\t\tfar = nil\n",
+		suite{"server/dispatch", "^TestASessionWakesAtOnceForTheSetsOfItsNode$"}},
 	{"S21", "server/dispatch/resend.go", "\tif asked > maxResends {", "\tif false {",
 		suite{"server/dispatch", "^TestANodeCannotAskForAnything$"}},
 	{"S2", "server/dispatch/sendchanges.go", "\t\tse.pending.gather() // of all that the view shows\n", "",

@@ -1,6 +1,9 @@
 package cache
 
 import (
+	"iter"
+	"maps"
+
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -13,3 +16,6 @@ func SlotOf(v View, id spec.Identity) plan.Slot {
 	}
 	return plan.Slot{ID: id}
 }
+
+// NodesWith are the nodes with a member of a set, in no order.
+func NodesWith(v View, ref spec.SetRef) iter.Seq[spec.NodeName] { return maps.Keys(v.find(ref).on) }

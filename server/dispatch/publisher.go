@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
@@ -16,8 +17,12 @@ import (
 )
 
 // snapshotInterval is the least time between two rounds of snapshots: what changes
-// meanwhile is one.
-const snapshotInterval = 10 * time.Millisecond
+// meanwhile is one. farInterval is how long a change waits for others before it is sent to nodes without
+// a member of the set, which need it for DNS and routes only.
+const (
+	snapshotInterval = 10 * time.Millisecond
+	farInterval      = 100 * time.Millisecond
+)
 
 // snapshotPublisher has each set's snapshot, and what changed in it, once for all sessions. Versions
 // count its rounds; a session asks for what is newer than the version it has.
@@ -36,6 +41,7 @@ type snapshotPublisher struct {
 	hosts        []string
 	hostsVersion uint64
 	roundDone    chan struct{} // closed and replaced at each round
+	sessions     map[spec.NodeName]map[*notify.Signal]bool
 }
 
 // publishedRound is a round, and the sets that it changed.
@@ -49,20 +55,27 @@ type publishedRound struct {
 const maxRounds = 256
 
 func newSnapshotPublisher(w cache.Reader, domain string) *snapshotPublisher {
-	return &snapshotPublisher{cache: w, domain: domain, sets: map[spec.SetRef]*publishedSet{}, roundDone: make(chan struct{})}
+	return &snapshotPublisher{cache: w, domain: domain, sets: map[spec.SetRef]*publishedSet{}, roundDone: make(chan struct{}), sessions: map[spec.NodeName]map[*notify.Signal]bool{}}
 }
 
 func (p *snapshotPublisher) run(ctx context.Context) {
 	sub := p.cache.Subscribe()
 	defer sub.Close()
+	var far <-chan time.Time // nil: all sessions were woken since the last round
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-far:
+			p.wakeAll()
+			far = nil
 		case <-sub.C():
+			p.round(sub.Take())
+			if far == nil {
+				far = time.After(farInterval)
+			}
+			backoff.Sleep(ctx, snapshotInterval)
 		}
-		p.round(sub.Take())
-		backoff.Sleep(ctx, snapshotInterval)
 	}
 }
 
@@ -79,6 +92,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) {
 	version, hosts := p.version+1, p.hosts
 	var changes []setChange
 	var seq spec.Sequence
+	near := map[spec.NodeName]bool{}
 	p.cache.Look(func(v cache.View) {
 		s := newSight(v, p.domain)
 		seq = s.seq
@@ -89,6 +103,9 @@ func (p *snapshotPublisher) round(ch cache.Changes) {
 			was := p.sets[ref]
 			if d := s.difference(ref, was, t); !d.empty() && (was != nil || !d.next.Gone) {
 				changes = append(changes, setChange{difference: d, set: v.Set(ref)})
+				for node := range cache.NodesWith(v, ref) {
+					near[node] = true
+				}
 			}
 		}
 	})
@@ -101,6 +118,11 @@ func (p *snapshotPublisher) round(ch cache.Changes) {
 		}
 	}
 	p.publish(version, seq, hosts, changes)
+	if ch.All {
+		p.wakeAll()
+	} else {
+		p.wakeNodes(near)
+	}
 }
 
 // publish takes over what a round found.
@@ -237,13 +259,6 @@ func (p *snapshotPublisher) movedSince(version uint64) []spec.SetRef {
 	}
 	slices.SortFunc(refs, spec.SetRef.Compare)
 	return slices.Compact(refs)
-}
-
-// nextRound returns a channel that is closed at the next round.
-func (p *snapshotPublisher) nextRound() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.roundDone
 }
 
 // waitFor blocks until a round has seen revision rev, or ctx ends.

@@ -188,11 +188,12 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 	if err := pics.waitFor(se.ctx, se.rev); err != nil {
 		return streamStatus(err)
 	}
+	moved, stop := pics.wakes(se.node)
+	defer stop()
 	var sent *sentState
 	retry := time.NewTimer(0)
 	defer retry.Stop()
 	for {
-		moved := pics.nextRound() // before looking, so that no round is missed
 		var again bool
 		var err error
 		sent, again, err = se.sendChanges(stream, sent)
@@ -207,7 +208,7 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 		if err != nil {
 			return err
 		}
-		if err := se.await(stream, moved, retry.C, pong); err != nil {
+		if err := se.await(stream, moved.C(), retry.C, pong); err != nil {
 			return streamStatus(err)
 		}
 	}
@@ -235,7 +236,7 @@ func (se *session) await(stream proto.Nodes_SessionServer, moved <-chan struct{}
 			if err != nil {
 				return err
 			}
-			if se.hasChanged() {
+			if se.hasChanged() || pong != nil && se.server.snapshots.seen() > se.sentRev {
 				return nil
 			}
 		}

@@ -1,0 +1,64 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/store"
+)
+
+// A node hears at once of sets that it has a member of, and of all others a little later; without a
+// change it is left alone.
+func TestASessionWakesAtOnceForTheSetsOfItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newStill(t)
+		r.begin()
+		r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
+		p := newSnapshotPublisher(r.Cache, "d")
+		near, stop := p.wakes("n1")
+		defer stop()
+		far, stopFar := p.wakes("n9")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); p.run(ctx) }()
+		after := func(s *notify.Signal) time.Duration { // until it is notified
+			began := time.Now()
+			select {
+			case <-s.C():
+				return time.Since(began)
+			case <-time.After(time.Minute):
+				return time.Minute
+			}
+		}
+		if a, b := after(near), after(far); a > 0 || b > 0 {
+			t.Errorf("what was loaded: after %s and %s", a, b)
+		}
+		after(near) // of all that was gathered at first
+		after(far)
+		if took := after(near); took < time.Minute {
+			t.Errorf("woken for nothing after %s", took)
+		}
+		r.live(1, 11, "n1", "uid1")
+		if took := after(near); took > snapshotInterval {
+			t.Errorf("its own set: after %s", took)
+		}
+		if took := after(far); took < farInterval/2 || took > farInterval+snapshotInterval {
+			t.Errorf("another's set: after %s", took)
+		}
+		after(near)
+		r.Record(store.ConfigKey("default", "conf"), records.ConfigRecord{Meta: records.Meta{Namespace: "default", Name: "conf"}})
+		if took := after(near); took > farInterval+snapshotInterval { // for a pong may wait for it
+			t.Errorf("anything else: after %s", took)
+		}
+		stopFar()
+		if len(p.sessions) != 1 {
+			t.Errorf("%d nodes are waited for", len(p.sessions))
+		}
+		cancel()
+		<-done
+	})
+}
