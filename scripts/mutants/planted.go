@@ -19,14 +19,14 @@ type fault struct {
 
 // isRule reports whether a fault of this rule is planted.
 func isRule(name string) bool {
-	return slices.ContainsFunc(slices.Concat(faults, strangers), func(f fault) bool { return f.rule == name })
+	return slices.ContainsFunc(slices.Concat(faults, strangers, joined), func(f fault) bool { return f.rule == name })
 }
 
 // planted plants the faults one by one, of one rule or ("") of all; it returns how many
 // were not seen.
 func (w *workshop) planted(rule string) (unseen int) {
 	seen, sound := 0, map[suite]error{}
-	for i, f := range slices.Concat(faults, strangers) {
+	for i, f := range slices.Concat(faults, strangers, joined) {
 		if rule != "" && f.rule != rule {
 			continue
 		}

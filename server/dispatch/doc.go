@@ -21,7 +21,7 @@
 //	sessions    dispatch.go session.go outbox.go ping.go; manual.go for a simulation
 //	joining     joinrequest.go join.go
 //	sent down   sendchanges.go sentstate.go files.go; snapshot.go setdifference.go (PURE) published.go publisher.go wakes.go historydocs.go resend.go
-//	reports up  reportwriter.go reportcommit.go; volumereports.go volumeowner.go
+//	reports up  reportwriter.go reportcommit.go reportjoin.go (with what follows); volumereports.go volumeowner.go
 //	limits      limits.go
 //	tunnels     broker.go tunnel.go relay.go
 package dispatch

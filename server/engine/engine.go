@@ -2,7 +2,8 @@
 // set's world at one store revision, asks the pure planner, and writes what it
 // decided in transactions that compare everything the decision relied on (SAFETY
 // S7). A deposed engine writes nothing: each transaction compares the leader key
-// by the create-revision of this very term.
+// by the create-revision of this very term. Reports that dispatch offers it are written in
+// one transaction with what follows from them: offer.go, joined.go.
 package engine
 
 import (

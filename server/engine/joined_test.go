@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -256,5 +258,37 @@ func TestReportsOfSeveralSetsAreOneTransaction(t *testing.T) {
 	})
 	if n := len(d.l.pool.assigned); n != 3 {
 		t.Errorf("%d addresses are kept as assigned; want 3", n)
+	}
+}
+
+// No transaction guards that a node is not promised twice: of sets in one offer only one takes the room that is left.
+func TestOfSetsInOneOfferOneTakesTheLastRoom(t *testing.T) {
+	d := newManualTerm(t)
+	var reports []cache.JudgedReport
+	refs := []spec.SetName{"db", "aa"}
+	for _, name := range refs {
+		var set records.Set
+		if err := json.Unmarshal(d.set(name, 2).Value, &set); err != nil {
+			t.Fatal(err)
+		}
+		set.Spec.Template.Spec.Containers = []spec.Container{{Name: "c", Image: "i", Resources: spec.ResourceRequirements{
+			Requests: map[string]scalar.Quantity{"cpu": {Milli: 300}},
+		}}}
+		d.write(store.Put(store.SetKey(set.Ref), store.Encode(set)))
+		d.l.reconcile(t.Context(), set.Ref)
+		d.follow()
+	}
+	for _, name := range refs {
+		reports = append(reports, d.saysOf(spec.Identity{Namespace: "default", Set: name}, records.PhaseRunning))
+	}
+	got := d.join(reports...)
+	d.cache.Look(func(v cache.View) {
+		next := v.Member(spec.Identity{Namespace: "default", Set: "aa", Ordinal: 1})
+		if v.Member(member(1)) == nil || next != nil || got[0] == 0 || got[1] != 0 {
+			t.Errorf("stored at %v; the second set's next member is %+v", got, next)
+		}
+	})
+	if !d.l.placement.waiting[spec.SetRef{Namespace: "default", Name: "aa"}] {
+		t.Error("the second set is not evaluated again when the first one's start is seen")
 	}
 }

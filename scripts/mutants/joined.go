@@ -1,0 +1,33 @@
+package main
+
+// joined are the guards of a report that is stored with what follows from it.
+var joined = []fault{
+	{"S7", "server/engine/joined.go", "compares = append(compares, reports[i].If...)", "_ = i",
+		suite{"server/engine", "^TestAJoinedTransactionComparesWhatBothReliedOn$"}},
+	{"S7", "server/engine/joined.go", "compares := slices.Clone(e.shared)", "compares := []store.Compare(nil)",
+		suite{"server/engine", "^TestAJoinedTransactionComparesWhatBothReliedOn$"}},
+	{"S7", "server/engine/joined.go", "if !slices.ContainsFunc(decisions, func(d decision) bool { return d.endsRecordOf(r.ID) }) {", "if r != nil {",
+		suite{"server/engine", "^TestAReportIsStoredInOneTransactionWithWhatFollows$"}},
+	{"S7", "server/engine/joined.go", "t.Then = append(t.Then, store.Put(store.ReportKey(r.ID), store.Encode(*r)))", "_ = r",
+		suite{"server/engine", "^TestAReportIsStoredInOneTransactionWithWhatFollows$"}},
+	{"S7", "server/cache/judged.go", "if v.Seen(g.Key) != g {", "if false {",
+		suite{"server/cache", "^TestAViewWithReportsIsTheViewAfterThem$"}},
+	{"S7", "server/cache/view.go", "r != nil && l.view.Member != nil && r.Token == l.view.Member.Token {", "r != nil && l.view.Member == nil {",
+		suite{"server/cache", "^TestAViewWithReportsIsTheViewAfterThem$"}},
+	{"S7", "server/dispatch/reportjoin.go", "append(p.txn().If, store.Seen(key, p.old))", "p.txn().If",
+		suite{"server/dispatch", "^TestAnOfferedReportNamesWhatItWasJudgedBy$"}},
+	{"S7", "server/dispatch/reportjoin.go", "if len(stored) > i && stored[i] > 0 {", "if len(stored) > i {",
+		suite{"server/dispatch", "^TestAReportThatTheLeaderDoesNotStoreIsStoredAtOnce$"}},
+	{"S7", "server/dispatch/reportjoin.go", "\t\t\tc.stored(p, stored[i])\n\t\t} else {\n\t\t\trest = append(rest, p)", "\t\t\tc.stored(p, stored[i])",
+		suite{"server/dispatch", "^TestAReportThatTheLeaderDoesNotStoreIsStoredAtOnce$"}},
+	{"S17", "server/engine/joined.go", "l.pool.assigned[a.Member.Address] = notCommitted", "_ = a",
+		suite{"server/engine", "^TestReportsOfSeveralSetsAreOneTransaction$"}},
+	{"S7", "server/engine/joined.go", "\t\t\tl.placement.lastStart = notCommitted\n", "",
+		suite{"server/engine", "^TestOfSetsInOneOfferOneTakesTheLastRoom$"}},
+	{"S18", "server/engine/joined.go", "l.remembered(ref).clone()", "l.remembered(ref)",
+		suite{"server/engine", "^TestWhatWasNotStoredIsNotRemembered$"}},
+	{"S18", "server/engine/joined.go", "\tc.history.slots = slices.Clone(m.history.slots)\n", "",
+		suite{"server/engine", "^TestACopyOfWhatIsRememberedSharesNothing$"}},
+	{"S18", "server/engine/joined.go", "\tl.placement.lastStart = lastStart\n", "",
+		suite{"server/engine", "^TestWhatWasNotStoredIsNotRemembered$"}},
+}
