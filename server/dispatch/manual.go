@@ -62,7 +62,7 @@ func (m *ManualSession) Close() {
 // StoreReports writes what came in of all sessions, as Run does again and again. What
 // the store could not take waits for the next time.
 func (s *Server) StoreReports(ctx context.Context) {
-	for _, u := range s.reports.storePending(ctx) {
+	for _, u := range s.reports.storePending(ctx, false) {
 		s.reports.requeue(u)
 	}
 }

@@ -16,7 +16,7 @@ import (
 func (c *reportWriter) decide(p pendingReport, m *records.Member, last *records.Report, minReady time.Duration) (pendingReport, bool) {
 	p.report.Session = p.se.id
 	r, v := judge(p.report, p.se.machine, m, last, minReady)
-	p.report = r
+	p.report, p.minor = r, isMinor(r, m, last)
 	if v != keep {
 		p.se.out.addStored(p.lifeID(), r.Seq, v == stale)
 	}

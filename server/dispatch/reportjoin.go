@@ -2,7 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/store"
 )
@@ -48,3 +51,40 @@ func (c *reportWriter) join(ctx context.Context, units []pendingReport) (rest []
 
 // mayDecide: the report may be what another member, or its own next life, waits for.
 func (p *pendingReport) mayDecide() bool { return p.report.Ready || p.report.Phase.Over() }
+
+// gatherTime is how long reports for which nobody waits may wait for others to be written with. Mostly a
+// newer one of the same life takes their place before, and they are never written.
+const gatherTime = 100 * time.Millisecond
+
+// isMinor: the report r of the life m says only how far a life is on its way up, or down after it
+// was asked to end, and nothing is wrong. last is the report before it.
+func isMinor(r records.Report, m *records.Member, last *records.Report) bool {
+	if m == nil || r.Ready || r.Phase.Over() || r.Cause != "" || r.Message != "" {
+		return false
+	}
+	if last == nil || last.Token != r.Token {
+		return true
+	}
+	return last.Session == r.Session && last.Cause == "" && (!last.Ready || m.Goal == records.GoalStop)
+}
+
+// gather puts minor reports off while there is no other to be written with them, for gatherTime at most.
+func (c *reportWriter) gather(units []pendingReport) []pendingReport {
+	if len(units) == 0 {
+		return nil
+	}
+	if !slices.ContainsFunc(units, func(p pendingReport) bool { return !p.minor }) {
+		if c.gathering.IsZero() {
+			c.gathering = time.Now()
+			time.AfterFunc(gatherTime, c.added.Notify)
+		}
+		if time.Since(c.gathering) < gatherTime {
+			for _, p := range units {
+				c.requeue(p)
+			}
+			return nil
+		}
+	}
+	c.gathering = time.Time{}
+	return units
+}

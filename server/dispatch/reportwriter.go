@@ -42,6 +42,8 @@ type reportWriter struct {
 	writes   *allowance
 	refusals *refusals
 	rev      store.Rev // of the last commit: the cache must show it before the next round
+	// gathering is since when reports gather for which nobody waits; zero: none does.
+	gathering time.Time
 
 	mu      sync.Mutex
 	pending map[*session]map[spec.LifeID]records.Report
@@ -54,6 +56,7 @@ type pendingReport struct {
 	report records.Report
 	member store.Rev // mod-revision of the member it was judged by
 	old    store.Rev // and of the report before it
+	minor  bool      // nobody waits for it
 }
 
 func (p pendingReport) lifeID() spec.LifeID {
@@ -100,7 +103,7 @@ func (c *reportWriter) run(ctx context.Context) {
 			return
 		case <-c.added.C():
 		}
-		left := c.storePending(ctx)
+		left := c.storePending(ctx, true)
 		if len(left) == 0 {
 			failures = 0
 			continue
@@ -132,8 +135,8 @@ func (c *reportWriter) requeue(p pendingReport) {
 	}
 }
 
-// storePending writes all that waits; it returns what the store could not take now.
-func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) {
+// storePending writes all that waits, but what gathers if it may wait; it returns what the store could not take now.
+func (c *reportWriter) storePending(ctx context.Context, mayWait bool) (left []pendingReport) {
 	c.mu.Lock()
 	pending := c.pending
 	c.pending, c.bytes = map[*session]map[spec.LifeID]records.Report{}, map[*session]int{}
@@ -159,7 +162,7 @@ func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) 
 					units = append(units, pendingReport{se: se, report: r})
 					continue
 				}
-				if p, ok := c.decide(pendingReport{se, r, rev, v.ModRev(store.ReportKey(l.ID))}, m, v.Report(l.ID), minReady(v, l.ID)); ok {
+				if p, ok := c.decide(pendingReport{se: se, report: r, member: rev, old: v.ModRev(store.ReportKey(l.ID))}, m, v.Report(l.ID), minReady(v, l.ID)); ok {
 					units = append(units, p)
 				}
 			}
@@ -171,7 +174,11 @@ func (c *reportWriter) storePending(ctx context.Context) (left []pendingReport) 
 	slices.SortFunc(units, func(a, b pendingReport) int { // in one order, so that a simulation can be repeated
 		return cmp.Or(cmp.Compare(a.se.node, b.se.node), compareLives(a.lifeID(), b.lifeID()), cmp.Compare(a.se.id, b.se.id))
 	})
-	return c.commit(ctx, c.join(ctx, units))
+	units = c.join(ctx, units)
+	if mayWait {
+		units = c.gather(units)
+	}
+	return c.commit(ctx, units)
 }
 
 // rateTime is how long what a node may not have written now waits.
