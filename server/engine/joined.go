@@ -123,12 +123,25 @@ func (l *leader) decideWith(v cache.View, ref spec.SetRef, reports []cache.Judge
 	if len(reports) > mostJoined || slices.ContainsFunc(reports, func(r cache.JudgedReport) bool { return !r.Holds(v) }) {
 		return false
 	}
+	if onlyMarks(v, ref, reports) {
+		return false
+	}
 	j.evaluation = l.evaluate(cache.WithReports(v, reports), ref, l.remembered(ref).clone(), now)
 	if j.postponed || j.err != nil || len(j.decisions) == 0 {
 		return false
 	}
 	j.txn, j.decisions = j.together(reports)
 	return len(j.decisions) > 0
+}
+
+// onlyMarks: of these reports nothing but marks can follow, for members of a Parallel set become
+// ready that is not updated. To evaluate it twice would be in vain.
+func onlyMarks(v cache.View, ref spec.SetRef, reports []cache.JudgedReport) bool {
+	set, status := v.Set(ref), v.Status(ref)
+	if set == nil || set.Spec.PodManagementPolicy != spec.Parallel || status == nil || status.CurrentRevision != status.UpdateRevision {
+		return false
+	}
+	return !slices.ContainsFunc(reports, func(r cache.JudgedReport) bool { return !r.Report.Ready })
 }
 
 // together is the transaction of reports and of those decisions that fit beside them; the others are

@@ -212,6 +212,12 @@ func TestReportsAreNotJoined(t *testing.T) {
 			r := d.says(0, records.PhasePreparing)
 			return []cache.JudgedReport{r}
 		}},
+		"that make members of a Parallel set ready": {says: func(d *manualTerm) []cache.JudgedReport {
+			n, ref := int32(3), db // one is missing: it would be started
+			set := records.Set{Ref: ref, UID: "uid-db", Generation: 2, InitialReplicas: 2, Spec: spec.SetSpec{Replicas: &n, PodManagementPolicy: spec.Parallel}}
+			d.write(store.Put(store.SetKey(ref), store.Encode(set)))
+			return many(d, 1)
+		}},
 		"before the cache shows what was decided last": {says: func(d *manualTerm) []cache.JudgedReport {
 			d.l.remembered(db).notBefore = 1 << 40
 			return many(d, 1)
