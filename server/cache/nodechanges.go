@@ -26,28 +26,30 @@ type NodeChanges struct {
 	Files     bool // a ConfigMap or Secret, of any namespace
 }
 
-func newNodeChanges() *NodeChanges {
-	c := &NodeChanges{}
-	c.Add(c)
-	return c
-}
-
 // Add takes over what o names.
 func (c *NodeChanges) Add(o *NodeChanges) {
-	if c.Members == nil {
-		c.Members, c.Sets, c.Histories = map[spec.Identity]bool{}, map[spec.SetRef]bool{}, map[spec.SetRef]bool{}
-	}
 	c.All, c.Self, c.Files = c.All || o.All, c.Self || o.Self, c.Files || o.Files
-	maps.Copy(c.Members, o.Members)
-	maps.Copy(c.Sets, o.Sets)
-	maps.Copy(c.Histories, o.Histories)
+	note(&c.Members, o.Members)
+	note(&c.Sets, o.Sets)
+	note(&c.Histories, o.Histories)
+}
+
+// note adds what there is of more; most of it is mostly empty.
+func note[K comparable](to *map[K]bool, more map[K]bool) {
+	if len(more) == 0 {
+		return
+	}
+	if *to == nil {
+		*to = make(map[K]bool, len(more))
+	}
+	maps.Copy(*to, more)
 }
 
 // on are the changes for a node, made when there are none.
 func (c *Changes) on(node spec.NodeName) *NodeChanges {
 	n := c.nodes[node]
 	if n == nil {
-		n = newNodeChanges()
+		n = &NodeChanges{}
 		c.nodes[node] = n
 	}
 	return n
@@ -56,22 +58,25 @@ func (c *Changes) on(node spec.NodeName) *NodeChanges {
 // noteMember notes a change of an identity for each of nodes.
 func (c *Changes) noteMember(id spec.Identity, nodes []spec.NodeName) {
 	c.Members[id] = true
+	only := map[spec.Identity]bool{id: true}
 	for _, node := range nodes {
-		c.on(node).Members[id] = true
+		note(&c.on(node).Members, only)
 	}
 }
 
 // noteSet notes for the nodes with a member of the set what its members are told of it.
 func (c *Changes) noteSet(t *setState) {
+	only := map[spec.SetRef]bool{t.ref: true}
 	for node := range t.on {
-		c.on(node).Sets[t.ref] = true
+		note(&c.on(node).Sets, only)
 	}
 }
 
 // noteHistory notes a change of the set's history for the nodes with a member of it.
 func (c *Changes) noteHistory(t *setState) {
+	only := map[spec.SetRef]bool{t.ref: true}
 	for node := range t.on {
-		c.on(node).Histories[t.ref] = true
+		note(&c.on(node).Histories, only)
 	}
 }
 
@@ -145,6 +150,9 @@ func (s *NodeSubscription) followed(members map[spec.Identity]bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gathered.Members == nil {
+		s.gathered.Members = map[spec.Identity]bool{}
+	}
 	for id := range s.follows {
 		if members[id] {
 			s.gathered.Members[id] = true
@@ -158,7 +166,7 @@ func (s *NodeSubscription) followed(members map[spec.Identity]bool) {
 func (c *Cache) SubscribeNode(node spec.NodeName) *NodeSubscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &NodeSubscription{cache: c, node: node, changed: notify.New(), gathered: newNodeChanges()}
+	s := &NodeSubscription{cache: c, node: node, changed: notify.New(), gathered: &NodeChanges{}}
 	c.nodeSubs[node] = append(c.nodeSubs[node], s)
 	s.add(&NodeChanges{All: true})
 	return s
@@ -179,7 +187,7 @@ func (s *NodeSubscription) Take() NodeChanges {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := *s.gathered
-	s.gathered = newNodeChanges()
+	s.gathered = &NodeChanges{}
 	return ch
 }
 

@@ -119,6 +119,9 @@ func listed[K cmp.Ordered, T any](m map[K]entry[T]) []*T { return inOrder(readab
 
 // inOrder lists what m holds, in the order of its keys.
 func inOrder[K cmp.Ordered, T any](m map[K]*T) (list []*T) {
+	if len(m) == 0 {
+		return nil
+	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, m[key])
 	}

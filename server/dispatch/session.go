@@ -172,11 +172,15 @@ func (se *session) replaceHoldings(now map[spec.LifeID]bool) {
 func (se *session) takeHoldings(all bool) map[spec.LifeID]bool {
 	se.mu.Lock()
 	defer se.mu.Unlock()
+	se.changed = false
+	if len(se.moved) == 0 && !all {
+		return nil
+	}
 	moved := se.moved
 	if all {
 		moved = maps.Clone(se.holding)
 	}
-	se.moved, se.changed = map[spec.LifeID]bool{}, false
+	se.moved = map[spec.LifeID]bool{}
 	return moved
 }
 

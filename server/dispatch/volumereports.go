@@ -21,8 +21,12 @@ import (
 // orders is what a node shall do with volumes of its: as the fates of those say that are
 // being given up, lost or brought back, give up what it was left with, and forget those in its trash that no record names any more.
 func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.VolumeOrder {
+	said, mine := v.VolumeReportsOn(node), v.VolumesOn(node)
+	if len(said)+len(mine) == 0 {
+		return nil
+	}
 	out := map[records.VolumeID]records.VolumeOrder{}
-	for _, r := range v.VolumeReportsOn(node) {
+	for _, r := range said {
 		now := v.Volume(r.ID, r.Claim)
 		if now != nil && now.UID == r.Volume || now == nil && v.ModRev(store.VolumeKey(r.ID, r.Claim)) != 0 {
 			continue
@@ -35,7 +39,7 @@ func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.Volum
 		}
 		out[r.Volume] = o
 	}
-	for _, vol := range v.VolumesOn(node) {
+	for _, vol := range mine {
 		id := v.Identity(vol.ID)
 		out[vol.UID] = records.VolumeOrder{
 			ID: vol.ID, Claim: vol.Claim, Volume: vol.UID, Number: vol.Number, Class: vol.Class,
@@ -50,6 +54,10 @@ func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.Volum
 // them as sent.
 func (s *sentState) nextOrders(v cache.View, at machine) (out []records.VolumeOrder) {
 	now := orders(v, at.node)
+	if len(now) == 0 {
+		s.orders = nil
+		return nil
+	}
 	for _, id := range slices.Sorted(maps.Keys(now)) {
 		if s.orders[id] != now[id] {
 			out = append(out, now[id])
