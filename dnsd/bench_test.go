@@ -107,9 +107,19 @@ func load(b *testing.B, addr, question string) {
 }
 
 // BenchmarkRespond is the cost of one packed answer without any I/O.
-func BenchmarkRespond(b *testing.B) {
-	zone := Build(crowd(3))
-	for _, q := range timed {
+func BenchmarkRespond(b *testing.B) { respondTo(b, crowd(3), timed) }
+
+// BenchmarkRespondOthers is the same beside 10,000 sets of which only the names are known, and what a
+// name costs that none of these has.
+func BenchmarkRespondOthers(b *testing.B) {
+	s := crowd(3)
+	s.Others = manySets(10000)
+	respondTo(b, s, append(timed, "set-77-3.set-77.space-7.svc.cluster.local. A", "www.example.org.space-7.svc.cluster.local. A"))
+}
+
+func respondTo(b *testing.B, s Snapshot, questions []string) {
+	zone := Build(s)
+	for _, q := range questions {
 		wire, err := ask(b, q).Pack()
 		if err != nil {
 			b.Fatal(err)
