@@ -154,7 +154,7 @@ bench: build ## every figure beside its floor, in one table (root, about five mi
 	@$(GO) run ./test/bench/table
 
 # UPDATE=1 writes test/bench/guard.json.
-bench-guard: ## writes, bytes, allocations and calls a member, counted: has something risen? (one minute; UPDATE=1 renews)
+bench-guard: ## writes, bytes, allocations and calls a member, counted: has one risen? (half a minute; UPDATE=1 renews)
 	@$(GO) run ./test/bench/table -guard $(if $(UPDATE),-update)
 
 # In a network namespace of its own, so that ports and packets meet nobody.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
@@ -16,8 +17,8 @@ import (
 )
 
 // runAgent is a real agent on a host in memory, until ctx ends. What lasts is in dir; the files of
-// members are on a tmpfs, as on a real node.
-func runAgent(ctx context.Context, name string, l *link, dir string) (err error) {
+// members are on a tmpfs, as on a real node. clock is the time since boot; nil: the machine's.
+func runAgent(ctx context.Context, name string, l *link, dir string, clock func() time.Duration) (err error) {
 	at, err := home.Open(dir, spec.NodeName(name))
 	if err != nil {
 		return err
@@ -35,7 +36,7 @@ func runAgent(ctx context.Context, name string, l *link, dir string) (err error)
 	}
 	host := fakert.New()
 	a, err := agent.New(agent.Config{
-		Home: at, RunDir: filepath.Join(run, name), Dial: l.dial, Boot: facts.Boot, Facts: facts,
+		Home: at, RunDir: filepath.Join(run, name), Dial: l.dial, Clock: clock, Boot: facts.Boot, Facts: facts,
 		Runtime: host, Network: host, Volumes: host, Logger: log,
 	})
 	if err != nil {

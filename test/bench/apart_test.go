@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/pprof"
@@ -100,8 +101,7 @@ func (h *apart) connected(name string, want int) {
 
 func (h *apart) sessions() (all []records.Session) {
 	h.b.Helper()
-	_, kvs, err := h.store.Snapshot(h.ctx, store.KindSession+"/")
-	must(h.b, err)
+	_, kvs := h.snapshot(store.KindSession)
 	for _, kv := range kvs {
 		s, err := store.Decode[records.Session](kv)
 		must(h.b, err)
@@ -134,16 +134,28 @@ func (h *apart) settle(rest time.Duration) {
 
 func (h *apart) rev() store.Rev {
 	h.b.Helper()
-	rev, _, err := h.store.Get(h.ctx, store.EpochKey)
-	must(h.b, err)
+	rev, _ := h.snapshot(store.EpochKey)
 	return rev
+}
+
+// snapshot is what is stored below a kind. It reads again while the store does not answer in time.
+func (h *apart) snapshot(kind string) (rev store.Rev, kvs []store.KV) {
+	h.b.Helper()
+	h.within("the store answers", func() bool {
+		var err error
+		rev, kvs, err = h.store.Snapshot(h.ctx, kind+"/")
+		if !errors.Is(err, store.ErrUnavailable) {
+			must(h.b, err)
+		}
+		return err == nil
+	})
+	return rev, kvs
 }
 
 // lives are the tokens of the lives that are reported, and the revision.
 func (h *apart) lives() (store.Rev, map[spec.Identity]spec.Token) {
 	h.b.Helper()
-	rev, kvs, err := h.store.Snapshot(h.ctx, store.KindReport+"/")
-	must(h.b, err)
+	rev, kvs := h.snapshot(store.KindReport)
 	tokens := make(map[spec.Identity]spec.Token, len(kvs))
 	for _, kv := range kvs {
 		r, err := store.Decode[records.Report](kv)
@@ -172,20 +184,44 @@ func ready(r *records.Report, _ spec.Token) bool         { return r.Ready }
 func replaced(r *records.Report, before spec.Token) bool { return r.Ready && r.Token != before }
 func stopped(r *records.Report, _ spec.Token) bool       { return r.Phase == records.PhaseStopped }
 
+// follow reads reports until those of n members were as wanted, and returns of how many they were. The
+// report of an end may be removed with its life's record, without having been stored.
+func follow(ctx context.Context, w store.Watch, n int, before map[spec.Identity]spec.Token, wanted func(*records.Report, spec.Token) bool) (int, error) {
+	done := make(map[string]bool, n) // by key
+	for len(done) < n {
+		batch, err := w.Next(ctx)
+		if err != nil {
+			return len(done), err
+		}
+		for _, ev := range batch.Events {
+			r := records.Report{Phase: records.PhaseStopped}
+			if !ev.Delete {
+				r, err = store.Decode[records.Report](ev.KV)
+				if err != nil {
+					return len(done), err
+				}
+			}
+			if wanted(&r, before[r.ID]) {
+				done[ev.Key] = true
+			}
+		}
+	}
+	return len(done), nil
+}
+
 // fourPhases are what is done to a set of n members: created in order, updated, scaled to zero; and
 // another one, created in parallel.
-func (h *apart) fourPhases(n, parallel int) []phase {
+func (h *apart) fourPhases(n int) []phase {
 	return []phase{
 		{"ordered", n, func() { h.apply("ordered", "OrderedReady", n) }, ready},
 		{"rolling", n, func() { h.restart("ordered") }, replaced},
 		{"to-zero", n, func() { h.apply("ordered", "OrderedReady", 0) }, stopped},
-		{"parallel", parallel, func() { h.apply("parallel", "Parallel", parallel) }, ready},
+		{"parallel", n, func() { h.apply("parallel", "Parallel", n) }, ready},
 	}
 }
 
-// measure does p. With rest, all counts, but not the time, include what is done until the store has not
-// moved for that long.
-func (h *apart) measure(p phase, rest time.Duration) spent {
+// measure does p.
+func (h *apart) measure(p phase) spent {
 	h.b.Helper()
 	from, before := h.lives()
 	ctx, cancel := context.WithTimeout(h.ctx, 20*time.Minute)
@@ -198,27 +234,10 @@ func (h *apart) measure(p phase, rest time.Duration) spent {
 	began := time.Now()
 	end := h.profile(p.name)
 	p.do()
-	done := make(map[string]bool, p.n) // by key
-	for len(done) < p.n {
-		batch, err := w.Next(ctx)
-		if err != nil {
-			h.b.Fatalf("%s: %d of %d members: %v; of the nodes: %+v", p.name, len(done), p.n, err, h.nodes.counts())
-		}
-		for _, ev := range batch.Events {
-			r := records.Report{Phase: records.PhaseStopped} // the report of an end may go with its life's record
-			if !ev.Delete {
-				r, err = store.Decode[records.Report](ev.KV)
-				must(h.b, err)
-			}
-			if p.wanted(&r, before[r.ID]) {
-				done[ev.Key] = true
-			}
-		}
+	if done, err := follow(ctx, w, p.n, before, p.wanted); err != nil {
+		h.b.Fatalf("%s: %d of %d members: %v; of the nodes: %+v", p.name, done, p.n, err, h.nodes.counts())
 	}
 	s.took = time.Since(began)
-	if rest > 0 {
-		h.settle(rest)
-	}
 	s.used = h.now().minus(begin)
 	end()
 	s.hop = (s.hop + h.hops()/hops) / 2

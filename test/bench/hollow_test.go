@@ -38,32 +38,25 @@ func BenchmarkHollow(b *testing.B) {
 	hosts, members := hollowSize(b)
 	h := &hollow{newServer(b), members}
 	h.step(b, "join", hosts, func() spent { return h.joinAll(nodesKind(b, "agent"), hosts) })
-	h.step(b, "ready", members, func() spent { return h.measure(phase{"ready", members, h.applyAll, ready}, 0) })
+	h.step(b, "ready", members, func() spent { return h.measure(phase{"ready", members, h.applyAll, ready}) })
 	h.settle(2 * time.Second)
 	b.Run("rest", h.rest)
 	tokens := h.lives()
 	h.step(b, "rolling", h.inPart(), func() spent {
-		return h.measure(phase{"rolling", h.inPart(), h.restartPart, replaced}, 0)
+		return h.measure(phase{"rolling", h.inPart(), h.restartPart, replaced})
 	})
 	h.settle(2 * time.Second)
 	h.others(tokens)
 	tokens = h.lives()
-	h.step(b, "handover", members, func() spent { return h.measure(phase{"handover", members, h.handOver, ready}, 0) })
+	h.step(b, "handover", members, func() spent { return h.measure(phase{"handover", members, h.handOver, ready}) })
 	h.connected("s2", hosts)
 	h.settle(2 * time.Second)
 	h.same("a hand-over", tokens)
-	var off int
-	h.step(b, "cut", hosts/2, func() spent {
-		begin, began := h.now(), time.Now()
-		off = h.nodes.cut(true)
-		h.within("half are silent", func() bool { return len(h.sessions()) == hosts-off })
-		h.settle(2 * time.Second)
-		return spent{members: off, took: time.Since(began), used: h.now().minus(begin)}
-	})
+	h.step(b, "cut", hosts/2, h.cutHalf)
 	h.same("a silence of half of the hosts", tokens)
 	back := h.onSilent()
 	h.step(b, "return", back, func() spent {
-		return h.measure(phase{"return", back, func() { h.nodes.cut(false) }, ready}, 0)
+		return h.measure(phase{"return", back, func() { h.nodes.cut(false) }, ready})
 	})
 	h.connected("s2", hosts)
 	h.settle(2 * time.Second)
@@ -97,6 +90,18 @@ func (h *hollow) joinAll(kind string, hosts int) spent {
 	end()
 	u := h.now().minus(begin)
 	return spent{members: hosts, took: took, hop: h.hops() / hops, used: u}
+}
+
+// cutHalf takes half of the hosts off the network until they are silent and nothing more is written of
+// it; members of what is spent are those hosts.
+func (h *hollow) cutHalf() spent {
+	begin, began := h.now(), time.Now()
+	end := h.profile("cut")
+	off := h.nodes.cut(true)
+	h.within("half are silent", func() bool { return len(h.sessions()) == h.hosts-off })
+	h.settle(2 * time.Second)
+	end()
+	return spent{members: off, took: time.Since(began), used: h.now().minus(begin)}
 }
 
 func (h *hollow) setName(i int) string { return fmt.Sprint("set", i) }
@@ -186,8 +191,7 @@ func (h *hollow) others(tokens map[spec.Identity]spec.Token) {
 func (h *hollow) onSilent() (n int) {
 	h.b.Helper()
 	sessions := h.sessions()
-	_, kvs, err := h.store.Snapshot(h.ctx, store.KindReport+"/")
-	must(h.b, err)
+	_, kvs := h.snapshot(store.KindReport)
 	for _, kv := range kvs {
 		r, err := store.Decode[records.Report](kv)
 		must(h.b, err)

@@ -119,17 +119,19 @@ func runNodes(text string) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
-	var received atomic.Int64
+	var moved traffic
 	links := make([]*link, count)
 	for i := range links {
 		name := fmt.Sprintf("n%04d", first+i)
-		links[i] = &link{socket: socket, received: &received, open: map[net.Conn]bool{}}
+		links[i] = newLink(&moved, func(ctx context.Context) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		})
 		wg.Go(func() {
 			switch kind {
 			case "light":
 				(&light{name: name, link: links[i]}).run(ctx)
 			case "agent":
-				links[i].ended(runAgent(ctx, name, links[i], filepath.Join(dir, name)))
+				links[i].ended(runAgent(ctx, name, links[i], filepath.Join(dir, name), nil))
 			}
 		})
 	}
@@ -148,7 +150,7 @@ func runNodes(text string) error {
 		if err != nil {
 			return err
 		}
-		c.Received = received.Load()
+		c.Received = moved.received.Load()
 		for _, l := range links {
 			c.Err = l.err(c.Err)
 		}
@@ -159,10 +161,16 @@ func runNodes(text string) error {
 	return lines.Err()
 }
 
+// traffic is what the connections of many nodes have moved.
+type traffic struct {
+	received atomic.Int64 // bytes
+	calls    atomic.Int64 // reads and writes
+}
+
 // link is a node's way to the server. It can be cut.
 type link struct {
-	socket   string
-	received *atomic.Int64 // bytes, of all nodes of the process
+	moved *traffic
+	way   func(context.Context) (net.Conn, error)
 
 	mu   sync.Mutex
 	off  bool
@@ -170,15 +178,19 @@ type link struct {
 	last error
 }
 
+func newLink(moved *traffic, way func(context.Context) (net.Conn, error)) *link {
+	return &link{moved: moved, way: way, open: map[net.Conn]bool{}}
+}
+
 // dial is as server.Dial, over the link.
 func (l *link) dial(context.Context) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///"+l.socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	return grpc.NewClient("passthrough:///server", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(l.connect),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(proto.MaxMessageBytes), grpc.MaxCallSendMsgSize(proto.MaxMessageBytes)))
 }
 
-func (l *link) connect(ctx context.Context, path string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+func (l *link) connect(ctx context.Context, _ string) (net.Conn, error) {
+	c, err := l.way(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +232,7 @@ func (l *link) err(other string) string {
 	return l.last.Error()
 }
 
-// counted adds what is read to the sum of its link.
+// counted counts what is moved.
 type counted struct {
 	net.Conn
 	link *link
@@ -229,8 +241,15 @@ type counted struct {
 // Read implements net.Conn.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	c.link.received.Add(int64(n))
+	c.link.moved.received.Add(int64(n))
+	c.link.moved.calls.Add(1)
 	return n, err
+}
+
+// Write implements net.Conn.
+func (c *counted) Write(p []byte) (int, error) {
+	c.link.moved.calls.Add(1)
+	return c.Conn.Write(p)
 }
 
 // Close implements net.Conn.

@@ -46,8 +46,8 @@ func BenchmarkScale(b *testing.B) {
 	for _, size := range scaleSizes(b) {
 		b.Run(fmt.Sprintf("%s/%dx%d", size.kind, size.hosts, size.members), func(b *testing.B) {
 			h := newApart(b, size.kind, size.hosts)
-			for _, p := range h.fourPhases(size.members, size.members) {
-				s := h.measure(p, 0)
+			for _, p := range h.fourPhases(size.members) {
+				s := h.measure(p)
 				b.Run(p.name, s.report)
 			}
 		})

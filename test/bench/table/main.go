@@ -4,7 +4,7 @@
 //	go run ./test/bench/table
 //	go run ./test/bench/table -guard           # or -guard -update
 //
-// With -guard it runs BenchmarkGuard alone, compares what is counted there, never times, with
+// With -guard it runs TestGuard alone, compares what is counted there, never times, with
 // test/bench/guard.json, and exits 1 when something rose; with -update it writes that file.
 //
 // Rows that need root and containerd are left out with a word without root. It
