@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/server/cache"
@@ -37,7 +38,7 @@ type offer struct {
 // decided about, for 50 ms at most; after that only for the store, for 5 s at most. nil: none was taken.
 func (e *Engine) Offer(ctx context.Context, reports []cache.JudgedReport) []store.Rev {
 	x := e.offers.Load()
-	if x == nil || len(reports) == 0 || len(reports) > mostOffered {
+	if x == nil || len(reports) == 0 || len(reports) > mostOffered || e.onlyMarks(reports) {
 		return nil
 	}
 	o := offer{reports, make(chan []store.Rev, 1)}
@@ -51,6 +52,16 @@ func (e *Engine) Offer(ctx context.Context, reports []cache.JudgedReport) []stor
 	case <-ctx.Done():
 	}
 	return nil
+}
+
+// onlyMarks: of none of the reports anything but marks can follow.
+func (e *Engine) onlyMarks(reports []cache.JudgedReport) (only bool) {
+	e.cfg.Cache.Look(func(v cache.View) {
+		only = !slices.ContainsFunc(reports, func(r cache.JudgedReport) bool {
+			return !onlyMarks(v, r.Report.ID.Ref(), []cache.JudgedReport{r})
+		})
+	})
+	return only
 }
 
 // takeOffers starts to take offers; end refuses those that nobody took.

@@ -98,3 +98,25 @@ func TestAnOfferIsAnsweredWhoeverLeads(t *testing.T) {
 		}
 	})
 }
+
+// A report of which only marks can follow does not wait for the leader's loop.
+func TestWhatOnlyMarksFollowFromIsNotOffered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := started(t, 3)
+		defer d.l.takeOffers()()
+		report := []cache.JudgedReport{d.says(0, records.PhaseRunning)}
+		for _, policy := range []spec.ManagementPolicy{spec.OrderedReady, spec.Parallel} {
+			n := int32(3)
+			d.write(store.Put(store.SetKey(db), store.Encode(records.Set{
+				Ref: db, UID: "uid-db", Generation: 2, InitialReplicas: 3, Spec: spec.SetSpec{Replicas: &n, PodManagementPolicy: policy},
+			})))
+			began, want := time.Now(), time.Duration(0)
+			if policy == spec.OrderedReady {
+				want = offerTime
+			}
+			if got := d.l.Offer(t.Context(), report); got != nil || time.Since(began) != want {
+				t.Errorf("%s: answered %v after %s; want %s", policy, got, time.Since(began), want)
+			}
+		}
+	})
+}
