@@ -48,7 +48,8 @@ type script struct {
 	reports []records.Report
 	last    map[spec.LifeID]records.Report
 	trash   []*proto.VolumeReports // all there were
-	first   []*proto.ToNode        // sent after welcome to each session
+	resends []*proto.Resend
+	first   []*proto.ToNode // sent after welcome to each session
 	out     chan *proto.ToNode
 	tunnels chan proto.Nodes_TunnelServer
 	ends    chan struct{} // closed by the test to let tunnels go
@@ -140,6 +141,9 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	}
 	if v := msg.GetVolumes(); v != nil {
 		s.trash = append(s.trash, v)
+	}
+	if r := msg.GetResend(); r != nil {
+		s.resends = append(s.resends, r)
 	}
 	if msg.GetReports() == nil {
 		return

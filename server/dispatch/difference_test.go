@@ -123,9 +123,18 @@ func anyOp(r *rand.Rand) store.Op {
 // A history that moves while a session is sent its lives goes with the snapshot that shows it:
 // what members read of the past is never behind what they see.
 func TestAHistoryIsNeverBehindTheSnapshotItIsSentWith(t *testing.T) {
+	for name, differences := range map[string]bool{"documents": false, "differences": true} {
+		t.Run(name, func(t *testing.T) { historyIsNotBehind(t, differences) })
+	}
+}
+
+func historyIsNotBehind(t *testing.T, differences bool) {
 	r := newStill(t)
 	r.begin()
-	h := r.hand(n1)
+	r.server.snapshots.round(cache.Changes{All: true})
+	who := n1
+	who.differences = differences
+	h := r.hand(who)
 	h.tells()
 	h.fail = func(m *proto.ToNode) error {
 		if m.GetWanted() != nil { // after what changed was gathered
@@ -138,13 +147,21 @@ func TestAHistoryIsNeverBehindTheSnapshotItIsSentWith(t *testing.T) {
 	set := testSet(1)
 	set.Spec.MinReadySeconds = 7 // which lives are sent again for
 	r.Record(store.SetKey(refDB), set)
-	now := h.tells()
-	shown, err := wire.ToDocuments[records.Snapshot](now.pictures.GetPicturesJson())
+	now := h.tells().pictures
+	shown, err := wire.ToDocuments[records.Snapshot](now.GetPicturesJson())
+	past, err2 := wire.ToDocuments[records.History](now.GetHistoriesJson())
+	if differences {
+		var sets []*proto.SetDifference
+		sets, err = wire.ToSets(now.GetSets())
+		if len(sets) == 1 {
+			shown = []records.Snapshot{wire.ApplySet(records.Snapshot{}, sets[0], "")}
+		}
+		past, err2 = wire.ToHistories(now.GetHistories())
+	}
 	if err != nil || len(shown) != 1 || shown[0].Told.Number != 2 {
 		t.Fatalf("shown %+v, %v", shown, err)
 	}
-	past, err := wire.ToDocuments[records.History](now.pictures.GetHistoriesJson())
-	if err != nil || len(past) != 1 || len(past[0].Changes) != 2 {
-		t.Errorf("the snapshot shows change 2, and the history sent with it is %+v, %v", past, err)
+	if err2 != nil || len(past) != 1 || len(past[0].Changes) != 2 {
+		t.Errorf("the snapshot shows change 2, and the history sent with it is %+v, %v", past, err2)
 	}
 }
