@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/worker"
@@ -50,6 +51,11 @@ func (w *workers) FilesChanged(of func(spec.SetRef) bool) {
 			one.FilesChanged()
 		}
 	})
+}
+
+// SourcesChanged implements session.Workers.
+func (w *workers) SourcesChanged(of func(files.Source) bool) {
+	w.each(func(_ spec.Identity, one *worker.Worker) { one.SourcesChanged(of) })
 }
 
 // Confirmed implements session.Workers.

@@ -108,49 +108,59 @@ func fromSources(from spec.EnvFromSource) []source {
 	return out
 }
 
-func valueFrom(l *records.Life, from *spec.EnvVarSource, n Node, find Lookup) (string, bool, error) {
+// keyFrom is the key that a variable takes its value from; false: it takes none.
+func keyFrom(from *spec.EnvVarSource) (s source, key string, ok bool) {
 	kind, ref := KindConfigMap, from.ConfigMapKeyRef
 	if from.SecretKeyRef != nil {
 		kind, ref = KindSecret, from.SecretKeyRef
 	}
-	if ref != nil {
-		s := source{kind, ref.Name, ref.Optional}
-		value, ok, err := s.key(l.Member.ID.Namespace, ref.Key, find)
+	if ref == nil {
+		return source{}, "", false
+	}
+	return source{kind, ref.Name, ref.Optional}, ref.Key, true
+}
+
+func valueFrom(l *records.Life, from *spec.EnvVarSource, n Node, find Lookup) (string, bool, error) {
+	if s, key, ok := keyFrom(from); ok {
+		value, ok, err := s.key(l.Member.ID.Namespace, key, find)
 		return string(value), ok, err
 	}
 	if from.FieldRef == nil {
 		return "", false, nil
 	}
-	value, err := field(l, from.FieldRef.FieldPath, n)
-	return value, err == nil, err
+	field, err := fieldOf(from.FieldRef.FieldPath)
+	if err != nil {
+		return "", false, err
+	}
+	return field(l, n), true, nil
 }
 
-// field is the value of a fieldRef.
-func field(l *records.Life, path string, n Node) (string, error) {
+// fieldOf finds what a fieldRef names. Errors: *MissingError.
+func fieldOf(path string) (func(l *records.Life, n Node) string, error) {
 	if name, key, ok := strings.Cut(path, "['"); ok && strings.HasSuffix(key, "']") {
 		key = strings.TrimSuffix(key, "']")
 		switch name {
 		case "metadata.labels":
-			return Labels(l)[key], nil
+			return func(l *records.Life, _ Node) string { return Labels(l)[key] }, nil
 		case "metadata.annotations":
-			return l.Template.Metadata.Annotations[key], nil
+			return func(l *records.Life, _ Node) string { return l.Template.Metadata.Annotations[key] }, nil
 		}
 	}
-	switch path {
-	case "metadata.name":
-		return l.Member.ID.MemberName(), nil
-	case "metadata.namespace":
-		return string(l.Member.ID.Namespace), nil
-	case "metadata.uid":
-		return UID(l), nil
-	case "spec.nodeName":
-		return string(l.Member.Node), nil
-	case "spec.serviceAccountName":
-		return "", nil
-	case "status.podIP", "status.podIPs":
-		return address(l), nil
-	case "status.hostIP", "status.hostIPs":
-		return n.HostIP, nil
+	if field, ok := fields[path]; ok {
+		return field, nil
 	}
-	return "", &MissingError{fmt.Sprintf("field %q is not known", path)}
+	return nil, &MissingError{fmt.Sprintf("field %q is not known", path)}
+}
+
+// fields are those that a fieldRef names without a key.
+var fields = map[string]func(*records.Life, Node) string{
+	"metadata.name":           func(l *records.Life, _ Node) string { return l.Member.ID.MemberName() },
+	"metadata.namespace":      func(l *records.Life, _ Node) string { return string(l.Member.ID.Namespace) },
+	"metadata.uid":            func(l *records.Life, _ Node) string { return UID(l) },
+	"spec.nodeName":           func(l *records.Life, _ Node) string { return string(l.Member.Node) },
+	"spec.serviceAccountName": func(*records.Life, Node) string { return "" },
+	"status.podIP":            func(l *records.Life, _ Node) string { return address(l) },
+	"status.podIPs":           func(l *records.Life, _ Node) string { return address(l) },
+	"status.hostIP":           func(_ *records.Life, n Node) string { return n.HostIP },
+	"status.hostIPs":          func(_ *records.Life, n Node) string { return n.HostIP },
 }

@@ -1,8 +1,8 @@
 package files
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -24,37 +24,59 @@ const (
 // result is shared and must not be changed.
 type Lookup func(kind string, ns spec.Namespace, name string) (records.Files, bool)
 
-type cacheKey struct {
-	kind string
-	ns   spec.Namespace
-	name string
+// Source names a ConfigMap or Secret.
+type Source struct {
+	Kind      string // KindConfigMap or KindSecret
+	Namespace spec.Namespace
+	Name      string
 }
 
 // Cache holds the newest content of the ConfigMaps and Secrets that the node's
 // lives name. Its methods are safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
-	files map[cacheKey]records.Files
+	files map[Source]records.Files
 }
 
 // Put takes what the server sent: full replaces all. It never goes back: of each
-// object an older content than the one known is ignored.
-func (c *Cache) Put(full bool, received []records.Files) {
+// object an older content than the one known is ignored. It returns the objects of which
+// something else is known now.
+func (c *Cache) Put(full bool, received []records.Files) (changed map[Source]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := map[cacheKey]records.Files{}
+	next := map[Source]records.Files{}
 	if !full {
 		maps.Copy(next, c.files)
 	}
 	for _, f := range received {
-		key := cacheKey{f.Kind, f.Namespace, f.Name}
+		key := Source{f.Kind, f.Namespace, f.Name}
 		if had, ok := c.files[key]; ok && had.Sequence.Compare(f.Sequence) > 0 {
 			f = had
 		}
 		next[key] = f
 	}
+	changed = changes(c.files, next)
 	c.files = next
+	return changed
 }
+
+// changes are the objects that are known in another way, or only once.
+func changes(before, after map[Source]records.Files) map[Source]bool {
+	out := map[Source]bool{}
+	for key, f := range after {
+		if had, ok := before[key]; !ok || had.Absent != f.Absent || !maps.EqualFunc(had.Content, f.Content, sameBytes) {
+			out[key] = true
+		}
+	}
+	for key := range before {
+		if _, ok := after[key]; !ok {
+			out[key] = true
+		}
+	}
+	return out
+}
+
+func sameBytes(a, b scalar.Bytes) bool { return bytes.Equal(a, b) }
 
 // All returns everything in the cache; the content is shared and must not be changed.
 func (c *Cache) All() []records.Files {
@@ -67,7 +89,7 @@ func (c *Cache) All() []records.Files {
 func (c *Cache) Find(kind string, ns spec.Namespace, name string) (records.Files, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f, ok := c.files[cacheKey{kind, ns, name}]
+	f, ok := c.files[Source{kind, ns, name}]
 	return f, ok
 }
 
@@ -132,19 +154,18 @@ const defaultMode = 0o644
 func MediaOf(l *records.Life, find Lookup) ([]Media, error) {
 	var out []Media
 	var first error
-	for _, v := range l.Template.Spec.Volumes {
-		var s source
+	for i := range l.Template.Spec.Volumes {
+		v := &l.Template.Spec.Volumes[i]
+		s, ok := volumeSource(v)
+		if !ok {
+			continue
+		}
 		var items []spec.KeyToPath
 		var mode *int32
-		switch {
-		case v.ConfigMap != nil:
-			s = source{KindConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional}
+		if v.ConfigMap != nil {
 			items, mode = v.ConfigMap.Items, v.ConfigMap.DefaultMode
-		case v.Secret != nil:
-			s = source{KindSecret, v.Secret.SecretName, v.Secret.Optional}
+		} else {
 			items, mode = v.Secret.Items, v.Secret.DefaultMode
-		default:
-			continue
 		}
 		files, err := project(l.Member.ID.Namespace, s, items, mode, find)
 		if err == nil {
@@ -154,6 +175,17 @@ func MediaOf(l *records.Life, find Lookup) ([]Media, error) {
 		}
 	}
 	return out, first
+}
+
+// volumeSource is what a volume shows; false: it is of another kind.
+func volumeSource(v *spec.VolumeMedia) (source, bool) {
+	switch {
+	case v.ConfigMap != nil:
+		return source{KindConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional}, true
+	case v.Secret != nil:
+		return source{KindSecret, v.Secret.SecretName, v.Secret.Optional}, true
+	}
+	return source{}, false
 }
 
 func project(ns spec.Namespace, s source, items []spec.KeyToPath, mode *int32, find Lookup) (map[string]MediaFile, error) {
@@ -190,19 +222,6 @@ func bits(volume, item *int32) uint32 {
 	return defaultMode
 }
 
-// MissingMedia is the sentence about the first ConfigMap, Secret or key that a volume of
-// the life needs and that is not there; empty when nothing is missing.
-func MissingMedia(l *records.Life, find Lookup) string {
-	_, err := MediaOf(l, find)
-	return missingText(err)
-}
-
-// MissingEnv is the same of the containers' variables.
-func MissingEnv(l *records.Life, n Node, find Lookup) string {
-	_, err := allEnv(l, n, find)
-	return missingText(err)
-}
-
 // allEnv is the environment of each container.
 func allEnv(l *records.Life, n Node, find Lookup) (all [][]string, err error) {
 	for i := range l.Template.Spec.Containers {
@@ -213,13 +232,6 @@ func allEnv(l *records.Life, n Node, find Lookup) (all [][]string, err error) {
 		all = append(all, env)
 	}
 	return all, nil
-}
-
-func missingText(err error) string {
-	if missing := (*MissingError)(nil); errors.As(err, &missing) {
-		return err.Error()
-	}
-	return ""
 }
 
 // Fingerprint is a hash of all that a life takes from ConfigMaps and Secrets, as files

@@ -25,8 +25,10 @@ type Workers interface {
 	// Over hands on that the server knows a life to be over.
 	Over(spec.Identity, spec.Token)
 	// FilesChanged wakes the workers of the sets for which of is true: what their members
-	// read has changed.
+	// read of the set has changed.
 	FilesChanged(of func(spec.SetRef) bool)
+	// SourcesChanged wakes the workers whose lives name a ConfigMap or Secret for which of is true.
+	SourcesChanged(of func(files.Source) bool)
 	// Confirmed wakes all workers: a server confirmed the node, and perhaps what members read.
 	Confirmed()
 	// Last are the newest reports of lives that are not over.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
@@ -129,9 +130,11 @@ func (c *Client) takeFiles(f *proto.FilesUpdate) error {
 		// Its text could hold a piece of a Secret.
 		return errors.New("the server's files are not understood")
 	}
-	c.cfg.Files.Put(f.GetFull(), fresh)
+	changed := c.cfg.Files.Put(f.GetFull(), fresh)
 	c.cfg.FilesChanged()
-	c.cfg.Workers.FilesChanged(func(spec.SetRef) bool { return true })
+	if len(changed) > 0 {
+		c.cfg.Workers.SourcesChanged(func(s files.Source) bool { return changed[s] })
+	}
 	return nil
 }
 

@@ -127,7 +127,7 @@ func (w *actor) proven(err error, there *bool) error {
 }
 
 func (w *actor) openToken() error {
-	if err := w.c.Files.SaveLife(w.life); err != nil {
+	if err := w.saveLife(); err != nil {
 		return err
 	}
 	if err := w.recordGuard(); err != nil {

@@ -32,6 +32,7 @@ func (w *actor) signalStop(ctx context.Context) error {
 	}
 	w.state.Signalled, w.stopAt = true, w.c.Now().Add(w.grace())
 	w.saveState()
+	w.keepState()
 	w.dirty = true
 	w.log.Info("life asked to stop", "token", w.token, "reason", reason)
 	return nil
@@ -73,6 +74,7 @@ func (w *actor) reportOver() error {
 		if err := w.c.Files.Forget(w.id); err != nil {
 			return fmt.Errorf("forget the life: %w", err)
 		}
+		w.saved, w.stateMoved = nil, false
 	}
 	w.reporter.reportEnd()
 	w.mu.Lock()

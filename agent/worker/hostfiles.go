@@ -176,8 +176,28 @@ type ContainerState struct {
 	Sources string `json:"sources,omitempty"`
 }
 
-// saveState keeps the state; what a crash loses of it is counted again.
-func (w *subject) saveState() {
+// saveLife keeps the description of the life, unless it is kept as it is.
+func (w *subject) saveLife() error {
+	if w.saved == w.life {
+		return nil
+	}
+	w.saved = nil
+	if err := w.c.Files.SaveLife(w.life); err != nil {
+		return err
+	}
+	w.saved = w.life
+	return nil
+}
+
+// saveState has the state kept before the next report and the next operation.
+func (w *subject) saveState() { w.stateMoved = true }
+
+// keepState keeps a state that moved; what a crash loses of it is counted again.
+func (w *subject) keepState() {
+	if !w.stateMoved {
+		return
+	}
+	w.stateMoved = false
 	w.state.Containers = map[string]ContainerState{}
 	for name, ctr := range w.containers {
 		w.state.Containers[name] = ctr.ContainerState

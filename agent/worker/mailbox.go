@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/step"
@@ -29,13 +30,12 @@ type mailbox struct {
 	// without the lock.
 	token        spec.Token
 	orders       step.Orders
-	lives        map[spec.Token]records.Life // ordered or kept, by token
+	lives        map[spec.Token]*records.Life // ordered or kept, by token; a life is replaced, never changed
 	reportedEnds map[spec.Token]bool
 	unanswered   map[spec.Token]bool // old ones, to be answered when nothing is left here
 	events       pendingEvents
 	last         *records.Report
 	lastEnough   time.Duration      // how long was enough to be available, at that report
-	rewriting    bool               // files will be written from what is known then
 	cancelOp     context.CancelFunc // of an operation that a Stop may break off
 }
 
@@ -60,10 +60,12 @@ func (w *mailbox) Tell(life records.Life) {
 		return
 	case c == 0 && w.orders.Goal == records.GoalStop && life.Member.Goal != records.GoalStop:
 		life.Member.Goal = records.GoalStop
-		life.Member.StopReason = w.lives[token].Member.StopReason
+		if had := w.lives[token]; had != nil {
+			life.Member.StopReason = had.Member.StopReason
+		}
 	}
 	w.orders.Token, w.orders.Goal = token, life.Member.Goal
-	w.lives[token] = life
+	w.lives[token] = &life
 	delete(w.reportedEnds, token)
 	if (life.Member.Goal == records.GoalStop || token != w.token) && w.cancelOp != nil {
 		w.cancelOp()
@@ -109,6 +111,19 @@ func (w *mailbox) Confirmed() { w.note(func(e *pendingEvents) { e.confirmed = tr
 
 // FilesChanged wakes the worker: a picture, history, ConfigMap or Secret may have changed.
 func (w *mailbox) FilesChanged() { w.note(func(e *pendingEvents) { e.files = true }) }
+
+// SourcesChanged wakes the worker when a life of it names a ConfigMap or Secret for which of is true.
+func (w *mailbox) SourcesChanged(of func(files.Source) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, life := range w.lives {
+		if files.IsNamed(life, of) {
+			w.events.files = true
+			w.wake.Notify()
+			return
+		}
+	}
+}
 
 // ImagesChanged wakes the worker: an image came, so that waiting for one ends at once.
 func (w *mailbox) ImagesChanged() { w.note(func(e *pendingEvents) { e.images = true }) }

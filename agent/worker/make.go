@@ -193,7 +193,7 @@ func (w *observer) missing() string {
 	if _, ok := w.c.Picture(w.id.Ref()); !ok {
 		return "the server has not sent the snapshot of the set yet"
 	}
-	if text := files.MissingEnv(w.life, w.c.Node, w.c.Find); text != "" || w.state.Media {
+	if text := files.MissingEnv(w.life, w.c.Find); text != "" || w.state.Media {
 		return text
 	}
 	return files.MissingMedia(w.life, w.c.Find)

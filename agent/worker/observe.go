@@ -72,10 +72,7 @@ func (w *observer) choose() bool {
 	if token != w.token {
 		w.switchTo(token)
 	}
-	w.life = nil
-	if life, ok := w.lives[token]; ok {
-		w.life = &life
-	}
+	w.life = w.lives[token]
 	for _, c := range w.templates() {
 		if !slices.Contains(w.names, c.Name) {
 			w.names = append(w.names, c.Name)
@@ -105,7 +102,7 @@ func (w *subject) switchTo(token spec.Token) {
 	if !ok || kept.Token != token {
 		kept = State{Token: token}
 	}
-	w.state = kept
+	w.state, w.stateMoved = kept, false
 }
 
 // keepStop makes an order to stop outlast this agent.
@@ -114,13 +111,13 @@ func (w *observer) keepStop() {
 		return
 	}
 	if w.life.Member.Goal != records.GoalStop {
-		w.mu.Lock()
-		life := w.lives[w.token]
+		life := *w.life
 		life.Member.Goal, life.Member.StopReason = records.GoalStop, records.ReasonReplace
-		w.lives[w.token], w.life = life, &life
+		w.mu.Lock()
+		w.lives[w.token], w.life = &life, &life
 		w.mu.Unlock()
 	}
-	if err := w.c.Files.SaveLife(w.life); err != nil {
+	if err := w.saveLife(); err != nil {
 		w.log.Warn("life not kept", "token", w.token, "err", err)
 	}
 }
@@ -151,9 +148,6 @@ func (w *observer) takeEvents() {
 		w.prepared.files, w.rewriteFiles = false, time.Time{}
 		delete(w.held, holdKey{step.WriteFiles, ""})
 	}
-	w.mu.Lock()
-	w.rewriting = !w.rewriteFiles.IsZero() // no longer before what is known is read
-	w.mu.Unlock()
 	if k.images {
 		maps.DeleteFunc(w.held, func(key holdKey, _ *hold) bool { return key.op == step.EnsureImage })
 	}

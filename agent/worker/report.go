@@ -42,6 +42,7 @@ func (w *reporter) report(op step.Op) {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince
 	}
 	r.Cause, r.Message = w.whyNotReady(op)
+	w.keepState() // first: an agent after this one must not know less than was reported
 	w.emit(r)
 }
 
@@ -61,7 +62,9 @@ func (w *reporter) advance(op step.Op) {
 	}
 	if phase.Rank() > w.state.Phase.Rank() {
 		w.state.Phase = phase
-		w.saveState()
+		if phase != records.PhaseAssigned { // which is what no state means
+			w.saveState()
+		}
 	}
 }
 

@@ -49,7 +49,9 @@ type subject struct {
 	standing   step.Standing
 	order      step.Order
 	life       *records.Life // nil: its template is not known
+	saved      *records.Life // kept as it is
 	state      State
+	stateMoved bool // state is not kept as it is
 	left       left
 	names      []string // containers that may be here
 	prepared   prepared
@@ -95,7 +97,7 @@ func New(c *Config, id spec.Identity, found Found) *Worker {
 	w := &Worker{subject: &subject{
 		mailbox: &mailbox{
 			c: c, id: id, log: c.Logger.With("member", id.String()), wake: notify.New(),
-			lives: map[spec.Token]records.Life{}, reportedEnds: map[spec.Token]bool{}, unanswered: map[spec.Token]bool{},
+			lives: map[spec.Token]*records.Life{}, reportedEnds: map[spec.Token]bool{}, unanswered: map[spec.Token]bool{},
 		},
 		background: c.Background, names: found.Containers, containers: map[string]*container{}, held: map[holdKey]*hold{}, dirty: true,
 	}}
@@ -109,7 +111,7 @@ func New(c *Config, id spec.Identity, found Found) *Worker {
 		w.left = left{true, true, true, true}
 	}
 	if life, ok := c.Files.LoadLife(id); ok && life.Member.Token == entry.Open {
-		w.lives[entry.Open] = life
+		w.lives[entry.Open] = &life
 		w.orders = step.Orders{Token: entry.Open, Goal: life.Member.Goal}
 	}
 	return w
@@ -122,6 +124,7 @@ func (w *Worker) Run(ctx context.Context) {
 	if w.group != nil {
 		defer w.group.group.Wait()
 	}
+	defer w.keepState()
 	defer cancel()
 	for ctx.Err() == nil {
 		if acted, next := w.Turn(ctx); !acted {
@@ -137,6 +140,7 @@ func (w *Worker) Turn(ctx context.Context) (acted bool, next time.Time) {
 	wanted, seen := w.observer.look(ctx)
 	op := w.c.next(w.id, w.token, wanted, seen)
 	w.reporter.report(op)
+	w.keepState()
 	if op.Kind == step.Wait || op.Kind == step.Nothing {
 		w.lastOp, w.repeats = step.Op{}, 0
 		return false, w.next()

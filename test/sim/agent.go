@@ -161,6 +161,14 @@ func (a *agent) FilesChanged(of func(spec.SetRef) bool) {
 	}
 }
 
+// SourcesChanged implements session.Workers.
+func (a *agent) SourcesChanged(of func(files.Source) bool) {
+	for _, id := range a.ids {
+		a.workers[id].SourcesChanged(of)
+		a.workers[id].due = true
+	}
+}
+
 // Confirmed implements session.Workers.
 func (a *agent) Confirmed() {
 	for _, id := range a.ids {
