@@ -89,12 +89,14 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	})
 	client := a.newClient()
 	a.client.Store(client)
+	a.workers.sets = a.setFiles(client)
 
 	var group sync.WaitGroup
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a.workers.adopt(ctx, a.workerConfig(), func(w *worker.Worker) { group.Go(func() { w.Run(ctx) }) }, a.ledger.Entries())
+	group.Go(func() { a.workers.sets.Run(ctx) })
 	group.Go(func() { a.snapshots.Run(ctx, keepTime) })
 	group.Go(func() { a.known.Run(ctx) })
 	group.Go(func() { a.repair(ctx) })
@@ -157,13 +159,21 @@ func (a *Agent) newClient() *session.Client {
 	})
 }
 
+// setFiles shows members their sets.
+func (a *Agent) setFiles(client *session.Client) *files.SetFiles {
+	return files.NewSetFiles(files.SetFilesConfig{
+		Snapshot: a.snapshots.Find, History: a.snapshots.History, Confirmed: client.ConfirmedUntil,
+		RunDir: a.c.RunDir, Disk: files.SetsOnHost(a.c.RunDir), Renew: a.c.Tuning.Worker.Renew, Now: time.Now, Logger: a.log,
+	})
+}
+
 // workerConfig is what all workers have in common.
 func (a *Agent) workerConfig() *worker.Config {
 	c := &worker.Config{
 		Runtime: a.c.Runtime, Network: a.c.Network, Volumes: a.c.Volumes, Ledger: a.ledger,
 		Starts: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))),
-		Prober: a.c.Prober, Find: a.files.Find, Picture: a.snapshots.Find, History: a.snapshots.History,
-		Confirmed: a.client.Load().ConfirmedUntil, Report: a.outbox.Put, Seq: func() int64 { return a.seq.Add(1) },
+		Prober: a.c.Prober, Find: a.files.Find, Sets: a.workers.sets,
+		Report: a.outbox.Put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway},
 		Boot: a.c.Boot, Epoch: func() int64 { return a.known.Now().At.Epoch },
 		RunDir: a.c.RunDir, Files: worker.OnHost(a.c.Home.Root(), a.c.RunDir),

@@ -18,7 +18,8 @@ import (
 // workers are a node's, one an identity that has or had something here. Safe for concurrent
 // use.
 type workers struct {
-	log *slog.Logger
+	log  *slog.Logger
+	sets *files.SetFiles
 
 	mu     sync.Mutex
 	all    map[spec.Identity]*worker.Worker
@@ -45,21 +46,16 @@ func (w *workers) Over(id spec.Identity, token spec.Token) {
 }
 
 // FilesChanged implements session.Workers.
-func (w *workers) FilesChanged(of func(spec.SetRef) bool) {
-	w.each(func(id spec.Identity, one *worker.Worker) {
-		if of(id.Ref()) {
-			one.FilesChanged()
-		}
-	})
-}
+func (w *workers) FilesChanged(of func(spec.SetRef) bool) { w.sets.Changed(of) }
 
 // SourcesChanged implements session.Workers.
-func (w *workers) SourcesChanged(of func(files.Source) bool) {
+func (w *workers) SourcesChanged(of func(files.FileSource) bool) {
 	w.each(func(_ spec.Identity, one *worker.Worker) { one.SourcesChanged(of) })
 }
 
 // Confirmed implements session.Workers.
 func (w *workers) Confirmed() {
+	w.sets.ConfirmedMoved()
 	w.each(func(_ spec.Identity, one *worker.Worker) { one.Confirmed() })
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
@@ -96,75 +95,6 @@ func TestUIDDiffersFromLifeToLife(t *testing.T) {
 	if UID(life()) == UID(other) {
 		t.Errorf("got %s and %s", UID(life()), UID(other))
 	}
-}
-
-func TestSetNeverGoesBack(t *testing.T) {
-	p := At(t.TempDir(), life().Member.ID)
-	snapshot := func(epoch, rev int64, replicas int, bootstrapped bool) *records.Snapshot {
-		return &records.Snapshot{
-			Sequence: spec.Sequence{Epoch: epoch, Rev: rev}, Told: records.ChangeID{Epoch: 1, Number: 7}, Ref: spec.SetRef{Namespace: "prod", Name: "db"},
-			Generation: 3, Replicas: replicas, InitialReplicas: 2, InitialOrdinals: []int{0, 2}, Bootstrapped: bootstrapped,
-			Expected: []records.Peer{{Name: "db-1", Ordinal: 1, Volumes: records.VolumesUsed}},
-			Peers:    []records.Peer{{Name: "db-2", Ordinal: 2, Volumes: records.VolumesNew}, {Name: "db-0", Ordinal: 0, FQDN: "db-0.x", Address: netip.MustParseAddr("10.88.0.2"), Ready: true}},
-		}
-	}
-	must(t, WriteSet(p, snapshot(1, 10, 3, true), uptime(90*time.Second+129*time.Millisecond)))
-	first := read(t, p.Stead, SetFile)
-	equal(t, "set.json", first, `{"set":"db","replicas":3,"initialReplicas":2,"initialOrdinals":[0,2],"generation":3,"bootstrapped":true,"sequence":{"epoch":1,"rev":10},"event":{"epoch":1,"number":7},"confirmedUntil":90.12,"namespace":"prod",`+
-		`"peers":[{"name":"db-0","ordinal":0,"fqdn":"db-0.x","address":"10.88.0.2","ready":true},{"name":"db-1","ordinal":1,"fqdn":"","address":"","ready":false,"volumes":"used"},{"name":"db-2","ordinal":2,"fqdn":"","address":"","ready":false,"volumes":"new"}]}`+"\n")
-	must(t, WriteSet(p, snapshot(1, 9, 5, false), uptime(time.Hour)))
-	equal(t, "after an older snapshot", read(t, p.Stead, SetFile), first)
-	must(t, WriteSet(p, snapshot(1, 10, 3, true), uptime(time.Hour)))
-	equal(t, "after the same snapshot, confirmed again", read(t, p.Stead, SetFile), first)
-	must(t, WriteSet(p, snapshot(2, 1, 5, false), 0)) // an agent that was not answered yet
-	if got := read(t, p.Stead, SetFile); !strings.Contains(got, `"confirmedUntil":90.12,`) {
-		t.Errorf("confirmedUntil went back: %s", got)
-	}
-	if got := read(t, p.Stead, SetFile); got == first {
-		t.Errorf("a snapshot of a later epoch was ignored: %s", got)
-	}
-	equal(t, "bootstrapped after a snapshot that does not say so", read(t, p.Stead, BootstrappedFile), "1\n")
-}
-
-func uptime(d time.Duration) Uptime { return Uptime(d) }
-
-func TestEventsNeverGoBack(t *testing.T) {
-	p := At(t.TempDir(), life().Member.ID)
-	must(t, WriteEvents(p, nil))
-	absent := func(name string) {
-		t.Helper()
-		if _, err := os.Stat(filepath.Join(p.Stead, name)); !os.IsNotExist(err) {
-			t.Errorf("%s: got %v, want it absent", name, err)
-		}
-	}
-	absent(EventsFile)
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	ready := func(epoch, number int64) records.Change {
-		return records.Change{Epoch: epoch, Number: number, Kind: records.ChangeReady, Member: "db-0", Token: "1.42", Revision: "r1", Replicas: 3, At: at}
-	}
-	wanted := records.Change{Epoch: 1, Number: 3, Kind: records.ChangeReplicas, Ordinal: records.NoOrdinal, Replicas: 3, At: at}
-	must(t, WriteEvents(p, []records.Change{ready(1, 2), wanted}))
-	first := `{"epoch":1,"number":2,"kind":"Ready","member":"db-0","ordinal":0,"token":"1.42","revision":"r1","replicas":3,"at":"2026-01-02T03:04:05Z"}` + "\n" +
-		`{"epoch":1,"number":3,"kind":"ReplicasChanged","ordinal":-1,"replicas":3,"at":"2026-01-02T03:04:05Z"}` + "\n"
-	equal(t, "events", read(t, p.Stead, EventsFile), first)
-	must(t, WriteEvents(p, []records.Change{ready(1, 2)}))
-	must(t, WriteEvents(p, nil))
-	equal(t, "events after an older history", read(t, p.Stead, EventsFile), first)
-	must(t, WriteEvents(p, []records.Change{ready(2, 1)}))
-	if got := read(t, p.Stead, EventsFile); !strings.HasPrefix(got, `{"epoch":2,"number":1,`) {
-		t.Errorf("a later epoch was ignored: %s", got)
-	}
-
-	must(t, WriteConfirmed(p, 0))
-	absent(ConfirmedFile)
-	must(t, WriteConfirmed(p, uptime(100*time.Second)))
-	must(t, WriteConfirmed(p, uptime(99*time.Second)))
-	equal(t, "confirmed", read(t, p.Stead, ConfirmedFile), "100.00\n")
-	must(t, WriteConfirmed(p, uptime(101*time.Second+59*time.Millisecond)))
-	equal(t, "confirmed", read(t, p.Stead, ConfirmedFile), "101.05\n")
-	must(t, Clean(p))
-	must(t, WriteConfirmed(p, uptime(200*time.Second)))
-	absent("")
 }
 
 func TestEnv(t *testing.T) {

@@ -24,8 +24,8 @@ const (
 // result is shared and must not be changed.
 type Lookup func(kind string, ns spec.Namespace, name string) (records.Files, bool)
 
-// Source names a ConfigMap or Secret.
-type Source struct {
+// FileSource names a ConfigMap or Secret.
+type FileSource struct {
 	Kind      string // KindConfigMap or KindSecret
 	Namespace spec.Namespace
 	Name      string
@@ -35,21 +35,21 @@ type Source struct {
 // lives name. Its methods are safe for concurrent use.
 type Cache struct {
 	mu    sync.Mutex
-	files map[Source]records.Files
+	files map[FileSource]records.Files
 }
 
 // Put takes what the server sent: full replaces all. It never goes back: of each
 // object an older content than the one known is ignored. It returns the objects of which
 // something else is known now.
-func (c *Cache) Put(full bool, received []records.Files) (changed map[Source]bool) {
+func (c *Cache) Put(full bool, received []records.Files) (changed map[FileSource]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	next := map[Source]records.Files{}
+	next := map[FileSource]records.Files{}
 	if !full {
 		maps.Copy(next, c.files)
 	}
 	for _, f := range received {
-		key := Source{f.Kind, f.Namespace, f.Name}
+		key := FileSource{f.Kind, f.Namespace, f.Name}
 		if had, ok := c.files[key]; ok && had.Sequence.Compare(f.Sequence) > 0 {
 			f = had
 		}
@@ -61,8 +61,8 @@ func (c *Cache) Put(full bool, received []records.Files) (changed map[Source]boo
 }
 
 // changes are the objects that are known in another way, or only once.
-func changes(before, after map[Source]records.Files) map[Source]bool {
-	out := map[Source]bool{}
+func changes(before, after map[FileSource]records.Files) map[FileSource]bool {
+	out := map[FileSource]bool{}
 	for key, f := range after {
 		if had, ok := before[key]; !ok || had.Absent != f.Absent || !maps.EqualFunc(had.Content, f.Content, sameBytes) {
 			out[key] = true
@@ -89,7 +89,7 @@ func (c *Cache) All() []records.Files {
 func (c *Cache) Find(kind string, ns spec.Namespace, name string) (records.Files, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f, ok := c.files[Source{kind, ns, name}]
+	f, ok := c.files[FileSource{kind, ns, name}]
 	return f, ok
 }
 

@@ -25,7 +25,8 @@
 //
 // Everything is on tmpfs below the agent's run directory: Secrets that are mounted as
 // files never touch a disk. Those used as variables are in the container's description,
-// which the runtime keeps on disk.
+// which the runtime keeps on disk. What all members of a set read alike (set.json, events,
+// bootstrapped, confirmed) SetFiles writes once and links into the directory of each.
 package files
 
 import (

@@ -54,16 +54,22 @@ func TestTheReaderInTheDocsSeesEachEventOnce(t *testing.T) {
 			}
 		}
 	}
+	write := func(changes []records.Change) {
+		t.Helper()
+		doc, err := Events(changes)
+		must(t, err)
+		must(t, Put(p.Stead, EventsFile, doc, 0o444))
+	}
 	change := func(n int64, kind records.ChangeKind, member, reason string) records.Change {
 		return records.Change{Epoch: 1, Number: n, Kind: kind, Member: member, Reason: reason}
 	}
 	all := []records.Change{change(3, records.ChangeJoined, "db-0", "Create"), change(4, records.ChangeReady, "db-0", "")}
-	must(t, WriteEvents(p, all))
+	write(all)
 	want := "Joined db-0 Create\nReady db-0 \n"
 	wait(want)
 	all = append(all, change(5, records.ChangeReplicas, "", ""))
-	must(t, WriteEvents(p, all))
+	write(all)
 	wait(want + "ReplicasChanged  \n")
-	must(t, WriteEvents(p, append(all[2:], change(7, records.ChangeLeft, "db-1", "ScaleDown"))))
+	write(append(all[2:], change(7, records.ChangeLeft, "db-1", "ScaleDown")))
 	wait(want + "ReplicasChanged  \nevents are missing: look at set.json\nLeft db-1 ScaleDown\n")
 }

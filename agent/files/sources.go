@@ -9,8 +9,8 @@ import (
 )
 
 // IsNamed reports that the life takes files or variables from an object for which of is true.
-func IsNamed(l *records.Life, of func(Source) bool) bool {
-	is := func(s source) bool { return of(Source{s.kind, l.Member.ID.Namespace, s.name}) }
+func IsNamed(l *records.Life, of func(FileSource) bool) bool {
+	is := func(s source) bool { return of(FileSource{s.kind, l.Member.ID.Namespace, s.name}) }
 	for i := range l.Template.Spec.Volumes {
 		if s, ok := volumeSource(&l.Template.Spec.Volumes[i]); ok && is(s) {
 			return true

@@ -103,9 +103,9 @@ func TestALifeNamesWhatItLooksUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for n := range 2000 {
 		l := randomLife(r)
-		asked := map[Source]bool{}
+		asked := map[FileSource]bool{}
 		find := func(kind string, ns spec.Namespace, name string) (records.Files, bool) {
-			asked[Source{kind, ns, name}] = true
+			asked[FileSource{kind, ns, name}] = true
 			return records.Files{Content: map[string]scalar.Bytes{"k0": nil, "k1": nil, "k2": nil}}, true
 		}
 		for i := range l.Template.Spec.Containers {
@@ -125,8 +125,8 @@ func TestALifeNamesWhatItLooksUp(t *testing.T) {
 		for _, kind := range []string{KindConfigMap, KindSecret} {
 			for o := range 4 {
 				for _, ns := range []spec.Namespace{"prod", "other"} {
-					s := Source{kind, ns, fmt.Sprintf("o%d", o)}
-					if got := IsNamed(l, func(x Source) bool { return x == s }); got != asked[s] {
+					s := FileSource{kind, ns, fmt.Sprintf("o%d", o)}
+					if got := IsNamed(l, func(x FileSource) bool { return x == s }); got != asked[s] {
 						t.Fatalf("life %d, %v: got %v, want %v", n, s, got, asked[s])
 					}
 				}
@@ -140,14 +140,14 @@ func TestTheCacheSaysWhatItKnowsInAnotherWay(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	b := &Cache{}
 	for n := range 2000 {
-		look := func() map[Source]string {
-			out := map[Source]string{}
+		look := func() map[FileSource]string {
+			out := map[FileSource]string{}
 			for _, f := range b.All() {
 				text := fmt.Sprint(f.Absent)
 				for _, key := range slices.Sorted(maps.Keys(f.Content)) {
 					text += fmt.Sprintf(" %s=%q", key, string(f.Content[key]))
 				}
-				out[Source{f.Kind, f.Namespace, f.Name}] = text
+				out[FileSource{f.Kind, f.Namespace, f.Name}] = text
 			}
 			return out
 		}
@@ -159,7 +159,7 @@ func TestTheCacheSaysWhatItKnowsInAnotherWay(t *testing.T) {
 		changed := b.Put(r.IntN(2) == 0, received)
 		after := look()
 		for _, f := range append(received, randomObjects(r)...) {
-			s := Source{f.Kind, f.Namespace, f.Name}
+			s := FileSource{f.Kind, f.Namespace, f.Name}
 			had, was := before[s]
 			has, is := after[s]
 			if want := was != is || had != has; changed[s] != want {

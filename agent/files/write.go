@@ -3,7 +3,6 @@ package files
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,7 +15,6 @@ import (
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
 )
 
 // Put replaces dir/name atomically: a reader sees the old content or the new one.
@@ -58,79 +56,6 @@ func WriteVolumeNew(p Place, content []byte) error {
 		return Put(p.Stead, VolumeNewFile, content, 0o444)
 	}
 	return absent(filepath.Join(p.Stead, VolumeNewFile))
-}
-
-// WriteSet writes set.json and, once it is true, bootstrapped. A snapshot with a
-// lower sequence than the one written is ignored; bootstrapped is never removed, and
-// neither confirmed nor the event named ever goes back. Of a snapshot that was written
-// the file is left alone, however much confirmed moved.
-func WriteSet(p Place, snapshot *records.Snapshot, confirmed Uptime) error {
-	var old struct { // setDoc without the peers, who are many
-		Sequence       spec.Sequence
-		Event          records.ChangeID
-		ConfirmedUntil Uptime
-	}
-	var known bool
-	if b, err := os.ReadFile(filepath.Join(p.Stead, SetFile)); err == nil {
-		known = json.Unmarshal(b, &old) == nil
-		if known && old.Sequence.Compare(snapshot.Sequence) > 0 {
-			return nil
-		}
-	}
-	if known && (old.Sequence == snapshot.Sequence || old.ConfirmedUntil > confirmed) {
-		confirmed = old.ConfirmedUntil
-	}
-	next := *snapshot
-	if old.Event.Compare(next.Told) > 0 {
-		next.Told = old.Event // what an older snapshot included, this one does
-	}
-	if snapshot.Bootstrapped {
-		if err := Put(p.Stead, BootstrappedFile, []byte("1\n"), 0o444); err != nil {
-			return err
-		}
-	}
-	doc, err := Set(&next, confirmed)
-	if err != nil {
-		return err
-	}
-	return Put(p.Stead, SetFile, doc, 0o444)
-}
-
-// WriteEvents writes what became of the set, unless the file is newer. It is written
-// before set.json, which names an event in it.
-func WriteEvents(p Place, changes []records.Change) error {
-	if old, err := os.ReadFile(filepath.Join(p.Stead, EventsFile)); err == nil {
-		lines := bytes.Split(bytes.TrimSuffix(old, []byte("\n")), []byte("\n"))
-		var last records.Change
-		err := json.Unmarshal(lines[len(lines)-1], &last)
-		if err == nil && last.ID().Compare(records.LastChange(changes)) > 0 {
-			return nil
-		}
-	}
-	if len(changes) == 0 {
-		return nil
-	}
-	doc, err := Events(changes)
-	if err != nil {
-		return err
-	}
-	return Put(p.Stead, EventsFile, doc, 0o444)
-}
-
-// WriteConfirmed says until when set.json and events are confirmed to be current;
-// it never goes back. It makes no directory: that of a removed member stays removed.
-func WriteConfirmed(p Place, until Uptime) error {
-	target := filepath.Join(p.Stead, ConfirmedFile)
-	if b, err := os.ReadFile(target); err == nil {
-		var old Uptime
-		if err := old.UnmarshalJSON(bytes.TrimSpace(b)); err == nil && old >= until {
-			return nil
-		}
-	}
-	if _, err := os.Stat(p.Stead); until == 0 || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return Put(p.Stead, ConfirmedFile, []byte(until.String()+"\n"), 0o444)
 }
 
 // WriteTermination lets the member read why it is about to be asked to stop.

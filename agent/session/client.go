@@ -24,12 +24,11 @@ type Workers interface {
 	Tell(records.Life)
 	// Over hands on that the server knows a life to be over.
 	Over(spec.Identity, spec.Token)
-	// FilesChanged wakes the workers of the sets for which of is true: what their members
-	// read of the set has changed.
+	// FilesChanged says that what members read of their sets, for which of is true, has changed.
 	FilesChanged(of func(spec.SetRef) bool)
 	// SourcesChanged wakes the workers whose lives name a ConfigMap or Secret for which of is true.
-	SourcesChanged(of func(files.Source) bool)
-	// Confirmed wakes all workers: a server confirmed the node, and perhaps what members read.
+	SourcesChanged(of func(files.FileSource) bool)
+	// Confirmed says that a server confirmed the node, and perhaps what members read.
 	Confirmed()
 	// Last are the newest reports of lives that are not over.
 	Last() []records.Report

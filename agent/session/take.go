@@ -133,7 +133,7 @@ func (c *Client) takeFiles(f *proto.FilesUpdate) error {
 	changed := c.cfg.Files.Put(f.GetFull(), fresh)
 	c.cfg.FilesChanged()
 	if len(changed) > 0 {
-		c.cfg.Workers.SourcesChanged(func(s files.Source) bool { return changed[s] })
+		c.cfg.Workers.SourcesChanged(func(s files.FileSource) bool { return changed[s] })
 	}
 	return nil
 }

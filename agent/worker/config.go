@@ -31,12 +31,8 @@ type Config struct {
 	Starts chan struct{}
 	// Find looks up ConfigMaps and Secrets.
 	Find files.Lookup
-	// Picture is the newest picture of a set; false: none was sent yet.
-	Picture func(spec.SetRef) (records.Snapshot, bool)
-	// History is the newest changes of a set, oldest first; it must not be changed.
-	History func(spec.SetRef) []records.Change
-	// Confirmed is until when, on Clock, pictures and histories are confirmed.
-	Confirmed func() time.Duration
+	// Sets shows members their sets.
+	Sets Sets
 	// Report takes what was seen of a life; it must not block.
 	Report func(records.Report)
 	// Seq gives the next sequence of a report; it grows also over a restart of the agent.
@@ -92,8 +88,7 @@ type Tuning struct {
 	Look time.Duration // 30s
 	// Away is how often a runtime that does not answer is tried.
 	Away time.Duration // 1s
-	// Renew is the least time between two writings of the files of a running member; in
-	// a large set it is longer by as much for every 50 members, at most ten times.
+	// Renew is the least time between two writings of the files of a running member.
 	Renew time.Duration // 1s
 }
 
@@ -105,6 +100,18 @@ func (t Tuning) Filled() Tuning {
 		RetryFirst: cmp.Or(t.RetryFirst, 500*time.Millisecond), RetryMost: cmp.Or(t.RetryMost, time.Minute),
 		Look: cmp.Or(t.Look, 30*time.Second), Away: cmp.Or(t.Away, time.Second), Renew: cmp.Or(t.Renew, time.Second),
 	}
+}
+
+// Sets shows members their sets: files.SetFiles.
+type Sets interface {
+	// IsKnown reports whether a snapshot of the member's set was received; if not, came is
+	// called when one is.
+	IsKnown(id spec.Identity, came func()) bool
+	// Follow shows a life its set, now and whenever it changes; repeated, it puts back what
+	// was removed.
+	Follow(life *records.Life) error
+	// Leave ends that, before the life's files are removed.
+	Leave(id spec.Identity)
 }
 
 // Prober runs the probes of a container that has any; agent/probe is one.

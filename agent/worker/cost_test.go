@@ -76,7 +76,7 @@ func TestWhatALifeKeepsAndShowsIsCounted(t *testing.T) {
 		n.w.Tell(with(life(5, records.GoalRun), configured))
 		n.wantReady()
 		want("from the order to ready", map[string]int{"life": 1, "state": 4, "member": 1})
-		n.w.SourcesChanged(func(s files.Source) bool { return s.Name != "etc" })
+		n.w.SourcesChanged(func(s files.FileSource) bool { return s.Name != "etc" })
 		time.Sleep(time.Minute)
 		want("another ConfigMap was changed", map[string]int{})
 		n.w.Tell(with(life(5, records.GoalStop), configured))

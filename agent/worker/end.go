@@ -71,6 +71,7 @@ func (w *actor) reportOver() error {
 				return err
 			}
 		}
+		w.c.Sets.Leave(w.id)
 		if err := w.c.Files.Forget(w.id); err != nil {
 			return fmt.Errorf("forget the life: %w", err)
 		}

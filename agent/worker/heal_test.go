@@ -59,7 +59,7 @@ func TestTroubleIsNamedAndHeals(t *testing.T) {
 			n.w.FilesChanged()
 		}, withEnv, "ConfigMissing", 0},
 		{"nothing starts before the set's picture is known", func(n *node) { n.setPicture(false) },
-			func(n *node) { n.setPicture(true); n.w.FilesChanged() }, nil, "ConfigMissing", 0},
+			func(n *node) { n.setPicture(true); n.sets.Changed(anySet) }, nil, "ConfigMissing", 0},
 		of(callCase("a volume is another's", "Ensure", runtime.ErrForeign, causes.VolumeForeign, time.Minute)),
 		of(callCase("a volume is gone", "Ensure", runtime.ErrAbsent, causes.VolumeMissing, time.Minute)),
 		of(callCase("a disk is not mounted", "Ensure", runtime.ErrNotFound, causes.DiskMissing, time.Minute)),

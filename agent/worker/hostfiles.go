@@ -28,10 +28,8 @@ type HostFiles interface {
 	// Forget removes what was kept and shown of a life that is over.
 	Forget(id spec.Identity) error
 
-	// The files in /run/stead and beside it, see agent/files.
+	// The files in /run/stead and beside it, see agent/files, but those of Sets.
 	ShowMember(life *records.Life, n files.Node) error
-	ShowSet(id spec.Identity, p *records.Snapshot, changes []records.Change, confirmed files.Uptime) error
-	ShowConfirmed(id spec.Identity, until files.Uptime) error
 	ShowVolumeNew(id spec.Identity, content []byte) error
 	ShowTermination(id spec.Identity, reason records.Reason) error
 	ShowMedia(id spec.Identity, m files.Media, group *int64) error
@@ -95,22 +93,6 @@ func (h realFiles) Forget(id spec.Identity) error {
 
 func (h realFiles) ShowMember(life *records.Life, n files.Node) error {
 	return files.WriteMember(h.place(life.Member.ID), life, n)
-}
-
-// ShowSet writes the events first, for set.json names one of them.
-func (h realFiles) ShowSet(id spec.Identity, p *records.Snapshot, changes []records.Change, confirmed files.Uptime) error {
-	at := h.place(id)
-	if err := files.WriteEvents(at, changes); err != nil {
-		return err
-	}
-	if err := files.WriteSet(at, p, confirmed); err != nil {
-		return err
-	}
-	return files.WriteConfirmed(at, confirmed)
-}
-
-func (h realFiles) ShowConfirmed(id spec.Identity, until files.Uptime) error {
-	return files.WriteConfirmed(h.place(id), until)
 }
 
 func (h realFiles) ShowVolumeNew(id spec.Identity, content []byte) error {

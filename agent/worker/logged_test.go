@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
@@ -21,12 +22,15 @@ func TestAnAgentWithoutTroubleWarnsOfNothing(t *testing.T) {
 		confirmed.Store(int64(time.Minute))
 		n.change = func(c *Config) {
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		}
+		n.pictures = func(c *files.SetFilesConfig) {
 			c.Confirmed = func() time.Duration { return time.Duration(confirmed.Load()) }
 		}
 		n.run()
 		n.w.Tell(life(5, records.GoalRun))
 		n.wantReady()
 		confirmed.Add(int64(time.Minute))
+		n.sets.ConfirmedMoved()
 		n.w.Confirmed()
 		time.Sleep(time.Hour)
 		n.w.Tell(life(6, records.GoalRun))

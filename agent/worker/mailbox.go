@@ -42,8 +42,7 @@ type mailbox struct {
 // pendingEvents are what others noticed since the worker last looked.
 type pendingEvents struct {
 	containers bool // something may have happened to a container
-	files      bool // a picture, history, ConfigMap or Secret changed
-	confirmed  bool // what the files say was confirmed again
+	files      bool // a ConfigMap or Secret of a life changed
 	images     bool // an image came
 	repair     bool // link and files are to be checked
 	health     map[string]probe.Health
@@ -106,14 +105,20 @@ func (w *mailbox) note(happened func(*pendingEvents)) {
 	w.wake.Notify()
 }
 
-// Confirmed wakes the worker: Config.Confirmed moved on.
-func (w *mailbox) Confirmed() { w.note(func(e *pendingEvents) { e.confirmed = true }) }
-
-// FilesChanged wakes the worker: a picture, history, ConfigMap or Secret may have changed.
-func (w *mailbox) FilesChanged() { w.note(func(e *pendingEvents) { e.files = true }) }
+// Confirmed wakes the worker of a guarded life: a server confirmed the node.
+func (w *mailbox) Confirmed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, life := range w.lives {
+		if life.Member.Bound > 0 {
+			w.wake.Notify()
+			return
+		}
+	}
+}
 
 // SourcesChanged wakes the worker when a life of it names a ConfigMap or Secret for which of is true.
-func (w *mailbox) SourcesChanged(of func(files.Source) bool) {
+func (w *mailbox) SourcesChanged(of func(files.FileSource) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, life := range w.lives {

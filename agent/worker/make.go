@@ -9,7 +9,6 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -148,11 +147,8 @@ func (w *actor) writeFiles() error {
 	if err := w.c.Files.ShowMember(w.life, w.c.Node); err != nil {
 		return err
 	}
-	if picture, ok := w.c.Picture(w.id.Ref()); ok {
-		picture.Bootstrapped = picture.Bootstrapped || w.life.Bootstrapped
-		if err := w.writeSet(&picture); err != nil {
-			return err
-		}
+	if err := w.c.Sets.Follow(w.life); err != nil {
+		return err
 	}
 	if err := w.writeMedia(); err != nil {
 		return err
@@ -175,22 +171,12 @@ func (w *actor) writeVolumeNew() error {
 	return w.c.Files.ShowVolumeNew(w.id, files.VolumeNew(w.life))
 }
 
-// writeSet shows the member its set. A node hears of a set's history once it has a
-// member of it, which may be after the picture.
-func (w *actor) writeSet(picture *records.Snapshot) error {
-	changes, confirmed := w.c.History(w.id.Ref()), files.Uptime(w.c.Confirmed())
-	if last := records.LastChange(changes); last.Compare(picture.Told) < 0 {
-		picture.Told = last
-	}
-	return w.c.Files.ShowSet(w.id, picture, changes, confirmed)
-}
-
 // missing is the sentence about what containers need and the server has not sent. Files
 // that this life has got already are not needed again: a container that is restarted in
 // place after its ConfigMap was deleted continues with them, as in Kubernetes. Variables
 // are, for they are read at each start.
 func (w *observer) missing() string {
-	if _, ok := w.c.Picture(w.id.Ref()); !ok {
+	if !w.c.Sets.IsKnown(w.id, w.wake.Notify) {
 		return "the server has not sent the snapshot of the set yet"
 	}
 	if text := files.MissingEnv(w.life, w.c.Find); text != "" || w.state.Media {

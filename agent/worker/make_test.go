@@ -185,9 +185,9 @@ func TestTheMemberIsToldThatItsSetIsBootstrapped(t *testing.T) {
 
 // pictured changes the pictures that the node is told.
 func (n *node) pictured(change func(*records.Snapshot)) {
-	n.change = func(c *Config) {
-		told := c.Picture
-		c.Picture = func(ref spec.SetRef) (records.Snapshot, bool) {
+	n.pictures = func(c *files.SetFilesConfig) {
+		told := c.Snapshot
+		c.Snapshot = func(ref spec.SetRef) (records.Snapshot, bool) {
 			p, ok := told(ref)
 			change(&p)
 			return p, ok
@@ -212,8 +212,8 @@ func TestThePictureNamesNoEventThatTheNodeHasNotHeardOf(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				heard, told := event(c.heard), event(c.told)
 				n.pictured(func(p *records.Snapshot) { p.Told = told.ID() })
-				picture := n.change
-				n.change = func(w *Config) {
+				picture := n.pictures
+				n.pictures = func(w *files.SetFilesConfig) {
 					picture(w)
 					w.History = func(spec.SetRef) []records.Change { return []records.Change{event(1), heard} }
 					w.Confirmed = func() time.Duration { return 90 * time.Second }
@@ -242,7 +242,7 @@ func TestFilesThatCannotBeWrittenAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
-				n.change = func(c *Config) {
+				n.pictures = func(c *files.SetFilesConfig) {
 					c.History = func(spec.SetRef) []records.Change { return []records.Change{{Epoch: 1, Number: 1}} }
 					c.Confirmed = func() time.Duration { return time.Second }
 				}

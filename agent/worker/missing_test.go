@@ -40,7 +40,7 @@ func TestNothingIsMadeForAMemberWhoseVariablesAreMissing(t *testing.T) {
 func TestAConfigMapThatGoesWhileItsMemberIsMadeIsWaitedFor(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		goes := true
-		n.change = func(c *Config) {
+		n.pictures = func(c *files.SetFilesConfig) {
 			c.History = func(spec.SetRef) []records.Change { // is asked for while the files are written
 				if goes {
 					n.apply("")

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
@@ -130,18 +129,13 @@ func (w *observer) takeEvents() {
 	if k.containers {
 		w.dirty = true
 	}
-	if k.confirmed && w.prepared.files {
-		if err := w.c.Files.ShowConfirmed(w.id, files.Uptime(w.c.Confirmed())); err != nil {
-			w.log.Warn("confirmation not written", "err", err)
-		}
-	}
 	if k.repair {
 		w.prepared.network, w.prepared.files = false, false
 	}
 	if k.files {
 		w.tryRepaired()
 		if w.rewriteFiles.IsZero() {
-			w.rewriteFiles = w.filesWritten.Add(w.rewriteAfter())
+			w.rewriteFiles = w.filesWritten.Add(w.c.Tuning.Renew)
 		}
 	}
 	if !w.rewriteFiles.IsZero() && !w.c.Now().Before(w.rewriteFiles) {
@@ -156,13 +150,6 @@ func (w *observer) takeEvents() {
 			w.takeHealth(ctr, h)
 		}
 	}
-}
-
-// rewriteAfter is how old the files that were written may become. All members of a set
-// write all of it: together that grows with the square of their number.
-func (w *observer) rewriteAfter() time.Duration {
-	picture, _ := w.c.Picture(w.id.Ref())
-	return w.c.Tuning.Renew * time.Duration(min(1+len(picture.Peers)/50, 10))
 }
 
 // lookAtContainers asks the runtime, when something may have changed.

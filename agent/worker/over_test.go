@@ -20,6 +20,8 @@ func (n *node) nudges() {
 	n.w.ImagesChanged()
 	n.w.Repair()
 	n.w.Confirmed()
+	n.sets.Changed(anySet)
+	n.sets.ConfirmedMoved()
 	synctest.Wait()
 }
 

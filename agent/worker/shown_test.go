@@ -12,58 +12,49 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// A set of many members would write all its members' files at every change.
 func TestFilesOfARunningMemberAreWrittenAgainAfterAWhile(t *testing.T) {
-	for peers, wait := range map[int]time.Duration{1: 10 * time.Second, 100: 30 * time.Second, 1000: 100 * time.Second} {
-		scenario(t, func(t *testing.T, n *node) {
-			n.tuning.Renew = 10 * time.Second
-			n.change = func(c *Config) {
-				picture := c.Picture
-				c.Picture = func(ref spec.SetRef) (records.Snapshot, bool) {
-					p, ok := picture(ref)
-					p.Peers = make([]records.Peer, peers)
-					return p, ok
-				}
+	const wait = 10 * time.Second
+	scenario(t, func(t *testing.T, n *node) {
+		n.tuning.Renew = wait
+		n.apply("one")
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), configured))
+		n.wantReady()
+		time.Sleep(time.Second)
+		want := func(text string) {
+			t.Helper()
+			synctest.Wait()
+			got, err := os.ReadFile(filepath.Join(files.At(n.w.c.RunDir, db0).Media, "etc", "run.sh"))
+			if err != nil || string(got) != text {
+				t.Fatalf("got %q, %v, want %q", got, err, text)
 			}
-			n.apply("one")
-			n.run()
-			n.w.Tell(with(life(5, records.GoalRun), configured))
-			n.wantReady()
+		}
+		for _, now := range [][]string{{"one", "two", "three"}, {"three", "four", "five"}} {
+			n.apply(now[1])
 			time.Sleep(time.Second)
-			want := func(text string) {
-				t.Helper()
-				synctest.Wait()
-				got, err := os.ReadFile(filepath.Join(files.At(n.w.c.RunDir, db0).Media, "etc", "run.sh"))
-				if err != nil || string(got) != text {
-					t.Fatalf("%d peers: got %q, %v, want %q", peers, got, err, text)
-				}
-			}
-			for _, now := range [][]string{{"one", "two", "three"}, {"three", "four", "five"}} {
-				n.apply(now[1])
-				time.Sleep(time.Second)
-				n.apply(now[2])
-				time.Sleep(wait - 3*time.Second)
-				want(now[0])
-				time.Sleep(2 * time.Second)
-				want(now[2])
-			}
-		})
-	}
+			n.apply(now[2])
+			time.Sleep(wait - 3*time.Second)
+			want(now[0])
+			time.Sleep(2 * time.Second)
+			want(now[2])
+		}
+	})
 }
 
 // What stands there is confirmed only once this agent has written it.
 func TestAConfirmationReachesTheFilesThatThisAgentWrote(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		var until atomic.Int64
-		n.change = func(c *Config) { c.Confirmed = func() time.Duration { return time.Duration(until.Load()) } }
+		n.pictures = func(c *files.SetFilesConfig) {
+			c.Confirmed = func() time.Duration { return time.Duration(until.Load()) }
+		}
 		confirm := func(seconds int64, want string) {
 			t.Helper()
 			until.Store(seconds * int64(time.Second))
-			n.w.Confirmed()
+			n.sets.ConfirmedMoved()
 			synctest.Wait()
 			if got := n.steadFile(files.ConfirmedFile); got != want+"\n" {
 				t.Errorf("got %q, want %q", got, want)

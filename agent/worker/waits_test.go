@@ -130,9 +130,9 @@ func TestAnOrderBreaksOffAPullAlsoWhenItCameJustBefore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
 				ordered := false
-				n.change = func(c *Config) {
-					picture := c.Picture
-					c.Picture = func(ref spec.SetRef) (records.Snapshot, bool) { // the worker has chosen already
+				n.pictures = func(c *files.SetFilesConfig) {
+					picture := c.Snapshot
+					c.Snapshot = func(ref spec.SetRef) (records.Snapshot, bool) { // the worker has chosen already
 						if n.ledger.Look(db0).Open == tok(5) && !ordered {
 							ordered = true
 							order(n.w)

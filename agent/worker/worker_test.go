@@ -32,27 +32,29 @@ func tok(n int64) spec.Token { return spec.Token{Epoch: 1, Number: n} }
 
 // node is a host whose agent can be restarted: the host and the directories stay.
 type node struct {
-	t       *testing.T
-	host    *fakert.Host
-	dir     string
-	boot    spec.BootID
-	book    files.Cache
-	prober  Prober
-	guard   Guard
-	start   time.Time
-	tuning  Tuning
-	starts  chan struct{} // places for starts
-	epoch   atomic.Int64  // the newest that the node has heard of
-	change  func(*Config) // what else is different
-	found   Found         // what the agent saw before it began
-	looks   int           // since looksAt
-	looksAt time.Time
+	t        *testing.T
+	host     *fakert.Host
+	dir      string
+	boot     spec.BootID
+	book     files.Cache
+	prober   Prober
+	guard    Guard
+	start    time.Time
+	tuning   Tuning
+	starts   chan struct{} // places for starts
+	epoch    atomic.Int64  // the newest that the node has heard of
+	change   func(*Config) // what else is different
+	pictures func(*files.SetFilesConfig)
+	found    Found // what the agent saw before it began
+	looks    int   // since looksAt
+	looksAt  time.Time
 
 	mu      sync.Mutex
 	picture bool
 	reports []records.Report
 
 	ledger *ledger.Ledger
+	sets   *files.SetFiles
 	w      *Worker
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -74,13 +76,6 @@ func (n *node) run() {
 	runDir := filepath.Join(n.dir, "run-"+string(n.boot))
 	c := &Config{
 		Runtime: n.host, Network: n.host, Volumes: n.host, Ledger: l, Prober: n.prober, Guard: n.guard, Find: n.book.Find, Starts: n.starts,
-		History:   func(spec.SetRef) []records.Change { return nil },
-		Confirmed: func() time.Duration { return 0 },
-		Picture: func(ref spec.SetRef) (records.Snapshot, bool) {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			return records.Snapshot{Ref: ref, Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Replicas: 1}, n.picture
-		},
 		Report: func(r records.Report) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
@@ -97,11 +92,45 @@ func (n *node) run() {
 		n.change(c)
 	}
 	n.ledger = l
+	if c.Sets == nil {
+		n.sets = n.newSets(runDir, c.Logger)
+		c.Sets = n.sets
+	}
 	n.w = New(c, db0, n.found)
 	ctx, cancel := context.WithCancel(n.t.Context())
 	n.cancel, n.done = cancel, make(chan struct{})
-	go func() { defer close(n.done); n.w.Run(ctx) }()
+	sets := n.sets
+	go func() {
+		defer close(n.done)
+		var group sync.WaitGroup
+		group.Go(func() { sets.Run(ctx) })
+		n.w.Run(ctx)
+		group.Wait()
+	}()
 }
+
+func (n *node) newSets(runDir string, log *slog.Logger) *files.SetFiles {
+	c := files.SetFilesConfig{
+		History:   func(spec.SetRef) []records.Change { return nil },
+		Confirmed: func() time.Duration { return 0 },
+		Snapshot: func(ref spec.SetRef) (records.Snapshot, bool) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			return records.Snapshot{Ref: ref, Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Replicas: 1}, n.picture
+		},
+		RunDir: runDir, Disk: files.SetsOnHost(runDir), Renew: n.tuning.Filled().Renew, Now: time.Now, Logger: log,
+	}
+	if n.pictures != nil {
+		n.pictures(&c)
+	}
+	return files.NewSetFiles(c)
+}
+
+// anySet is every set.
+func anySet(spec.SetRef) bool { return true }
+
+// FilesChanged says that any ConfigMap or Secret changed.
+func (w *mailbox) FilesChanged() { w.SourcesChanged(func(files.FileSource) bool { return true }) }
 
 // looked is called whenever the worker looks at its life; one that does so again and again
 // would take a processor, and a test its time.

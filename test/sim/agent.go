@@ -34,6 +34,7 @@ type agent struct {
 	known     *session.Known
 	client    *session.Client
 	snapshots *session.SnapshotCache
+	sets      *files.SetFiles
 	unsaved   bool // snapshots changed
 	book      files.Cache
 	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
@@ -56,12 +57,14 @@ func (n *node) begin(a *agent) {
 		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
 	})
+	a.sets = files.NewSetFiles(files.SetFilesConfig{
+		Snapshot: a.snapshots.Find, History: a.snapshots.History, Confirmed: a.client.ConfirmedUntil,
+		RunDir: runDir, Disk: n.tmpfs.sets, Renew: tuning.Renew, Now: n.now, Logger: discard,
+	})
 	a.shared = &worker.Config{
 		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
-		Find:    a.book.Find,
-		Picture: a.snapshots.Find,
-		History: a.snapshots.History, Confirmed: a.client.ConfirmedUntil,
-		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: "/run",
+		Find: a.book.Find, Sets: memberSets{a},
+		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: runDir,
 		Epoch: func() int64 { return a.known.Now().At.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
 		Background: background{n}, Next: n.choose,
 		AfterFunc: func(time.Duration, func()) func() bool { return func() bool { return true } }, // no call takes time
@@ -152,17 +155,10 @@ func (a *agent) Tell(l records.Life) {
 func (a *agent) Over(id spec.Identity, token spec.Token) { a.n.worker(id).over(token) }
 
 // FilesChanged implements session.Workers.
-func (a *agent) FilesChanged(of func(spec.SetRef) bool) {
-	for _, id := range a.ids {
-		if of(id.Ref()) {
-			a.workers[id].FilesChanged()
-			a.workers[id].due = true
-		}
-	}
-}
+func (a *agent) FilesChanged(of func(spec.SetRef) bool) { a.sets.Changed(of) }
 
 // SourcesChanged implements session.Workers.
-func (a *agent) SourcesChanged(of func(files.Source) bool) {
+func (a *agent) SourcesChanged(of func(files.FileSource) bool) {
 	for _, id := range a.ids {
 		a.workers[id].SourcesChanged(of)
 		a.workers[id].due = true
@@ -171,6 +167,7 @@ func (a *agent) SourcesChanged(of func(files.Source) bool) {
 
 // Confirmed implements session.Workers.
 func (a *agent) Confirmed() {
+	a.sets.ConfirmedMoved()
 	for _, id := range a.ids {
 		a.workers[id].Confirmed()
 		a.workers[id].due = true

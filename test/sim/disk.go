@@ -160,12 +160,13 @@ type tmpfs struct {
 	docs   documents
 	lives  map[spec.Identity]records.Life
 	states map[spec.Identity]worker.State
+	sets   *setDisk
 }
 
 var _ worker.HostFiles = (*tmpfs)(nil)
 
 func newTmpfs(n *node) *tmpfs {
-	return &tmpfs{n: n, docs: documents{}, lives: map[spec.Identity]records.Life{}, states: map[spec.Identity]worker.State{}}
+	return &tmpfs{n: n, docs: documents{}, lives: map[spec.Identity]records.Life{}, states: map[spec.Identity]worker.State{}, sets: newSetDisk(n)}
 }
 
 func (f *tmpfs) LoadLife(id spec.Identity) (records.Life, bool) {
@@ -200,6 +201,7 @@ func (f *tmpfs) Forget(id spec.Identity) error {
 		delete(f.lives, id)
 		f.n.mayCrash("between two files")
 		delete(f.states, id)
+		delete(f.sets.shown, files.At(runDir, id).Stead)
 		return nil
 	})
 }
@@ -207,12 +209,6 @@ func (f *tmpfs) Forget(id spec.Identity) error {
 func (f *tmpfs) ShowMember(life *records.Life, _ files.Node) error {
 	return f.n.act(life.Member.ID, "ShowMember", func() error { return nil })
 }
-
-func (f *tmpfs) ShowSet(id spec.Identity, _ *records.Snapshot, _ []records.Change, _ files.Uptime) error {
-	return f.n.act(id, "ShowSet", func() error { return nil })
-}
-
-func (f *tmpfs) ShowConfirmed(spec.Identity, files.Uptime) error { return nil }
 
 func (f *tmpfs) ShowVolumeNew(spec.Identity, []byte) error { return nil }
 

@@ -123,6 +123,7 @@ func (x *memberWorker) step() (acted bool) {
 		return false
 	}
 	x.hear()
+	x.n.agent.sets.Turn()
 	if now := x.n.now(); !x.due && (x.next.IsZero() || now.Before(x.next)) {
 		return false
 	}
