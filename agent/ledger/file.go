@@ -29,31 +29,47 @@ type record struct {
 	Starts int64         `json:"starts,omitempty"`
 }
 
+// encode puts each record on a line of its own.
 func encode(recs []record) (lines []byte, err error) {
 	for _, r := range recs {
-		doc, err := json.Marshal(r)
+		line, err := encodeLine(r)
 		if err != nil {
-			return nil, fmt.Errorf("encode ledger record: %w", err)
+			return nil, err
 		}
-		lines = fmt.Appendf(lines, "%s%s\n", sum(doc), doc)
+		lines = append(lines, line...)
 	}
 	return lines, nil
+}
+
+// encodeLine is the line of a record, or of several that are written together: a crash keeps
+// all of them or none.
+func encodeLine(content any) ([]byte, error) {
+	doc, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("encode ledger record: %w", err)
+	}
+	return fmt.Appendf(nil, "%s%s\n", sum(doc), doc), nil
 }
 
 // sum is what comes before a document on its line.
 func sum(doc []byte) string { return fmt.Sprintf("%08x ", crc32.ChecksumIEEE(doc)) }
 
-func decode(line []byte) (record, bool) {
-	var r record
+func decode(line []byte) ([]record, bool) {
 	const head = len("01234567 ")
 	if len(line) < head || string(line[:head]) != sum(line[head:]) {
-		return r, false
+		return nil, false
 	}
-	return r, json.Unmarshal(line[head:], &r) == nil
+	doc := line[head:]
+	if bytes.HasPrefix(doc, []byte("[")) {
+		var recs []record
+		return recs, json.Unmarshal(doc, &recs) == nil
+	}
+	recs := make([]record, 1)
+	return recs, json.Unmarshal(doc, &recs[0]) == nil
 }
 
 // read returns the records of the file and the length of its good part. Only the
-// last record may be bad, and only in a way that a crash leaves behind: without
+// last line may be bad, and only in a way that a crash leaves behind: without
 // its newline, or with blocks that were never written (zeros).
 func read(d Disk) (int64, []record, error) {
 	all, err := d.Read()
@@ -64,9 +80,9 @@ func read(d Disk) (int64, []record, error) {
 	good := 0
 	for n := 1; good < len(all); n++ {
 		line, rest, whole := bytes.Cut(all[good:], []byte("\n"))
-		r, ok := decode(line)
+		found, ok := decode(line)
 		if whole && ok {
-			recs = append(recs, r)
+			recs = append(recs, found...)
 			good += len(line) + 1
 			continue
 		}
@@ -115,60 +131,6 @@ func (l *Ledger) reboot(now spec.BootID) {
 			l.apply(record{Op: opClose, ID: id, Token: l.entries[id].Open, Cause: causes.Reboot})
 		}
 	}
-}
-
-// append writes records, waits for the disk and applies them; the caller holds
-// the lock. After a failed write the file is cut back to what it was; when that
-// or the wait for the disk fails, the ledger is broken for good.
-func (l *Ledger) append(recs ...record) error {
-	if l.broken != nil {
-		return l.broken
-	}
-	buf, err := encode(recs)
-	if err != nil {
-		return err
-	}
-	if _, err := l.file.WriteAt(buf, l.size); err != nil {
-		if cut := l.file.Truncate(l.size); cut != nil {
-			l.broken = fmt.Errorf("%w: %w", ErrBroken, cut)
-		}
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	if err := l.file.Sync(); err != nil {
-		l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
-		return l.broken
-	}
-	l.size += int64(len(buf))
-	l.records += len(recs)
-	for _, r := range recs {
-		l.apply(r)
-	}
-	return nil
-}
-
-// compact rewrites the file when most of it is history; the caller holds the lock.
-// A failure leaves the old file in use.
-func (l *Ledger) compact() error {
-	live := l.snapshot()
-	if l.records < compactAt || l.records < 4*len(live) {
-		return nil
-	}
-	buf, err := encode(live)
-	if err != nil {
-		return err
-	}
-	replaced, err := l.file.Replace(buf)
-	if replaced { // from here on the new content is the ledger, whatever fails
-		l.size, l.records = int64(len(buf)), len(live)
-	}
-	switch {
-	case err == nil:
-		return nil
-	case replaced:
-		l.broken = fmt.Errorf("%w: %w", ErrBroken, err)
-		return l.broken
-	}
-	return fmt.Errorf("compact ledger: %w", err)
 }
 
 // snapshot is the shortest list of records that means the present state.

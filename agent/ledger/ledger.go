@@ -1,8 +1,11 @@
 // Package ledger is a node's memory of which tokens were opened and closed here
-// (SAFETY S1, S4): an append-only file, one record a line, each with a checksum
-// and on disk (fsync) before the call returns.
+// (SAFETY S1, S4): an append-only file of lines, each with a checksum and on disk (fsync)
+// before the call returns.
 //
-//	<crc32, 8 hex digits> <JSON of record>\n
+//	<crc32, 8 hex digits> <JSON of a record, or of several that were written together>\n
+//
+// Records that come while others are written share the next wait for the disk, and a line: a
+// crash keeps all of them or none.
 //
 // A token is opened before its first start and closed before its end is reported;
 // a closed token, or one older than the identity's newest, can never be opened
@@ -71,13 +74,20 @@ func (e Entry) Spent(t spec.Token) bool {
 type Ledger struct {
 	boot spec.BootID
 
+	writing  sync.Mutex // held while the file is written, and taken before mu
+	file     Disk
+	size     int64 // bytes known to be good
+	together bool  // some records share a line
+
 	mu      sync.Mutex
-	file    Disk
-	size    int64 // bytes known to be good
-	records int   // records in the file
+	records int // in the file
 	starts  int64
 	entries map[spec.Identity]*Entry
 	boots   map[spec.Identity]spec.BootID // of the open tokens
+	next    *batch                        // not written yet; nil: the next record begins one
+	waiting map[spec.Identity]*batch      // of each identity of which something is not on disk yet
+	lazy    []record                      // applied, and written with the next batch
+	stored  int                           // calls of Stored since the ledger was tidied
 	broken  error
 }
 
@@ -115,7 +125,7 @@ func OpenDisk(d Disk, boot spec.BootID) (*Ledger, error) {
 	if boot == "" {
 		return nil, errors.Join(errors.New("open ledger: the boot id is empty"), d.Close())
 	}
-	l := &Ledger{boot: boot, file: d, entries: map[spec.Identity]*Entry{}, boots: map[spec.Identity]spec.BootID{}}
+	l := &Ledger{boot: boot, file: d, entries: map[spec.Identity]*Entry{}, boots: map[spec.Identity]spec.BootID{}, waiting: map[spec.Identity]*batch{}}
 	if err := l.load(); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -135,15 +145,26 @@ func (l *Ledger) load() error {
 	if err := l.file.Truncate(good); err != nil {
 		return fmt.Errorf("open ledger: drop the cut-off record: %w", err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return l.append(record{Op: opStart, Starts: l.starts + 1, Boot: l.boot})
 }
 
-// Close closes the file; the ledger is on disk already.
-func (l *Ledger) Close() error {
+// Close closes the file; what must last is on disk already. It leaves one record a line, which
+// an agent of an earlier version can read as well.
+func (l *Ledger) Close() (err error) {
+	l.writing.Lock()
+	defer l.writing.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.broken == nil {
+		err = l.flush()
+	}
+	if l.broken == nil && l.together {
+		err = errors.Join(err, l.rewrite(l.snapshot()))
+	}
 	l.broken = ErrBroken
-	return l.file.Close()
+	return errors.Join(err, l.file.Close())
 }
 
 // Starts counts how often the ledger was opened, this time included.
@@ -189,7 +210,7 @@ func (l *Ledger) sorted() []Entry {
 // it is no error. ErrSpent: it was closed or is older than one known here.
 // ErrOpen: another token of the identity must be closed first.
 func (l *Ledger) OpenToken(id spec.Identity, token spec.Token) error {
-	l.mu.Lock()
+	l.lockFor(id)
 	defer l.mu.Unlock()
 	if e, ok := l.entries[id]; ok {
 		switch {
@@ -210,7 +231,7 @@ func (l *Ledger) OpenToken(id spec.Identity, token spec.Token) error {
 // CloseToken records that token is over (or, if it was never opened, that it will
 // never be started here). Repeating it is no error and keeps the first cause.
 func (l *Ledger) CloseToken(id spec.Identity, token spec.Token, cause causes.Cause) error {
-	l.mu.Lock()
+	l.lockFor(id)
 	defer l.mu.Unlock()
 	if e, ok := l.entries[id]; ok {
 		if e.Spent(token) {
@@ -226,16 +247,36 @@ func (l *Ledger) CloseToken(id spec.Identity, token spec.Token, cause causes.Cau
 	return l.append(record{Op: opClose, ID: id, Token: token, Cause: cause})
 }
 
-// Stored records that the server has stored the end of token; it stays spent.
+// Stored records that the server has stored the end of token; it stays spent. That need not
+// outlive a power cut, after which the end is reported again: it goes to the disk with the next
+// record that must, or when the ledger is closed.
 func (l *Ledger) Stored(id spec.Identity, token spec.Token) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, ok := l.entries[id]
-	if !ok || !slices.ContainsFunc(e.Ends, func(x End) bool { return x.Token == token }) {
+	if !l.isEnd(id, token) {
 		return nil
 	}
-	if err := l.append(record{Op: opStored, ID: id, Token: token}); err != nil {
-		return err
+	l.mu.Lock()
+	if l.broken != nil {
+		defer l.mu.Unlock()
+		return l.broken
 	}
-	return l.compact()
+	r := record{Op: opStored, ID: id, Token: token}
+	l.apply(r)
+	l.lazy = append(l.lazy, r)
+	l.stored++
+	due := l.stored >= tidyAfter
+	l.mu.Unlock()
+	if !due {
+		return nil
+	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stored = 0
+	return errors.Join(l.flush(), l.compact())
+}
+
+// isEnd reports that the end of the token is kept.
+func (l *Ledger) isEnd(id spec.Identity, token spec.Token) bool {
+	return slices.ContainsFunc(l.Look(id).Ends, func(x End) bool { return x.Token == token })
 }

@@ -59,6 +59,7 @@ func TestATokenIsOpenedAtMostOnce(t *testing.T) {
 		}
 	}
 	must(t, l.Stored(id, tok(5)))
+	must(t, l.Close())
 	l = open(t, path, "b1")
 	if err := l.OpenToken(id, tok(5)); !errors.Is(err, ErrSpent) {
 		t.Fatalf("open 5 after its end was stored: got %v, want ErrSpent", err)
