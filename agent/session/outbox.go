@@ -17,8 +17,14 @@ type pendingReport struct {
 	due    time.Time // when it is to be sent; zero: it was sent
 }
 
+// gatherTime is how long reports are gathered at most while others are under way: about as long
+// as a server takes to store them.
+const gatherTime = 5 * time.Millisecond
+
 // Outbox gathers reports: the newest of each life, sent at once when it matters
-// and a little later when the next one may make it needless. Safe for concurrent use.
+// and a little later when the next one may make it needless. While reports are under way, that
+// is sent and not stored yet, those that come are gathered for a moment and sent together; one
+// that is alone is never delayed. Safe for concurrent use.
 type Outbox struct {
 	soon, later time.Duration
 	now         func() time.Time
@@ -27,6 +33,9 @@ type Outbox struct {
 	mu      sync.Mutex
 	pending map[spec.LifeID]*pendingReport
 	ready   map[spec.LifeID]bool // what was last put of each life that is not over
+	// What is under way: the reports that were sent last, at sentAt, and are not stored.
+	underWay map[spec.LifeID]int64
+	sentAt   time.Time
 }
 
 // NewOutbox returns an empty one that leaves reports of trouble that may pass for soon, and
@@ -34,7 +43,7 @@ type Outbox struct {
 func NewOutbox(soon, later time.Duration, now func() time.Time) *Outbox {
 	return &Outbox{
 		soon: soon, later: later, now: now, changed: notify.New(),
-		pending: map[spec.LifeID]*pendingReport{}, ready: map[spec.LifeID]bool{},
+		pending: map[spec.LifeID]*pendingReport{}, ready: map[spec.LifeID]bool{}, underWay: map[spec.LifeID]int64{},
 	}
 }
 
@@ -60,9 +69,12 @@ func (o *Outbox) Put(r records.Report) {
 	o.changed.Notify()
 }
 
-// delay is zero for what somebody acts on.
+// delay is zero for what somebody acts on. That a life is stopping its server has ordered: it
+// counts as not ready since then, and the end may follow at once.
 func (o *Outbox) delay(r records.Report, wasReady bool) time.Duration {
 	switch {
+	case r.Phase == records.PhaseStopping:
+		return o.soon
 	case r.Phase.Over(), r.Ready, wasReady:
 		return 0
 	case r.Cause != "", r.Phase.Rank() >= records.PhaseRunning.Rank():
@@ -85,6 +97,7 @@ func (o *Outbox) SendAgain(reports []records.Report) {
 	for _, l := range o.pending {
 		l.due = now
 	}
+	clear(o.underWay)
 	o.changed.Notify()
 }
 
@@ -94,14 +107,25 @@ func (o *Outbox) Due() (due []records.Report, next time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.now()
+	held := time.Duration(0)
+	if len(o.underWay) > 0 {
+		held = max(0, o.sentAt.Add(gatherTime).Sub(now))
+	}
 	for _, l := range o.pending {
-		switch wait := l.due.Sub(now); {
+		switch wait := max(l.due.Sub(now), held); {
 		case l.due.IsZero():
 		case wait <= 0:
 			due = append(due, l.report)
 			l.due = time.Time{}
 		case next == 0 || wait < next:
 			next = wait
+		}
+	}
+	if len(due) > 0 {
+		o.sentAt = now
+		clear(o.underWay)
+		for _, r := range due {
+			o.underWay[spec.LifeID{ID: r.ID, Token: r.Token}] = r.Seq
 		}
 	}
 	slices.SortFunc(due, func(a, b records.Report) int { return cmp.Compare(a.Seq, b.Seq) })
@@ -114,6 +138,12 @@ func (o *Outbox) Stored(id spec.Identity, token spec.Token, seq int64) (over boo
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	key := spec.LifeID{ID: id, Token: token}
+	if sent, ok := o.underWay[key]; ok && sent <= seq {
+		delete(o.underWay, key)
+		if len(o.underWay) == 0 {
+			o.changed.Notify() // for what was gathered meanwhile
+		}
+	}
 	l, ok := o.pending[key]
 	if !ok || !l.due.IsZero() || l.report.Seq > seq {
 		return false

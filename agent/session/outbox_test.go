@@ -45,10 +45,12 @@ func TestReportsAreGatheredUntilStored(t *testing.T) {
 		want("a new session is told again", 3)
 		put(4, func(r *records.Report) { r.Phase = records.PhaseRunning })
 		put(2, nil)
+		want("while one is under way, others are gathered")
 		if o.Stored(db0, tok(5), 3) {
 			t.Fatal("a report that is not an end was taken for one")
 		}
 		want("no longer ready goes at once, also when the one before was stored late", 4)
+		time.Sleep(gatherTime)
 		put(5, func(r *records.Report) { r.Phase = records.PhaseStopped })
 		if o.Stored(db0, tok(5), 5) {
 			t.Fatal("an end that was not sent yet was taken for stored")
@@ -62,5 +64,88 @@ func TestReportsAreGatheredUntilStored(t *testing.T) {
 		}
 		o.SendAgain(nil)
 		want("what is stored is not told again")
+	})
+}
+
+func TestReportsAreGatheredWhileOthersAreUnderWayAndASingleOneNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutbox(300*time.Millisecond, time.Second, time.Now)
+		seq := int64(0)
+		ready := func(number int64) {
+			seq++
+			o.Put(records.Report{ID: db0, Token: tok(number), Seq: seq, Phase: records.PhaseRunning, Ready: true})
+		}
+		messages := 0
+		flush := func() (sent []records.Report, next time.Duration) {
+			sent, next = o.Due()
+			if len(sent) > 0 {
+				messages++
+			}
+			return sent, next
+		}
+		for n := range int64(10) { // one after the other, each stored before the next
+			ready(n + 1)
+			if sent, _ := flush(); len(sent) != 1 {
+				t.Fatalf("a single report is not sent at once: %v", sent)
+			}
+			o.Stored(db0, tok(n+1), seq)
+		}
+		messages = 0
+		for n := range int64(1000) { // a thousand in 20 ms, a message under way for 4
+			ready(100 + n)
+			flush()
+			time.Sleep(20 * time.Microsecond)
+			if n%200 == 199 {
+				for k := range n + 1 {
+					o.Stored(db0, tok(100+k), seq)
+				}
+				if sent, _ := flush(); len(sent) == 0 {
+					t.Fatal("what was gathered is not sent when the others are stored")
+				}
+			}
+		}
+		if messages > 12 {
+			t.Errorf("1000 reports took %d messages", messages)
+		}
+		ready(5000)
+		if sent, next := flush(); len(sent) > 0 || next <= 0 || next > gatherTime {
+			t.Errorf("got %v, %v: want it gathered for at most %v", sent, next, gatherTime)
+		}
+		time.Sleep(gatherTime)
+		if sent, _ := flush(); len(sent) != 1 {
+			t.Errorf("got %v after %v, of a server that does not answer", sent, gatherTime)
+		}
+		o.SendAgain(nil)
+		if sent, _ := flush(); len(sent) == 0 {
+			t.Error("a new session waits for what the old one sent")
+		}
+	})
+}
+
+// Its server has ordered it, and counts the member as not ready since.
+func TestThatALifeIsStoppingWaitsForItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := NewOutbox(300*time.Millisecond, time.Second, time.Now)
+		report := records.Report{ID: db0, Token: tok(5), Seq: 1, Phase: records.PhaseRunning, Ready: true}
+		put := func(seq int64, phase records.Phase) {
+			report.Seq, report.Phase, report.Ready = seq, phase, phase == records.PhaseRunning
+			o.Put(report)
+		}
+		put(1, records.PhaseRunning)
+		o.Due()
+		o.Stored(db0, tok(5), 1)
+		put(2, records.PhaseStopping)
+		if sent, next := o.Due(); len(sent) > 0 || next != 300*time.Millisecond {
+			t.Fatalf("got %v, %v", sent, next)
+		}
+		put(3, records.PhaseStopped)
+		if sent, _ := o.Due(); !slices.Equal(seqs(sent), []int64{3}) {
+			t.Fatalf("got %v, want its end alone, at once", sent)
+		}
+		put(4, records.PhaseStopping)
+		time.Sleep(300 * time.Millisecond)
+		if sent, _ := o.Due(); !slices.Equal(seqs(sent), []int64{4}) {
+			t.Fatalf("got %v, want it said when the end takes longer", sent)
+		}
 	})
 }
