@@ -67,17 +67,23 @@ func (s *server) checkStored(r cache.JudgedReport, rev store.Rev) {
 	w.fail("joined", "%s says that it stored %s of %s %s at revision %d", s.name, r.Report.Phase, id, r.Report.Token, rev)
 }
 
-// endsWith judges the end of a life that was reported in the transaction that removes its record: the report
-// itself is never stored then.
-func (j *judge) endsWith(v cache.View, e store.Event) {
+// endsIn judges the ends of lives that are stored by b, before anything else of it: the same transaction
+// may rely on them, and has no report of a life whose record it removes.
+func (j *judge) endsIn(v cache.View, b store.Batch) {
 	for _, r := range j.offered {
-		old := v.Member(r.Report.ID)
-		if e.Key != store.MemberKey(r.Report.ID) || !r.Report.Phase.Over() || old == nil || old.Token != r.Report.Token {
+		id, old := r.Report.ID, v.Member(r.Report.ID)
+		if !r.Report.Phase.Over() || old == nil || old.Token != r.Report.Token {
 			continue
 		}
-		if m, _ := store.Decode[records.Member](e.KV); e.Delete || m.Token != old.Token {
-			j.said(r.Report)
-			j.w.count("end joined")
+		for _, e := range b.Events {
+			m, _ := store.Decode[records.Member](e.KV)
+			removed := e.Key == store.MemberKey(id) && (e.Delete || m.Token != old.Token)
+			if removed || e.Key == store.ReportKey(id) && !e.Delete {
+				j.said(r.Report)
+			}
+			if removed {
+				j.w.count("end joined")
+			}
 		}
 	}
 }

@@ -152,11 +152,11 @@ func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
 func (j *judge) before(b store.Batch) {
 	v := j.w.view()
 	j.count(v, b)
+	j.endsIn(v, b)
 	for _, e := range b.Events {
 		switch kind, _ := store.Kind(e.Key); {
 		case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
 		case kind == store.KindMember:
-			j.endsWith(v, e)
 			j.member(v, b, e)
 		case kind == store.KindReport && !e.Delete:
 			j.report(e)
