@@ -83,9 +83,9 @@ func (l *leader) joinOffered(ctx context.Context) {
 	}
 }
 
-// answer has an offer decided about.
+// answer has an offer decided about. The lease of events is renewed by the evaluation that follows:
+// a report does not wait for it.
 func (l *leader) answer(ctx context.Context, o offer) {
-	l.renewEventLease(ctx)
 	o.stored <- l.join(ctx, o.reports)
 }
 
