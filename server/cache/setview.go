@@ -8,14 +8,64 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// SlotOf is what World has of one identity of a set; its identity alone when nothing is stored.
-func SlotOf(v View, id spec.Identity) plan.Slot {
-	t := v.find(id.Ref())
-	if i, ok := t.index(id.Ordinal); ok {
-		return t.slots[i].view
-	}
-	return plan.Slot{ID: id}
+// SetView is what of a View is of one set, for who need not look at all of its members.
+type SetView struct {
+	v View
+	t *setState
+	// Ref is the set's.
+	Ref spec.SetRef
 }
 
-// NodesWith are the nodes with a member of a set, in no order.
+// OfSet is what v has of a set; there may be nothing of it.
+func OfSet(v View, ref spec.SetRef) SetView { return SetView{v, v.find(ref), ref} }
+
+// Identities is how many identities of the set have any record.
+func (s SetView) Identities() int { return len(s.t.slots) }
+
+// Slot is what the store has of one identity; there may be no record of it.
+func (s SetView) Slot(ordinal int) plan.Slot {
+	if i, known := s.t.index(ordinal); known {
+		return judgedSlot(&s.v, s.t.slots[i])
+	}
+	return plan.Slot{ID: spec.Identity{Namespace: s.Ref.Namespace, Set: s.Ref.Name, Ordinal: ordinal}}
+}
+
+// Slots holds what the store has of every identity of which it has anything, ascending.
+func (s SetView) Slots() []plan.Slot {
+	slots := make([]plan.Slot, len(s.t.slots))
+	for i, l := range s.t.slots {
+		slots[i] = judgedSlot(&s.v, l)
+	}
+	return slots
+}
+
+// World is View.World without its slots.
+func (s SetView) World() plan.World {
+	v, t := s.v, s.t
+	w := plan.World{Rev: int64(v.rev), Epoch: v.epoch, Nodes: v.Nodes(), Broken: v.brokenOf(s.Ref), Hold: v.hold}
+	w.Count = v.Count()
+	if v.sets[s.Ref] == nil {
+		return w
+	}
+	w.Nodes = v.nodesFor(t)
+	w.Set, w.TemplateHash, w.Status = t.set.record, t.hash, t.status.record
+	w.Revisions = t.byNumber
+	if w.Set != nil {
+		w.Bootstrapped = v.bootstrapped[w.Set.UID]
+		w.Budgets = v.budgetsOf(w.Set)
+	}
+	w.WasBootstrapped = v.wasBootstrapped[s.Ref]
+	return w
+}
+
+// NodesWith are the nodes with a life of a set.
 func NodesWith(v View, ref spec.SetRef) iter.Seq[spec.NodeName] { return maps.Keys(v.find(ref).on) }
+
+// judgedSlot is the planner's view of a slot, with the report that WithReports laid over it.
+func judgedSlot(v *View, l *slot) plan.Slot {
+	slot := l.view
+	if r := v.judged[slot.ID]; r != nil && slot.Member != nil && r.Token == slot.Member.Token {
+		slot.Report = r
+	}
+	return slot
+}

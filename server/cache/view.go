@@ -61,27 +61,9 @@ func (v View) Revision(ref spec.SetRef, h spec.RevisionHash) *records.Revision {
 // World is the plan's world of one set (also when only its volumes or
 // identities remain: Set is nil then); Free, VolumeID and Now are left to the caller.
 func (v View) World(ref spec.SetRef) plan.World {
-	w := plan.World{Rev: int64(v.rev), Epoch: v.epoch, Nodes: v.Nodes(), Broken: v.brokenOf(ref), Hold: v.hold}
-	w.Count = v.Count()
-	t := v.sets[ref]
-	if t == nil {
-		return w
-	}
-	w.Nodes = v.nodesFor(t)
-	w.Set, w.TemplateHash, w.Status = t.set.record, t.hash, t.status.record
-	w.Revisions = t.byNumber
-	w.Slots = make([]plan.Slot, len(t.slots))
-	for i, l := range t.slots {
-		w.Slots[i] = l.view
-		if r := v.judged[l.view.ID]; r != nil && l.view.Member != nil && r.Token == l.view.Member.Token {
-			w.Slots[i].Report = r
-		}
-	}
-	if w.Set != nil {
-		w.Bootstrapped = v.bootstrapped[w.Set.UID]
-		w.Budgets = v.budgetsOf(w.Set)
-	}
-	w.WasBootstrapped = v.wasBootstrapped[ref]
+	set := OfSet(v, ref)
+	w := set.World()
+	w.Slots = set.Slots()
 	return w
 }
 

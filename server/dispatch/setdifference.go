@@ -165,7 +165,7 @@ func (s *sight) patch(set *records.Set, old *records.Snapshot, t *touch) differe
 	}
 	d.next.Expected = slices.DeleteFunc(slices.Clone(old.Expected), func(p records.Peer) bool { return t.ordinals[p.Ordinal] })
 	for _, ordinal := range slices.Sorted(maps.Keys(t.ordinals)) {
-		slot := cache.SlotOf(s.View, spec.Identity{Namespace: set.Ref.Namespace, Set: set.Ref.Name, Ordinal: ordinal})
+		slot := cache.OfSet(s.View, set.Ref).Slot(ordinal)
 		peer, kind := f.peer(&slot)
 		at, there := findPeer(old.Peers, ordinal)
 		switch {

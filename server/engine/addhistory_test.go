@@ -219,7 +219,7 @@ func TestATellingComparesWhatItsNumbersComeFrom(t *testing.T) {
 		c.set(2)
 		c.until("seen", func(v cache.View) bool { return v.World(db).Set.Replicas() == 2 })
 		c.cache.Look(func(v cache.View) {
-			u, begins, ok := historyDecision(v, db, v.World(db), time.Now(), &historySeen{})
+			u, begins, ok := historyDecision(v, v.World(db), time.Now(), new(newHistorySeen()))
 			h := v.History(db)
 			want := []store.Compare{
 				store.Seen(store.HistoryBaseKey(db), h.BaseRev), store.Seen(store.HistoryPageKey(db, 0), h.PageRevs[0]),

@@ -42,7 +42,7 @@ func newPool(cfg Config) *pool {
 }
 
 // addressesWanted is how many addresses the planner may ask for: one under OrderedReady,
-// where one member starts at a time.
+// where one member starts at a time. A folded world lists those that may start.
 func addressesWanted(w plan.World) int {
 	n := unaddressed(w)
 	if w.Set.Spec.PodManagementPolicy != spec.Parallel {
@@ -54,6 +54,14 @@ func addressesWanted(w plan.World) int {
 // unaddressed counts the members that are wanted and have no address.
 func unaddressed(w plan.World) int {
 	n, wanted := w.Set.Replicas(), w.Set.Range()
+	if w.Folded != nil {
+		n = 0
+		for i := range w.Slots {
+			if wanted.Has(w.Slots[i].ID.Ordinal) {
+				n++
+			}
+		}
+	}
 	for i := range w.Slots {
 		id := w.Slots[i].Identity
 		if wanted.Has(w.Slots[i].ID.Ordinal) && id != nil && id.Address.IsValid() {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
 )
 
 func TestARestGrowsWithEachFailureAndIsForgotten(t *testing.T) {
@@ -35,7 +35,8 @@ func TestARestGrowsWithEachFailureAndIsForgotten(t *testing.T) {
 			now = began.Add(at)
 			tries.replaced(id, now)
 		}
-		rests := tries.waits(plan.World{Slots: []plan.Slot{{ID: member(1), Report: failed}, {ID: id, Report: c.report}}}, now.Add(c.at))
+		reports := map[spec.Identity]*records.Report{member(1): failed, id: c.report}
+		rests := tries.waits(func(id spec.Identity) *records.Report { return reports[id] }, now.Add(c.at))
 		want := 1
 		if c.want == 0 {
 			want = 0
@@ -48,18 +49,19 @@ func TestARestGrowsWithEachFailureAndIsForgotten(t *testing.T) {
 
 func TestEachOfManyFailedLivesRests(t *testing.T) {
 	tries, now := replaceBackoff{}, time.Unix(1000, 0)
-	var w plan.World
+	reports := map[spec.Identity]*records.Report{}
+	of := func(id spec.Identity) *records.Report { return reports[id] }
 	for i := range 3 {
 		tries.replaced(member(i), now)
-		w.Slots = append(w.Slots, plan.Slot{ID: member(i), Report: &records.Report{Phase: records.PhaseFailed}})
+		reports[member(i)] = &records.Report{Phase: records.PhaseFailed}
 	}
-	if rests := tries.waits(w, now); len(rests) != 3 {
+	if rests := tries.waits(of, now); len(rests) != 3 {
 		t.Errorf("rests %v, want three", rests)
 	}
-	w.Slots[0].Report = &records.Report{Phase: records.PhaseRunning, Ready: true}
-	tries.waits(w, now)
-	w.Slots[0].Report = &records.Report{Phase: records.PhaseFailed}
-	if rests := tries.waits(w, now); rests[member(0)] != 0 || len(rests) != 2 {
+	reports[member(0)] = &records.Report{Phase: records.PhaseRunning, Ready: true}
+	tries.waits(of, now)
+	reports[member(0)] = &records.Report{Phase: records.PhaseFailed}
+	if rests := tries.waits(of, now); rests[member(0)] != 0 || len(rests) != 2 {
 		t.Errorf("rests %v; want none for the one that was ready meanwhile", rests)
 	}
 }

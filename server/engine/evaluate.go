@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -59,14 +60,17 @@ func (l *leader) reconcile(ctx context.Context, ref spec.SetRef) {
 
 // evaluate decides at one revision; nothing in it blocks.
 func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now time.Time) evaluation {
+	l.takeChanges(v)
 	e := evaluation{ref: ref, mem: mem, now: now}
 	if v.Rev() < mem.notBefore {
 		e.postponed = true
 		return e
 	}
-	w := v.World(ref)
+	set := cache.OfSet(v, ref)
+	w := set.World()
 	w.Awaited, w.AwaitFor = l.coldStart.missing(v, now, l.cfg.Cold)
 	if w.Set == nil {
+		w.Slots = set.Slots()
 		l.evaluateRemoved(v, w, &e)
 		return e
 	}
@@ -74,13 +78,19 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 		e.postponed = true
 		return e
 	}
-	w.Table = len(w.Slots) <= tableSize && w.Set.Replicas() <= tableSize
+	w.Table = set.Identities() <= tableSize && w.Set.Replicas() <= tableSize
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
-	w.Free, w.Nodes = l.pool.candidates(v, addressesWanted(w), now), l.withSilence(v, w.Nodes, now)
-	w.Rest = mem.backoff.waits(w, now)
+	w.Nodes = l.withSilence(v, w.Nodes, now)
+	w = mem.members.in(set, w)
+	w.Free = l.pool.candidates(v, addressesWanted(w), now)
+	w.Rest = mem.backoff.waits(func(id spec.Identity) *records.Report { return set.Slot(id.Ordinal).Report }, now)
 	w.Outages = mem.outages.measure(now)
 	w.Reached, w.Standstill = mem.stall.reached, mem.stall.measure(now)
 	p := l.cfg.Next(w)
+	if p.Unfold {
+		w = whole(set, w)
+		p = l.cfg.Next(w)
+	}
 	mem.stall.observe(p, now)
 	mem.outages.observe(p.Outages, now)
 	e.wake, e.blocked = p.Wake, p.Blocked
@@ -135,7 +145,7 @@ func removes(p plan.Plan) bool {
 // after a while when there is nothing else to write: with the next action, or with their being
 // ready, they cost no revision of their own.
 func (l *leader) addHistory(v cache.View, w plan.World, e *evaluation) {
-	d, startsOnly, any := historyDecision(v, e.ref, w, e.now, &e.mem.history)
+	d, startsOnly, any := historyDecision(v, w, e.now, &e.mem.history)
 	mem := e.mem
 	switch {
 	case !startsOnly || len(e.decisions) > 0:
@@ -175,7 +185,7 @@ func (l *leader) addStatus(v cache.View, w plan.World, p plan.Plan, events *even
 	mem.recurrences.observe(causes, events.stored)
 	events.recount(&d, causes, mem.recurrences.due)
 	events.write(&d, causes)
-	delay := l.statusDelay(len(w.Slots))
+	delay := l.statusDelay(cache.OfSet(v, ref).Identities())
 	if len(d.Then) > 0 && urgent(p) && now.Sub(mem.statusAt) < delay {
 		mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before
 		e.wakeWithin(mem.statusDue.Sub(now))

@@ -189,7 +189,7 @@ func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &leader{Engine: e, term: store.Leadership{Value: "a", Created: rev}, pool: newPool(e.cfg), due: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*setMemory{}}
+		l := e.leader(store.Leadership{Value: "a", Created: rev})
 		var turn evaluation
 		l.remembered(db).statusDue = time.Now() // marks are not held back
 		if st.lost {

@@ -28,12 +28,18 @@ func pageFull(p *records.HistoryPage, members int) bool {
 // historyDecision records what became of the set since its history was last written; any is false
 // when nothing did, startsOnly true when lives started and no more. It is written before the
 // actions of its evaluation: what takes a fact away is never written before the fact is recorded.
-func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time, seen *historySeen) (d decision, startsOnly, any bool) {
+func historyDecision(v cache.View, w plan.World, now time.Time, seen *historySeen) (d decision, startsOnly, any bool) {
+	ref := w.Set.Ref
 	h := v.History(ref)
-	recorded, open, next, resumed := resume(h, w)
-	before := recorded
-	before.Members = slices.Clone(recorded.Members)
-	changes := plan.DiffHistory(w, &recorded, seen.moved(w, resumed))
+	seen.kept.follow(h, w)
+	open, next := seen.kept.open, seen.kept.next
+	ordinals := seen.toCompare(w, seen.kept.resumed)
+	set := cache.OfSet(v, ref)
+	w = withSlots(set, w, ordinals)
+	recorded := seen.kept.of(ordinals)
+	members := len(seen.kept.told.Members) - len(recorded.Members)
+	changes := plan.DiffHistory(w, &recorded, ordinals)
+	members += len(recorded.Members)
 	seen.saw(w, changes)
 	if len(changes) == 0 {
 		return decision{}, false, false
@@ -46,14 +52,15 @@ func historyDecision(v cache.View, ref spec.SetRef, w plan.World, now time.Time,
 	base := store.HistoryBaseKey(ref)
 	d.seen(v, base)
 	page := records.HistoryPage{Ref: ref, SetUID: w.Set.UID}
-	if open != nil && !pageFull(open, len(recorded.Members)) && len(changes) < records.HistoryWindow {
+	if open != nil && !pageFull(open, members) && len(changes) < records.HistoryWindow {
 		page.Page, page.Changes = open.Page, append(slices.Clip(open.Changes), changes...)
 	} else {
+		before := seen.kept.of(nil)
 		kept := changes[max(0, len(changes)-records.HistoryWindow):]
 		for i := range changes[:len(changes)-len(kept)] {
 			before.Add(&changes[i])
 		}
-		plan.CompactHistory(w, &before)
+		plan.CompactHistory(whole(set, w), &before)
 		page.Page, page.Changes = freshPage(h), kept
 		d.put(base, records.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
 	}
@@ -89,11 +96,7 @@ func resume(h cache.History, w plan.World) (recorded records.Recorded, open *rec
 	case b == nil:
 		return plan.InitialHistory(w), nil, max(w.Rev, lastNumber(h)+1), false
 	}
-	for _, p := range h.Pages {
-		if p.Page == b.Open && p.SetUID == b.SetUID {
-			open = p
-		}
-	}
+	open = openPage(h)
 	switch _, there := h.PageRevs[b.Open]; {
 	case there && open == nil: // unreadable: no page holds as many
 		return plan.InitialHistory(w), nil, b.Next + 2*records.HistoryWindow, false
@@ -109,6 +112,16 @@ func resume(h cache.History, w plan.World) (recorded records.Recorded, open *rec
 		}
 	}
 	return recorded, open, next, true
+}
+
+// openPage is the page that the base names; nil: it is not there, or cannot be read.
+func openPage(h cache.History) (open *records.HistoryPage) {
+	for _, p := range h.Pages {
+		if h.Base != nil && p.Page == h.Base.Open && p.SetUID == h.Base.SetUID {
+			open = p
+		}
+	}
+	return open
 }
 
 func lastNumber(h cache.History) (last int64) {

@@ -1,86 +1,113 @@
 package engine
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // historySeen is what a term saw of a set when it compared it with its history last. Only members
 // that moved since, or of which something was not recorded then, can differ from it now, as long
 // as the nodes are the same and none is silent: a silence proves more as it lasts.
 type historySeen struct {
+	moved moved    // since it was compared
 	uid   spec.UID // "": nothing was compared yet
 	epoch int64
-	slots []seenSlot // ascending
-	nodes []plan.Node
-	open  map[int]bool // ordinals with something to be recorded
+	open  map[int]bool     // ordinals with something to be recorded
+	kept  *recordedHistory // shared by copies of the memory
 }
 
-// seenSlot is what of a slot a history is made from. Records are never changed, only replaced.
-type seenSlot struct {
-	ordinal int
-	member  *records.Member
-	report  *records.Report
+func newHistorySeen() historySeen {
+	return historySeen{moved: moved{all: true}, kept: &recordedHistory{}}
 }
 
-// moved lists the ordinals to compare again, ascending; nil: all. resumed: the history is the one
+// toCompare lists the ordinals to compare again, ascending; nil: all. resumed: the history is the one
 // that was compared last, and what was added to it.
-func (h *historySeen) moved(w plan.World, resumed bool) []int {
-	if !resumed || h.uid != w.Set.UID || h.epoch != w.Epoch || !slices.EqualFunc(h.nodes, w.Nodes, sameNode) ||
+func (h *historySeen) toCompare(w plan.World, resumed bool) []int {
+	if !resumed || h.moved.all || len(h.moved.nodes) > 0 || h.uid != w.Set.UID || h.epoch != w.Epoch ||
 		slices.ContainsFunc(w.Nodes, func(n plan.Node) bool { return n.Session == nil }) {
 		return nil
 	}
-	ordinals := []int{}
-	old := h.slots
-	for i := range w.Slots {
-		now := slotSeen(&w.Slots[i])
-		for len(old) > 0 && old[0].ordinal < now.ordinal {
-			ordinals, old = append(ordinals, old[0].ordinal), old[1:]
-		}
-		before := seenSlot{ordinal: now.ordinal}
-		if len(old) > 0 && old[0].ordinal == now.ordinal {
-			before, old = old[0], old[1:]
-		}
-		if before != now || h.open[now.ordinal] {
-			ordinals = append(ordinals, now.ordinal)
-		}
-	}
-	for _, gone := range old {
-		ordinals = append(ordinals, gone.ordinal)
-	}
-	return ordinals
+	ordinals := maps.Clone(h.open)
+	maps.Copy(ordinals, h.moved.ordinals)
+	return sorted(ordinals)
 }
 
 // saw notes that w was compared, and that changes are to be recorded.
 func (h *historySeen) saw(w plan.World, changes []records.Change) {
 	if len(w.Broken) > 0 {
-		*h = historySeen{} // nothing was compared
+		h.moved.all = true // nothing was compared
 		return
 	}
-	slots := h.slots[:0]
-	for i := range w.Slots {
-		slots = append(slots, slotSeen(&w.Slots[i]))
-	}
-	open := map[int]bool{}
+	h.moved, h.uid, h.epoch, h.open = moved{}, w.Set.UID, w.Epoch, map[int]bool{}
 	for i := range changes {
-		open[changes[i].Ordinal] = true
-	}
-	// A slot that is gone is not seen again, so what is open of it is looked for by its being missing.
-	for o := range open {
-		if _, there := slices.BinarySearchFunc(slots, o, func(s seenSlot, o int) int { return s.ordinal - o }); !there && o != records.NoOrdinal {
-			*h = historySeen{}
-			return
+		if changes[i].Ordinal != records.NoOrdinal {
+			h.open[changes[i].Ordinal] = true
 		}
 	}
-	*h = historySeen{uid: w.Set.UID, epoch: w.Epoch, slots: slots, nodes: w.Nodes, open: open}
 }
 
-func slotSeen(s *plan.Slot) seenSlot { return seenSlot{s.ID.Ordinal, s.Member, s.Report} }
+// recordedHistory is what a history has recorded, kept along with what is added to its open page.
+type recordedHistory struct {
+	told    records.Recorded
+	open    *records.HistoryPage // nil: there is none
+	next    int64                // the number of the next change
+	resumed bool                 // something was recorded
+	base    store.Rev            // of the base that told comes from
+}
 
-// sameNode: what proves something of its lives is the same.
-func sameNode(a, b plan.Node) bool {
-	return a.Node == b.Node && a.Facts == b.Facts && a.Session == b.Session && a.Unread == b.Unread && a.Fenced == b.Fenced && a.Fencing == b.Fencing
+// follow takes up what was added since; what is not an addition is read anew.
+func (r *recordedHistory) follow(h cache.History, w plan.World) {
+	b, last := h.Base, openPage(h)
+	if !r.resumed || r.open == nil || b == nil || last == nil || h.BaseRev != r.base || b.SetUID != w.Set.UID ||
+		last.Page != r.open.Page || !startsWith(last.Changes, r.open.Changes) {
+		r.told, r.open, r.next, r.resumed = resume(h, w)
+		r.base = h.BaseRev
+		return
+	}
+	for i := range last.Changes[len(r.open.Changes):] {
+		c := &last.Changes[len(r.open.Changes)+i]
+		r.told.Add(c)
+		r.next = c.Number + 1
+	}
+	r.open = last
+}
+
+// startsWith: the changes of a page are those that it had, and what was added: no number comes twice.
+func startsWith(changes, had []records.Change) bool {
+	n := len(had)
+	return len(changes) >= n && n > 0 && changes[n-1].Number == had[n-1].Number && changes[0].Number == had[0].Number
+}
+
+// of is what was recorded of these ordinals, ascending; nil: of all. It is the caller's.
+func (r *recordedHistory) of(ordinals []int) records.Recorded {
+	told := r.told
+	if ordinals == nil {
+		told.Members = slices.Clone(told.Members)
+		return told
+	}
+	told.Members = nil
+	for _, ordinal := range ordinals {
+		if i, known := r.told.Find(ordinal); known {
+			told.Members = append(told.Members, r.told.Members[i])
+		}
+	}
+	return told
+}
+
+// withSlots is w with the slots of these ordinals; nil: with all.
+func withSlots(set cache.SetView, w plan.World, ordinals []int) plan.World {
+	if ordinals == nil {
+		return whole(set, w)
+	}
+	w.Slots, w.Folded = make([]plan.Slot, 0, len(ordinals)), nil
+	for _, ordinal := range ordinals {
+		w.Slots = append(w.Slots, set.Slot(ordinal))
+	}
+	return w
 }

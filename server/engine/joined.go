@@ -126,7 +126,16 @@ func (l *leader) decideWith(v cache.View, ref spec.SetRef, reports []cache.Judge
 	if onlyMarks(v, ref, reports) {
 		return false
 	}
-	j.evaluation = l.evaluate(cache.WithReports(v, reports), ref, l.remembered(ref).clone(), now)
+	l.takeChanges(v) // before the memory is copied
+	mem := l.remembered(ref).clone()
+	noteReports := func() {
+		for i := range reports {
+			mem.note(reports[i].Report.ID.Ordinal)
+		}
+	}
+	noteReports()
+	j.evaluation = l.evaluate(cache.WithReports(v, reports), ref, mem, now)
+	noteReports() // whatever becomes of them
 	if j.postponed || j.err != nil || len(j.decisions) == 0 {
 		return false
 	}
@@ -216,10 +225,10 @@ func (l *leader) release(j *joint) {
 	}
 }
 
-// clone shares nothing that changes with m.
+// clone shares nothing that changes with m but what the store's records say.
 func (m *setMemory) clone() *setMemory {
 	c := *m
 	c.backoff, c.outages, c.recurrences.due = maps.Clone(m.backoff), maps.Clone(m.outages), maps.Clone(m.recurrences.due)
-	c.history.slots = slices.Clone(m.history.slots)
+	c.history.moved.ordinals, c.history.moved.nodes, c.history.open = maps.Clone(m.history.moved.ordinals), maps.Clone(m.history.moved.nodes), maps.Clone(m.history.open)
 	return &c
 }

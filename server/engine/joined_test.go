@@ -174,6 +174,7 @@ func TestACopyOfWhatIsRememberedSharesNothing(t *testing.T) {
 	d := started(t, 3)
 	mem := d.l.remembered(db)
 	mem.recurrences.due = map[string]int{"x": 1}
+	mem.history.moved.add(6)
 	before := fmt.Sprintf("%+v", *mem)
 	c := mem.clone()
 	if got := fmt.Sprintf("%+v", *c); got != before {
@@ -182,9 +183,8 @@ func TestACopyOfWhatIsRememberedSharesNothing(t *testing.T) {
 	c.backoff.replaced(member(0), d.now)
 	c.outages.observe(nil, d.now)
 	c.recurrences.due["x"] = 2
-	for i := range c.history.slots {
-		c.history.slots[i] = seenSlot{}
-	}
+	c.history.moved.add(7)
+	c.history.open[8] = true
 	if got := fmt.Sprintf("%+v", *mem); got != before {
 		t.Errorf("after the copy changed it is\n%s\nand was\n%s", got, before)
 	}

@@ -18,6 +18,7 @@ const callTimeout = 10 * time.Second
 type leader struct {
 	*Engine
 	term      store.Leadership
+	sub       *cache.Subscription // of all changes
 	queue     []spec.SetRef
 	queued    map[spec.SetRef]bool      // is in queue
 	due       map[spec.SetRef]time.Time // evaluated again then, though nothing changed
@@ -36,6 +37,7 @@ type setMemory struct {
 	failures    int       // of commits, in a row
 	statusDue   time.Time // when a differing status is written alone; zero: none differs
 	statusAt    time.Time // when the status was last written
+	members     *foldedMembers
 	history     historySeen
 	historyDue  time.Time // when lives that started are recorded alone; zero: none is to be
 	backoff     replaceBackoff
@@ -53,14 +55,13 @@ type eventLease struct {
 // lead works until ctx ends, which it does when the leadership is over.
 func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 	l := e.leader(term)
+	defer l.sub.Close()
 	if err := e.cfg.Cache.Wait(ctx, term.Created); err != nil {
 		return nil // the term ended before the cache had shown its start
 	}
 	if !l.startChain(ctx) {
 		return nil
 	}
-	sub := e.cfg.Cache.Subscribe()
-	defer sub.Close()
 	l.startQuarantines()
 	e.log.Info("leadership started", "revision", int64(term.Created))
 	defer e.meter.clear()
@@ -74,9 +75,9 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 		group.Go(func() { e.cfg.WhileLeading(ctx, term) })
 	}
 	defer l.takeOffers()()
-	for l.await(ctx, sub) {
+	for l.await(ctx) {
 		l.joinOffered(ctx)
-		l.enqueueChanged(sub.Take())
+		l.cfg.Cache.Look(l.takeChanges)
 		l.enqueueDue(e.cfg.Now())
 		l.completeCount(ctx)
 		if len(l.queue) > 0 {
@@ -93,7 +94,7 @@ func (e *Engine) lead(ctx context.Context, term store.Leadership) error {
 // leader is a term that remembers nothing yet.
 func (e *Engine) leader(term store.Leadership) *leader {
 	return &leader{
-		Engine: e, term: term, pool: newPool(e.cfg),
+		Engine: e, term: term, sub: e.cfg.Cache.Subscribe(), pool: newPool(e.cfg),
 		queued: map[spec.SetRef]bool{}, due: map[spec.SetRef]time.Time{}, sets: map[spec.SetRef]*setMemory{},
 		placement: placement{unplaced: map[spec.SetRef]bool{}, waiting: map[spec.SetRef]bool{}},
 	}
@@ -105,7 +106,7 @@ func (l *leader) startQuarantines() {
 }
 
 // await blocks until there is something to do; false: ctx ended.
-func (l *leader) await(ctx context.Context, sub *cache.Subscription) bool {
+func (l *leader) await(ctx context.Context) bool {
 	if len(l.queue) > 0 {
 		return ctx.Err() == nil
 	}
@@ -118,30 +119,43 @@ func (l *leader) await(ctx context.Context, sub *cache.Subscription) bool {
 	select {
 	case <-ctx.Done():
 		return false
-	case <-sub.C():
+	case <-l.sub.C():
 	case o := <-l.offered.c:
 		l.answer(ctx, o)
 	case <-due:
 	case <-l.cfg.Fencing.C():
-		l.enqueueChanged(cache.Changes{All: true})
+		l.cfg.Cache.Look(func(v cache.View) { l.changed(v, &cache.Changes{All: true}) })
 	}
 	return ctx.Err() == nil
 }
 
-// enqueueChanged queues the sets that changed. A change of any node may be what a waiting
-// member waited for: it queues all sets.
-func (l *leader) enqueueChanged(ch cache.Changes) {
+// takeChanges takes up what changed until v.
+func (l *leader) takeChanges(v cache.View) {
+	ch := l.sub.Take()
+	l.changed(v, &ch)
+}
+
+// changed queues the sets that changed, and notes what of them. A change of any node may be what a
+// waiting member waited for: it queues all sets.
+func (l *leader) changed(v cache.View, ch *cache.Changes) {
+	for _, mem := range l.sets {
+		mem.members.moved.addAll(ch)
+		mem.history.moved.addAll(ch)
+	}
+	for id := range ch.Members {
+		if mem := l.sets[id.Ref()]; mem != nil {
+			mem.note(id.Ordinal)
+		}
+	}
 	if ch.All || len(ch.Nodes) > 0 {
-		l.cfg.Cache.Look(func(v cache.View) {
-			for _, ref := range append(v.Sets(), v.RemovedSets()...) {
-				l.enqueue(ref)
-			}
-		})
+		for _, ref := range append(v.Sets(), v.RemovedSets()...) {
+			l.enqueue(ref)
+		}
 	}
 	for ref := range ch.Sets {
 		l.enqueue(ref)
 	}
-	l.placement.enqueueWaiting(ch, l.enqueue)
+	l.placement.enqueueWaiting(*ch, l.enqueue)
 }
 
 func (l *leader) enqueue(ref spec.SetRef) {
@@ -180,7 +194,7 @@ func (l *leader) wakeAt(ref spec.SetRef, at time.Time) {
 func (l *leader) remembered(ref spec.SetRef) *setMemory {
 	m := l.sets[ref]
 	if m == nil {
-		m = &setMemory{backoff: replaceBackoff{}, outages: outages{}}
+		m = &setMemory{members: newFoldedMembers(), history: newHistorySeen(), backoff: replaceBackoff{}, outages: outages{}}
 		l.sets[ref] = m
 	}
 	return m
@@ -212,6 +226,9 @@ func (l *leader) renewEventLease(ctx context.Context) {
 // ManualTerm is one leadership worked by hand, for a simulation, which owns order and time.
 // It is not to be mixed with Run.
 type ManualTerm struct{ l *leader }
+
+// End ends it.
+func (t *ManualTerm) End() { t.l.sub.Close() }
 
 // Start is the start of the server's process: see Config.Cold. The cache must show the
 // store.

@@ -40,7 +40,9 @@ func newManualTerm(t *testing.T) *manualTerm {
 		t.Fatal(err)
 	}
 	d.write(store.Put(store.EpochKey, epochAt(1)), store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: true, CPUMillis: 1000})))
-	d.cache.Look(func(v cache.View) { d.l = e.leader(v.Leader()) })
+	var term store.Leadership
+	d.cache.Look(func(v cache.View) { term = v.Leader() })
+	d.l = e.leader(term)
 	d.mem = d.l.remembered(db)
 	return d
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -39,25 +40,24 @@ func (t replaceBackoff) replaced(id spec.Identity, now time.Time) {
 	t[id] = replacements{x.count + 1, now}
 }
 
-// waits are the times that failed lives of w have to wait still; an identity that
-// is ready has no failures any more.
-func (t replaceBackoff) waits(w plan.World, now time.Time) map[spec.Identity]time.Duration {
+// waits are the times that failed lives have to wait still, by the reports of the present ones; an
+// identity that is ready has no failures any more.
+func (t replaceBackoff) waits(reportOf func(spec.Identity) *records.Report, now time.Time) map[spec.Identity]time.Duration {
 	if len(t) == 0 {
 		return nil
 	}
 	rests := map[spec.Identity]time.Duration{}
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		x, failedBefore := t[s.ID]
-		if !failedBefore || s.Report == nil {
+	for id, x := range t {
+		report := reportOf(id)
+		if report == nil {
 			continue
 		}
-		if s.Report.Ready {
-			delete(t, s.ID)
+		if report.Ready {
+			delete(t, id)
 			continue
 		}
-		if left := x.last.Add(backoff.After(firstRest, longRest, x.count)).Sub(now); s.Report.Phase.Over() && left > 0 {
-			rests[s.ID] = left
+		if left := x.last.Add(backoff.After(firstRest, longRest, x.count)).Sub(now); report.Phase.Over() && left > 0 {
+			rests[id] = left
 		}
 	}
 	return rests

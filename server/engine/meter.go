@@ -67,7 +67,7 @@ func (m *meter) decided(ref spec.SetRef, blocked []plan.Blocked, took time.Durat
 	m.plan.add(took)
 	reasons := map[causes.BlockedReason]int{}
 	for _, b := range blocked {
-		reasons[b.Reason]++
+		reasons[b.Reason] += 1 + b.Others
 	}
 	if m.blocked == nil {
 		m.blocked = map[spec.SetRef]map[causes.BlockedReason]int{}

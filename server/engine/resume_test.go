@@ -131,9 +131,10 @@ func lives(token int64, nodes ...spec.NodeName) (ops []store.Op) {
 func (d *manualTerm) tells() (u decision) {
 	d.t.Helper()
 	d.cache.Look(func(v cache.View) {
+		d.l.takeChanges(v)
 		w := v.World(db)
 		w.Nodes = d.l.withSilence(v, w.Nodes, d.now)
-		u, _, _ = historyDecision(v, db, w, d.now, &d.mem.history)
+		u, _, _ = historyDecision(v, w, d.now, &d.mem.history)
 	})
 	d.commit(u.Then...)
 	d.follow()

@@ -37,7 +37,8 @@ type Refusal struct {
 
 // Placer chooses nodes for the lives of one set that begin in one step of the planner.
 type Placer struct {
-	nodes   []proof.Node // in the order of names
+	nodes   []proof.Node          // in the order of names
+	folded  map[spec.NodeName]int // see New
 	members map[spec.NodeName]int
 	used    map[spec.NodeName]room             // by the lives that begin in this step
 	begun   map[spec.NodeName][]proof.Resident // these lives, where it matters who they are
@@ -49,10 +50,10 @@ type room struct {
 	cpuMillis, memoryBytes int64
 }
 
-// New returns a Placer over nodes, in the order of names. members counts the members of the
-// set by node; the Placer owns it.
-func New(nodes []proof.Node, members map[spec.NodeName]int) *Placer {
-	return &Placer{nodes: nodes, members: members}
+// New returns a Placer over nodes, in the order of names. members counts members of the set by
+// node, and the Placer owns it; folded counts more of them, and is not changed.
+func New(nodes []proof.Node, folded, members map[spec.NodeName]int) *Placer {
+	return &Placer{nodes: nodes, folded: folded, members: members}
 }
 
 // Take notes that the life begins on a node: the next Choose counts it.
@@ -197,7 +198,7 @@ func (s *search) dislike(n *proof.Node) int64 { return s.distaste(n) - s.prefere
 
 // membersBeside counts the other members of the set on the node.
 func (s *search) membersBeside(n *proof.Node) int64 {
-	beside := s.members[n.Node.Name]
+	beside := s.members[n.Node.Name] + s.folded[n.Node.Name]
 	if s.Before == n.Node.Name {
 		beside--
 	}

@@ -97,6 +97,9 @@ func check(t *testing.T, cases []rule) {
 				t.Errorf("Next changed the world it was given\nbefore %s\nafter  %s", before, after)
 			}
 			explained(t, w, p)
+			if w.Set != nil {
+				new(folder).check(t, w)
+			}
 			if got := texts(p); !strings.Contains(got, c.says) {
 				t.Errorf("world %s\nsays %s\nwant %s", c.world, got, c.says)
 			}

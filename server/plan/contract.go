@@ -37,9 +37,12 @@ type World struct {
 	Revisions []*records.Revision
 	// Budgets are the disruption budgets that select the set.
 	Budgets []*records.BudgetRecord
-	// Slots holds every ordinal that has any record, in ascending order.
+	// Slots holds every ordinal that has any record, in ascending order; in a folded world those that
+	// matter one by one, which may be without any record.
 	Slots []Slot
-	Nodes []Node
+	// Folded counts the members that Slots leaves out; nil: it leaves none out. See Fold.
+	Folded *Folded
+	Nodes  []Node
 	// Free are addresses that may be given to identities without one, in the
 	// order of preference; at least as many as such identities, or all there are.
 	Free         []netip.Addr
@@ -133,6 +136,8 @@ type Plan struct {
 	Outages []Outage
 	// Wake asks to be called again after this time though nothing changed; 0: never.
 	Wake time.Duration
+	// Unfold: the world is folded, and this step needs the whole one; nothing else here counts.
+	Unfold bool
 }
 
 // Blocked says why nothing is done for a member.
@@ -143,6 +148,8 @@ type Blocked struct {
 	// Left is how long until a life on a silent node counts as over; 0: it is not waited
 	// for by time.
 	Left time.Duration
+	// Others is how many members more wait for the same, in a folded world.
+	Others int
 }
 
 // Action is one decision, of one of the types below; the engine turns it into guarded writes.

@@ -56,6 +56,12 @@ func (r rollout) reached() Progress {
 		}
 		p.Arrived += one(t.Available && t.Member.Revision == r.targetRevision || t.Identity != nil && t.Identity.AvailableOn == r.targetRevision)
 	}
+	if c := r.world.Folded; c != nil {
+		p.Arrived += c.up[r.targetRevision] + c.vacant[r.targetRevision]
+		if c.newest.Compare(p.Newest) > 0 {
+			p.Newest = c.newest
+		}
+	}
 	return p
 }
 

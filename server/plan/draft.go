@@ -44,7 +44,12 @@ func (t *memberState) become(m *memberFacts) { t.memberFacts = m }
 func newDraft(f *facts) *draft {
 	d := &draft{
 		facts: f, bootstrapped: f.world.Bootstrapped,
-		members: make([]*memberState, len(f.asSeen)), inside: make([]*memberState, 0, f.size),
+		members: make([]*memberState, len(f.asSeen)), inside: make([]*memberState, 0, min(f.size, len(f.asSeen))),
+	}
+	var folded map[spec.NodeName]int
+	var counted []int
+	if f.world.Folded != nil {
+		folded, counted = f.world.Folded.byNode, f.world.Folded.counted
 	}
 	states, byNode := make([]memberState, len(f.asSeen)), map[spec.NodeName]int{}
 	for i := range states {
@@ -53,11 +58,11 @@ func newDraft(f *facts) *draft {
 		if t.wanted {
 			d.inside = append(d.inside, t)
 		}
-		if t.Member != nil {
+		if _, known := slices.BinarySearch(counted, t.ID.Ordinal); t.Member != nil && !known {
 			byNode[t.Member.Node]++
 		}
 	}
-	d.placer = place.New(f.world.Nodes, byNode)
+	d.placer = place.New(f.world.Nodes, folded, byNode)
 	return d
 }
 
@@ -99,7 +104,8 @@ func (d *draft) markBootstrapped(inherited bool) {
 }
 
 // unavailable counts the wanted members that are not available.
-func (d *draft) unavailable() (n int) {
+func (d *draft) unavailable() int {
+	n := d.foldedVacant()
 	for _, t := range d.inside {
 		n += one(!t.Available)
 	}

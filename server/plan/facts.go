@@ -35,6 +35,15 @@ type facts struct {
 }
 
 func newFacts(w World) *facts {
+	f := newSetFacts(w)
+	f.former = Former(w.Set, w.Status, w.Slots)
+	f.see()
+	f.apart = f.recreates() && f.mixed()
+	return f
+}
+
+// newSetFacts are the facts but for those that come from members.
+func newSetFacts(w World) *facts {
 	f := &facts{world: w, judge: proof.NewJudge(w.Nodes, w.Epoch), reach: w.Set.Range(), update: w.TemplateHash}
 	if w.Set.Deleting {
 		f.reach = w.Set.Spec.Ordinals.Range(0)
@@ -50,29 +59,23 @@ func newFacts(w World) *facts {
 	if f.stored(f.update) == nil && !w.Set.Deleting && !w.Set.Orphaned {
 		f.fresh = newRevision(&w)
 	}
-	f.former = Former(w.Set, w.Status, w.Slots)
-	f.see()
-	f.apart = f.recreates() && f.mixed()
 	return f
 }
 
 // see makes the members.
 func (f *facts) see() {
-	ref, next := f.world.Set.Ref, f.reach.Next(0)
-	f.asSeen = make([]memberFacts, 0, max(f.world.Set.Replicas(), len(f.world.Slots)))
-	fill := func(until int) { // those in range of which nothing is stored
-		for ; next < min(until, f.reach.End); next = f.reach.Next(next + 1) {
-			f.asSeen = append(f.asSeen, f.seen(Slot{ID: spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: next}}))
+	if f.world.Folded != nil {
+		f.size = total(f.world.Folded.up) + total(f.world.Folded.vacant)
+		f.asSeen = make([]memberFacts, 0, len(f.world.Slots))
+		for _, slot := range f.world.Slots {
+			f.asSeen = append(f.asSeen, f.seen(slot))
+		}
+	} else {
+		f.asSeen = make([]memberFacts, 0, max(f.world.Set.Replicas(), len(f.world.Slots)))
+		for slot := range slotsOf(f.reach, f.world.Set.Ref, f.world.Slots) {
+			f.asSeen = append(f.asSeen, f.seen(slot))
 		}
 	}
-	for _, slot := range f.world.Slots {
-		fill(slot.ID.Ordinal)
-		if slot.ID.Ordinal == next {
-			next = f.reach.Next(next + 1)
-		}
-		f.asSeen = append(f.asSeen, f.seen(slot))
-	}
-	fill(f.reach.End)
 	var unread []spec.NodeName
 	for i := range f.world.Nodes {
 		if n := &f.world.Nodes[i]; n.Unread {

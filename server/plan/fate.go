@@ -116,24 +116,29 @@ func (s volumes) setVolumes(volumes []records.Volume, why string) {
 // keepVolumes keeps the volumes of members that are wanted (again), and lets them grow.
 func (s volumes) keepVolumes() {
 	for _, t := range s.inside {
-		var changed []records.Volume
-		for _, claim := range inOrder(t.Volumes) {
-			v := t.Volumes[claim]
-			if v.Fate.Ordered() {
-				continue
-			}
-			kept, size := *v, v.SizeBytes
-			if c := s.claimTemplate(claim); c != nil && c.Spec.Class() == v.Class {
-				size = max(size, sizeOf(c))
-			}
-			kept.Fate, kept.SizeBytes = records.FateKeep, size
-			if v.Fate == records.FateDelete || size > v.SizeBytes {
-				changed = append(changed, kept)
-			}
-		}
+		changed := s.toKeep(t)
 		t.volumesKept = len(changed) > 0
 		s.setVolumes(changed, t.ID.MemberName()+" is wanted, with the size that is asked for")
 	}
+}
+
+// toKeep are the volumes of a wanted member as they are to be recorded; none: they are.
+func (s volumes) toKeep(t *memberState) (changed []records.Volume) {
+	for _, claim := range inOrder(t.Volumes) {
+		v := t.Volumes[claim]
+		if v.Fate.Ordered() {
+			continue
+		}
+		kept, size := *v, v.SizeBytes
+		if c := s.claimTemplate(claim); c != nil && c.Spec.Class() == v.Class {
+			size = max(size, sizeOf(c))
+		}
+		kept.Fate, kept.SizeBytes = records.FateKeep, size
+		if v.Fate == records.FateDelete || size > v.SizeBytes {
+			changed = append(changed, kept)
+		}
+	}
+	return changed
 }
 
 // reclaimVolumes gives up what is to go (SAFETY S11): a volume that cannot be used any more is

@@ -28,11 +28,11 @@ func (s step) mark() {
 }
 
 // firstReady: the member is ready, and something about that was not so before.
-func (s step) firstReady(t *memberState) bool {
+func (f *facts) firstReady(t *memberState) bool {
 	if !t.Ready || t.Identity == nil {
 		return false
 	}
-	fresh := t.Identity.ReadyOnce != s.world.Set.UID || t.Identity.ReadyToken != t.Member.Token ||
+	fresh := t.Identity.ReadyOnce != f.world.Set.UID || t.Identity.ReadyToken != t.Member.Token ||
 		t.Available && t.Identity.AvailableOn != t.Member.Revision
 	for _, v := range t.Member.Volumes {
 		fresh = fresh || t.Identity.VolumeReady[v.Claim] != v.Number
@@ -58,9 +58,10 @@ func (s step) marked(t *memberState) records.IdentityRecord {
 func (s step) initialReady() bool {
 	initial, ready := s.initial(), 0
 	for _, t := range s.members {
-		if initial.Has(t.ID.Ordinal) && t.Identity != nil && t.Identity.ReadyOnce == s.world.Set.UID {
-			ready++
-		}
+		ready += one(initial.Has(t.ID.Ordinal) && t.readyUnder(s.world.Set))
+	}
+	if s.world.Folded != nil {
+		ready += s.world.Folded.initialReady
 	}
 	return ready > 0 && ready == s.world.Set.InitialReplicas
 }

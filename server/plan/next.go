@@ -20,9 +20,12 @@ func Next(w World) Plan {
 		return planRemovedSet(w)
 	}
 	s := newStep(w)
-	if !s.blockUnreadable() {
+	if s.blockUnreadable() {
+		s.plan.Unfold = w.Folded != nil // it is said of every member
+	} else {
 		s.decide()
 	}
+	s.countOthers()
 	s.plan.Status = s.reporter().status()
 	return s.plan
 }

@@ -65,6 +65,13 @@ func (s step) prune() {
 			needed[m.Revision] = true
 		}
 	}
+	if c := s.world.Folded; c != nil {
+		for _, runs := range []map[spec.RevisionHash]int{c.up, c.surplus} {
+			for revision := range runs {
+				needed[revision] = true
+			}
+		}
+	}
 	rest := slices.DeleteFunc(slices.Clone(s.world.Revisions), func(r *records.Revision) bool { return needed[r.Hash] })
 	for _, r := range rest[:max(0, len(rest)-limit)] { // ascending by number
 		s.act(PruneRevision{Hash: r.Hash, Number: r.Number})
@@ -152,12 +159,15 @@ func (r rollout) belowPartition(t *memberState) bool { return r.proven && t.ID.O
 
 // budget is how many members a rolling update may take down: a percent of the set
 // is rounded down, and one may always go.
-func (f *facts) budget() int {
+func (f *facts) budget() int { return f.budgetOf(f.size) }
+
+// budgetOf is that of so many members.
+func (f *facts) budgetOf(size int) int {
 	r := f.strategy().RollingUpdate
 	if r == nil || r.MaxUnavailable == nil {
 		return 1
 	}
-	return max(1, r.MaxUnavailable.ScaledDown(f.size))
+	return max(1, r.MaxUnavailable.ScaledDown(size))
 }
 
 // replacesBroken: rule 2 is in force.

@@ -64,7 +64,8 @@ func (e explainer) updateWait() (reason causes.BlockedReason, text string) {
 
 // down counts the members that the budget pays for: all that are not available,
 // but those that are broken and off their target. One that lapsed is paid for.
-func (r rollout) down() (n int) {
+func (r rollout) down() int {
+	n := r.foldedVacant()
 	for _, t := range r.inside {
 		n += one(!t.Available && r.broken(t) == "")
 	}
@@ -82,7 +83,7 @@ func (s step) complete() {
 	if s.paused() || s.rolledBack() {
 		return
 	}
-	for _, t := range s.inside {
+	for _, t := range s.inside { // in a folded world one of each kind
 		if !t.Available || t.Member.Revision != s.update {
 			return
 		}

@@ -27,6 +27,8 @@ type sim struct {
 	starts   int
 	backs    int // templates given up
 	renames  int
+	folder   folder
+	most     int // one more than the largest set
 	orphaned int // looks at a set that nobody owned
 }
 
@@ -51,7 +53,7 @@ type life struct {
 func lifeOf(m *records.Member) life { return life{m.ID, m.Token} }
 
 func newSim(t *testing.T, seed uint64) *sim {
-	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, volumes: map[string]records.VolumeID{}}
+	s := &sim{t: t, r: rand.New(rand.NewPCG(seed, 0)), seed: seed, most: 5, volumes: map[string]records.VolumeID{}}
 	s.w = world(t, "ordered 3 n1 n2 fresh")
 	s.w.Set.Spec.VolumeClaimTemplates = []spec.ClaimTemplate{claim("data", 10)}
 	for _, name := range []spec.NodeName{"n1", "n2"} {
@@ -89,6 +91,9 @@ func (s *sim) plan(crash bool) (acted bool) {
 	s.w.Rev++
 	p := Next(s.w)
 	explained(s.t, s.w, p)
+	if s.w.Set != nil {
+		s.folder.check(s.t, s.w)
+	}
 	s.ordered(p)
 	s.judgeUpdates(p)
 	s.judgeBack(p)

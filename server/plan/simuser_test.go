@@ -13,7 +13,7 @@ import (
 func (s *sim) user() {
 	if s.w.Set == nil {
 		s.uids++
-		n := int32(s.r.IntN(4))
+		n := int32(s.r.IntN(s.most - 1))
 		s.w.Set = &records.Set{
 			Ref: spec.SetRef{Namespace: "default", Name: "db"}, UID: spec.UID(fmt.Sprint("again", s.uids)), InitialReplicas: int(n),
 			Spec: spec.SetSpec{Replicas: &n, VolumeClaimTemplates: []spec.ClaimTemplate{claim("data", 10)}},
@@ -27,7 +27,7 @@ func (s *sim) user() {
 		s.w.Set = &set
 		return
 	}
-	n := int32(s.r.IntN(5))                                                                  // each edit adopts
+	n := int32(s.r.IntN(s.most))                                                             // each edit adopts
 	if st := s.w.Status; st != nil && st.ServiceName == set.Service() && s.r.IntN(12) == 0 { // as control allows it
 		s.renames++
 		set.Spec.ServiceName, s.w.TemplateHash = fmt.Sprint("s", s.renames), spec.RevisionHash(fmt.Sprint("renamed-", s.renames))

@@ -204,6 +204,9 @@ func (s *stage) rest(out io.Writer) {
 		s.w.Rev++
 		p := Next(s.w)
 		explained(s.t, s.w, p)
+		if s.w.Set != nil {
+			new(folder).check(s.t, s.w)
+		}
 		for _, a := range p.Actions {
 			if line := said(a); line != "" {
 				fmt.Fprintln(out, "  "+line)

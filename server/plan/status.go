@@ -45,6 +45,9 @@ func (r reporter) status() records.SetStatus {
 	for _, t := range r.members {
 		count(&st, t, current)
 	}
+	if r.world.Folded != nil {
+		r.countFolded(&st, current)
+	}
 	st.Conditions = r.conditions()
 	if r.world.Table {
 		for _, t := range r.members {

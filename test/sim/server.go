@@ -220,6 +220,7 @@ func (s *server) noticeLoss() bool {
 	})
 	if gone {
 		s.w.note("%s knows that it does not lead", s.name)
+		s.term.End()
 		s.term = nil
 	}
 	return gone
