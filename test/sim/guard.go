@@ -81,7 +81,7 @@ func (n *node) newKeeper(a *agent) *deadline.Keeper {
 	if n.w.plant.ForgetsDeadline {
 		n.guard.confirmed = n.uptime()
 	}
-	return got(deadline.New(deadline.Config{
+	k, err := deadline.New(deadline.Config{
 		Records: n.guard, Ledger: a.led, Clock: n.uptime, Logger: discard,
 		Cgroup: func(id spec.Identity) string { return "/" + id.String() },
 		StartWatchdog: func() error {
@@ -95,7 +95,11 @@ func (n *node) newKeeper(a *agent) *deadline.Keeper {
 				n.worker(id).tellExpired()
 			}
 		},
-	}))
+	})
+	if err != nil {
+		n.crash("as it started, for " + err.Error())
+	}
+	return k
 }
 
 func identityOf(r watchdog.Record) spec.Identity {
