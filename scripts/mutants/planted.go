@@ -17,16 +17,18 @@ type fault struct {
 	test                  suite
 }
 
+var allFaults = slices.Concat(faults, strangers, joined, differences)
+
 // isRule reports whether a fault of this rule is planted.
 func isRule(name string) bool {
-	return slices.ContainsFunc(slices.Concat(faults, strangers, joined), func(f fault) bool { return f.rule == name })
+	return slices.ContainsFunc(allFaults, func(f fault) bool { return f.rule == name })
 }
 
 // planted plants the faults one by one, of one rule or ("") of all; it returns how many
 // were not seen.
 func (w *workshop) planted(rule string) (unseen int) {
 	seen, sound := 0, map[suite]error{}
-	for i, f := range slices.Concat(faults, strangers, joined) {
+	for i, f := range allFaults {
 		if rule != "" && f.rule != rule {
 			continue
 		}
