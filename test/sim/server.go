@@ -93,6 +93,9 @@ func (s *server) start() {
 func (s *server) next(x plan.World) plan.Plan {
 	p := plan.Next(s.w.plant.World(x))
 	p = s.w.plant.Plan(x, p)
+	if x.Set != nil {
+		s.judgeFolded(x)
+	}
 	switch {
 	case s.stale: // nothing of it can be written
 	case s.joins:
