@@ -51,6 +51,8 @@ var differences = []fault{
 		suite{"server/plan", "^TestAFoldedWorld"}},
 	{"S20", "server/plan/fold.go", "f.highestQueued(target, budget+1)", "f.highestQueued(target, budget)",
 		suite{"server/plan", "^TestAFoldedWorld"}},
+	{"S11", "server/dispatch/volumereports.go", "behind = v.Rev() < se.volumesRev", "behind = false",
+		suite{"server/dispatch", "^TestWhatIsErasedJustAfterItWasStoredIsForgotten$"}},
 	{"S2", "server/cache/set.go", "\t\tch.noteHistory(t)\n", "",
 		suite{"server/dispatch", "^TestDifferencesAreThoseOfAWholeLook$"}},
 	{"S15", "server/dispatch/publisher.go", "\t\tfor _, id := range s.MembersOn(node) {", "\t\tfor _, id := range s.MembersOn(node)[:0] {",

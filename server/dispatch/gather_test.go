@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,8 +26,8 @@ func TestWhatNobodyWaitsForIsWrittenWithTheNext(t *testing.T) {
 		stop   bool             // the life is asked to end
 		first  []records.Report // written before
 		came   []records.Report // one after the other
-		writes int              // at once
-		later  int              // of these and what follows, after a while
+		writes int64            // at once
+		later  int64            // of these and what follows, after a while
 	}{
 		"on its way up":                    {came: []records.Report{say(1, records.PhasePreparing, false), say(2, records.PhaseStarting, false)}, later: 1},
 		"ready before it was written":      {came: []records.Report{say(1, records.PhasePreparing, false), say(2, records.PhaseRunning, true)}, writes: 1, later: 1},
@@ -53,10 +54,10 @@ func TestWhatNobodyWaitsForIsWrittenWithTheNext(t *testing.T) {
 					r.server.reports.add(se, []records.Report{report}, 1)
 					r.server.StoreReports(t.Context())
 				}
-				writes := 0
+				var writes atomic.Int64
 				r.Store.Fail(func(call memstore.Call) memstore.Fault {
 					if call.Method == "Commit" {
-						writes++
+						writes.Add(1)
 					}
 					return memstore.Fault{}
 				})
@@ -68,15 +69,15 @@ func TestWhatNobodyWaitsForIsWrittenWithTheNext(t *testing.T) {
 					time.Sleep(gatherTime / 10)
 					synctest.Wait()
 				}
-				if writes != c.writes {
-					t.Errorf("%d writes at once; want %d", writes, c.writes)
+				if writes.Load() != c.writes {
+					t.Errorf("%d writes at once; want %d", writes.Load(), c.writes)
 				}
 				time.Sleep(gatherTime)
 				synctest.Wait()
 				last := c.came[len(c.came)-1]
 				got, stored := r.report(last.ID.Ordinal)
-				if writes != c.later || !stored || got.Seq != last.Seq || got.Phase != last.Phase {
-					t.Errorf("%d writes after a while, want %d; stored is %+v", writes, c.later, got)
+				if writes.Load() != c.later || !stored || got.Seq != last.Seq || got.Phase != last.Phase {
+					t.Errorf("%d writes after a while, want %d; stored is %+v", writes.Load(), c.later, got)
 				}
 				r.Store.Fail(nil)
 			})

@@ -35,6 +35,8 @@ type session struct {
 	facts   records.NodeFacts // as stored, but for unknown lives not yet written; run's own
 	sentRev store.Rev         // up to here snapshots and histories were sent; run's own
 	pending pending           // what changed and is not sent yet; run's own
+	// volumesRev is that of the last volume report that was stored; run's own.
+	volumesRev store.Rev
 
 	// differences: the node takes sets by difference.
 	differences bool

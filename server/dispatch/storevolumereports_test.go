@@ -280,3 +280,29 @@ func TestOrdersAboutVolumes(t *testing.T) {
 		})
 	}
 }
+
+// What the cache does not show yet is known all the same: an end that follows at once is not taken for
+// that of a volume that nobody has heard of.
+func TestWhatIsErasedJustAfterItWasStoredIsForgotten(t *testing.T) {
+	r := newStill(t)
+	r.known(1)
+	h := r.hand(n1)
+	h.tells()
+	h.say(false, trashed("a", "1"))
+	if again, err := h.se.storeVolumeReports(); again || err != nil {
+		t.Fatalf("again %v, %v", again, err)
+	}
+	erased := trashed("a", "1")
+	erased.State = records.VolumeErased
+	h.say(false, erased)
+	if again, err := h.se.storeVolumeReports(); !again || err != nil {
+		t.Fatalf("before the cache shows it: again %v, %v", again, err)
+	}
+	r.catchUp()
+	if again, err := h.se.storeVolumeReports(); again || err != nil {
+		t.Fatalf("after that: again %v, %v", again, err)
+	}
+	if got := r.volumes(); len(got) != 0 {
+		t.Errorf("stored %v", got)
+	}
+}

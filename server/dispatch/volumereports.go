@@ -116,9 +116,11 @@ func wellFormed(r records.VolumeReport) bool {
 // storeVolumeReports stores what the node said of volumes that are its own, guarded by the session;
 // what was erased is forgotten. again: the store could not take it now, or it changed.
 func (se *session) storeVolumeReports() (again bool, err error) {
+	behind := false // the cache does not show what was stored last: what was said then would count as unknown
+	se.server.cfg.Cache.Look(func(v cache.View) { behind = v.Rev() < se.volumesRev })
 	se.mu.Lock()
 	pending := se.volumeReports
-	may := se.server.writes.mayWrite(se.node)
+	may := !behind && se.server.writes.mayWrite(se.node)
 	if may {
 		se.volumeReports = pendingVolumeReports{}
 	}
@@ -126,6 +128,8 @@ func (se *session) storeVolumeReports() (again bool, err error) {
 	switch {
 	case !pending.full && len(pending.reports) == 0:
 		return false, nil
+	case behind:
+		return true, nil
 	case !may:
 		se.server.refusals.add(se.node, LimitRate, 1, "it reports more of volumes than the store can keep; the newest is stored later")
 		return true, nil
@@ -142,6 +146,7 @@ func (se *session) storeVolumeReports() (again bool, err error) {
 	for i, o := range store.CommitAll(ctx, se.server.cfg.Store, shared, units) {
 		se.server.writes.charge(se.node, len(units[i].Then[0].Key)+len(units[i].Then[0].Value))
 		again = again || o.Err != nil
+		se.volumesRev = max(se.volumesRev, o.Rev)
 		if errors.Is(o.Err, store.ErrConflict) && !se.isCurrent(ctx) {
 			return false, errSessionOver
 		}
