@@ -52,7 +52,7 @@ const mostWork = 120_000
 // become available, and then that time goes by. It is pure as Next is.
 func Preview(w World) Forecast {
 	p := newPreview(w)
-	for work := 0; ; work += 1 + len(p.w.Slots) {
+	for work := 0; ; work += p.looks() {
 		next := Next(p.w)
 		if work > mostWork {
 			p.f.Cut, p.f.Never = true, next.Blocked
@@ -68,6 +68,14 @@ func Preview(w World) Forecast {
 	}
 	p.f.Before, p.f.After, p.f.Kept = w, p.w, p.kept()
 	return p.f
+}
+
+// looks is how many members a round looks at, also those without any record.
+func (p *previewRun) looks() int {
+	if p.w.Set == nil {
+		return 1 + len(p.w.Slots)
+	}
+	return 1 + max(len(p.w.Slots), p.w.Set.Replicas())
 }
 
 // previewRun is a run of Preview.
