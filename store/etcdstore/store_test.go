@@ -48,7 +48,6 @@ func opener(config etcdstore.Config) func(*testing.T) store.Store {
 }
 
 func TestConformanceInProcess(t *testing.T) {
-	t.Parallel()
 	storetest.Run(t, opener(etcdstore.Config{Client: embedded(t, "").Client()}))
 }
 
@@ -63,7 +62,6 @@ func socket(t *testing.T) string {
 }
 
 func TestConformanceOverAConnection(t *testing.T) {
-	t.Parallel()
 	path := socket(t)
 	embedded(t, path)
 	storetest.Run(t, opener(etcdstore.Config{Endpoints: []string{"unix://" + path}}))
