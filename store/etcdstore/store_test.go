@@ -48,7 +48,7 @@ func opener(config etcdstore.Config) func(*testing.T) store.Store {
 }
 
 func TestConformanceInProcess(t *testing.T) {
-	storetest.Run(t, opener(etcdstore.Config{Client: embedded(t, "").Client()}))
+	storetest.Run(t, opener(etcdstore.Config{Client: embedded(t, "").Client(), Timeout: time.Minute}))
 }
 
 func socket(t *testing.T) string {
@@ -64,7 +64,7 @@ func socket(t *testing.T) string {
 func TestConformanceOverAConnection(t *testing.T) {
 	path := socket(t)
 	embedded(t, path)
-	storetest.Run(t, opener(etcdstore.Config{Endpoints: []string{"unix://" + path}}))
+	storetest.Run(t, opener(etcdstore.Config{Endpoints: []string{"unix://" + path}, Timeout: time.Minute}))
 }
 
 func TestWithoutAServer(t *testing.T) {
