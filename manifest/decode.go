@@ -140,23 +140,23 @@ func (d *decoder) lookup(e entry, fields []field, path string) (*field, string) 
 	return nil, ""
 }
 
+// notYet is said of a field that is known and refused.
+const notYet = "not supported yet"
+
 // supported reports whether the field is to be read; if not, it has said why,
 // unless there is nothing to say.
 func (d *decoder) supported(e entry, f *field, path string) bool {
 	switch n := deref(e.value); {
-	case isNull(n):
+	case isNull(n) || f.saysSame(n):
 		return false
 	case f.later:
-		if f.zero && isEmpty(n) {
-			return false
-		}
 		if f.or != "" && n.Kind == yaml.ScalarNode && n.Value == f.or {
 			return true
 		}
-		d.fail(e.key, path, "not supported yet", "")
+		d.fail(e.key, path, notYet, f.instead)
 		return false
 	case f.ignored:
-		d.warn(e.key, path, "has no effect here", "")
+		d.warn(e.key, path, "has no effect here", f.instead)
 		return false
 	case f.only && !d.stead:
 		d.fail(e.key, path, "only in apiVersion stead/v1",

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -127,7 +128,7 @@ func (d *fieldLister) list(v reflect.Value, path string) {
 		if first, twice := d.seen[inner.Type()]; open && twice {
 			shown, open = "as "+first, false
 		}
-		note := d.notes[v.Type().Name()+"."+v.Type().Field(f.index).Name]
+		note := cmp.Or(d.notes[v.Type().Name()+"."+v.Type().Field(f.index).Name], f.instead)
 		fmt.Fprintf(d.out, "| `%s` | %s | %s | %s | %s |\n", at, shown, d.defaultOf(at, inner, open), support(f), note)
 		if open {
 			d.seen[inner.Type()] = "`" + at + "`"
@@ -161,6 +162,8 @@ func support(f field) string {
 	switch {
 	case f.later && f.or != "":
 		words = "not yet (only `" + f.or + "`)"
+	case f.later && f.same != nil:
+		words = "not yet (only `" + strings.ReplaceAll(strings.Join(f.same, "`, `"), ":", ": ") + "`)"
 	case f.later:
 		words = "not yet"
 	case f.ignored:

@@ -85,8 +85,10 @@ type field struct {
 	later   bool
 	ignored bool
 	only    bool
-	zero    bool   // with later: an empty value is accepted
-	or      string // with later: this one value is accepted
+	zero    bool     // an empty value is accepted without a word
+	or      string   // with later: this one value is accepted
+	same    []string // values that say what Stead does anyway; "key:value" is a mapping
+	instead string   // what to write instead, or why it has no effect
 }
 
 // fieldsOf lists the fields of a struct type in their order.
@@ -95,7 +97,7 @@ func fieldsOf(t reflect.Type) []field {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		out := field{index: i, name: name, typ: f.Type}
+		out := field{index: i, name: name, typ: f.Type, instead: instead[t.Name()+"."+name]}
 		for word := range strings.SplitSeq(f.Tag.Get("stead"), ",") {
 			switch word {
 			case "later":
@@ -110,11 +112,25 @@ func fieldsOf(t reflect.Type) []field {
 				if value, ok := strings.CutPrefix(word, "or="); ok {
 					out.or = value
 				}
+				if values, ok := strings.CutPrefix(word, "same="); ok {
+					out.same = strings.Split(values, "|")
+				}
 			}
 		}
 		fields = append(fields, out)
 	}
 	return fields
+}
+
+// saysSame reports whether n says what Stead does anyway.
+func (f *field) saysSame(n *yaml.Node) bool {
+	return f.zero && isEmpty(n) || slices.ContainsFunc(f.same, func(same string) bool {
+		key, value, mapped := strings.Cut(same, ":")
+		if !mapped {
+			return n.Kind == yaml.ScalarNode && n.Value == same
+		}
+		return n.Kind == yaml.MappingNode && len(n.Content) == 2 && scalarText(n.Content[0]) == key && scalarText(n.Content[1]) == value
+	})
 }
 
 // suggest finds the field that the writer of name most likely meant, or "".

@@ -77,7 +77,7 @@ func (d *decoder) overlay(n *yaml.Node, v reflect.Value, shown, path string, dep
 		case f.later || !holdsSteadFields(f.typ):
 			d.fail(e.key, at, "is not a field that only Stead has", "write it into "+path)
 		case indirect(f.typ).Kind() != reflect.Struct:
-			d.fail(e.key, at, "not supported yet", "")
+			d.fail(e.key, at, notYet, "")
 		default:
 			if target.Kind() == reflect.Pointer {
 				if target.IsNil() {

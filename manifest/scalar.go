@@ -77,7 +77,7 @@ func (d *decoder) plainScalar(n *yaml.Node, v reflect.Value, path string) {
 	case reflect.Int32, reflect.Int64:
 		d.number(n, v, path)
 	default:
-		d.fail(n, path, "not supported yet", "")
+		d.fail(n, path, notYet, "")
 	}
 }
 

@@ -13,7 +13,12 @@
 //	stead:"only,later"
 //	stead:"later,zero"  as later, but an empty value (false, 0, "", [], {}), which says
 //	                    what absence says, is accepted
+//	stead:"ignored,zero"  as ignored, but an empty value is accepted without a word
 //	stead:"later,or=1"  as later, but this one value, the default, is accepted
+//	stead:"later,same=x"  as later, but the value x, which says what Stead does anyway, is
+//	                    accepted, and left out of the object, so that no hash changes;
+//	                    same=key:x is the mapping {key: x}, and x|y either value
+//	stead:"ignored,same=x"  as ignored, but without a warning for the value x
 //
 // so that decoder, validation and docs/MANIFEST.md cannot disagree.
 package spec

@@ -87,7 +87,7 @@ type Spread struct {
 	WhenUnsatisfiable string         `json:"whenUnsatisfiable,omitempty"`
 	LabelSelector     *LabelSelector `json:"labelSelector,omitempty"`
 
-	MinDomains         *int32 `json:"minDomains,omitempty" stead:"later"`
+	MinDomains         *int32 `json:"minDomains,omitempty" stead:"later,same=1"`
 	NodeAffinityPolicy string `json:"nodeAffinityPolicy,omitempty" stead:"later,or=Honor"`
 	NodeTaintsPolicy   string `json:"nodeTaintsPolicy,omitempty" stead:"later,or=Ignore"`
 	MatchLabelKeys     any    `json:"matchLabelKeys,omitempty" stead:"later,zero"`

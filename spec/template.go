@@ -40,7 +40,7 @@ type MemberSpec struct {
 	HostNetwork           bool    `json:"hostNetwork,omitempty" stead:"later,zero"`
 	HostPID               bool    `json:"hostPID,omitempty" stead:"later,zero"`
 	HostIPC               bool    `json:"hostIPC,omitempty" stead:"later,zero"`
-	HostUsers             *bool   `json:"hostUsers,omitempty" stead:"later"`
+	HostUsers             *bool   `json:"hostUsers,omitempty" stead:"later,same=true"`
 	ShareProcessNamespace *bool   `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
 	ImagePullSecrets      any     `json:"imagePullSecrets,omitempty" stead:"later,zero"`
 	Hostname              string  `json:"hostname,omitempty" stead:"later,zero"`
@@ -50,20 +50,20 @@ type MemberSpec struct {
 	ReadinessGates        any     `json:"readinessGates,omitempty" stead:"later,zero"`
 	RuntimeClassName      *string `json:"runtimeClassName,omitempty" stead:"later"`
 	Overhead              any     `json:"overhead,omitempty" stead:"later,zero"`
-	OS                    any     `json:"os,omitempty" stead:"later"`
+	OS                    any     `json:"os,omitempty" stead:"later,same=name:linux"`
 	SchedulingGates       any     `json:"schedulingGates,omitempty" stead:"later,zero"`
 	ResourceClaims        any     `json:"resourceClaims,omitempty" stead:"later,zero"`
 	Resources             any     `json:"resources,omitempty" stead:"later"`
 	SetHostnameAsFQDN     *bool   `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
 
-	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored"`
-	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored"`
-	AutomountServiceAccountToken *bool   `json:"automountServiceAccountToken,omitempty" stead:"ignored"`
-	EnableServiceLinks           *bool   `json:"enableServiceLinks,omitempty" stead:"ignored"`
-	SchedulerName                string  `json:"schedulerName,omitempty" stead:"ignored"`
+	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored,same=default"`
+	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored,same=default"`
+	AutomountServiceAccountToken *bool   `json:"automountServiceAccountToken,omitempty" stead:"ignored,same=false"`
+	EnableServiceLinks           *bool   `json:"enableServiceLinks,omitempty" stead:"ignored,same=false"`
+	SchedulerName                string  `json:"schedulerName,omitempty" stead:"ignored,same=default-scheduler"`
 	PriorityClassName            string  `json:"priorityClassName,omitempty" stead:"ignored"`
-	Priority                     *int32  `json:"priority,omitempty" stead:"ignored"`
-	PreemptionPolicy             *string `json:"preemptionPolicy,omitempty" stead:"ignored"`
+	Priority                     *int32  `json:"priority,omitempty" stead:"ignored,same=0"`
+	PreemptionPolicy             *string `json:"preemptionPolicy,omitempty" stead:"ignored,same=Never"`
 }
 
 // Container is one container of a member.
@@ -98,8 +98,8 @@ type Container struct {
 	StepDown           any     `json:"stepDown,omitempty" stead:"only,later"`
 	Ulimits            any     `json:"ulimits,omitempty" stead:"only,later"`
 
-	TerminationMessagePath   string `json:"terminationMessagePath,omitempty" stead:"ignored"`
-	TerminationMessagePolicy string `json:"terminationMessagePolicy,omitempty" stead:"ignored"`
+	TerminationMessagePath   string `json:"terminationMessagePath,omitempty" stead:"ignored,same=/dev/termination-log"`
+	TerminationMessagePolicy string `json:"terminationMessagePolicy,omitempty" stead:"ignored,same=File"`
 }
 
 // The values of Container.ImagePullPolicy.
@@ -197,8 +197,8 @@ type VolumeMount struct {
 	// that leads out of the volume is refused. Needs Linux 5.6.
 	SubPath           string `json:"subPath,omitempty"`
 	SubPathExpr       string `json:"subPathExpr,omitempty" stead:"later,zero"`
-	MountPropagation  string `json:"mountPropagation,omitempty" stead:"later"`
-	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty" stead:"later"`
+	MountPropagation  string `json:"mountPropagation,omitempty" stead:"later,same=None"`
+	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty" stead:"later,same=Disabled"`
 }
 
 // Probe asks a container how it is. Defaults: period 10, timeout 1, success 1, failure 3.
@@ -255,13 +255,13 @@ type MemberSecurityContext struct {
 	FSGroupChangePolicy *string `json:"fsGroupChangePolicy,omitempty"`
 	SupplementalGroups  []int64 `json:"supplementalGroups,omitempty"`
 
-	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty" stead:"later"`
+	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty" stead:"later,same=Merge"`
 	Sysctls                  any     `json:"sysctls,omitempty" stead:"later,zero"`
-	SeccompProfile           any     `json:"seccompProfile,omitempty" stead:"later"`
-	AppArmorProfile          any     `json:"appArmorProfile,omitempty" stead:"later"`
-	SELinuxOptions           any     `json:"seLinuxOptions,omitempty" stead:"later"`
-	SELinuxChangePolicy      any     `json:"seLinuxChangePolicy,omitempty" stead:"later"`
-	WindowsOptions           any     `json:"windowsOptions,omitempty" stead:"later"`
+	SeccompProfile           any     `json:"seccompProfile,omitempty" stead:"later,same=type:RuntimeDefault"`
+	AppArmorProfile          any     `json:"appArmorProfile,omitempty" stead:"later,same=type:Unconfined"`
+	SELinuxOptions           any     `json:"seLinuxOptions,omitempty" stead:"ignored,zero"`
+	SELinuxChangePolicy      any     `json:"seLinuxChangePolicy,omitempty" stead:"ignored,same=Recursive"`
+	WindowsOptions           any     `json:"windowsOptions,omitempty" stead:"later,zero"`
 }
 
 // SecurityContext holds for one container and overrides the member's.
@@ -275,11 +275,11 @@ type SecurityContext struct {
 	Capabilities             *Capabilities `json:"capabilities,omitempty"`
 
 	Privileged      *bool `json:"privileged,omitempty" stead:"later,zero"`
-	SeccompProfile  any   `json:"seccompProfile,omitempty" stead:"later"`
-	AppArmorProfile any   `json:"appArmorProfile,omitempty" stead:"later"`
-	SELinuxOptions  any   `json:"seLinuxOptions,omitempty" stead:"later"`
-	ProcMount       any   `json:"procMount,omitempty" stead:"later"`
-	WindowsOptions  any   `json:"windowsOptions,omitempty" stead:"later"`
+	SeccompProfile  any   `json:"seccompProfile,omitempty" stead:"later,same=type:RuntimeDefault"`
+	AppArmorProfile any   `json:"appArmorProfile,omitempty" stead:"later,same=type:Unconfined"`
+	SELinuxOptions  any   `json:"seLinuxOptions,omitempty" stead:"ignored,zero"`
+	ProcMount       any   `json:"procMount,omitempty" stead:"later,same=Default"`
+	WindowsOptions  any   `json:"windowsOptions,omitempty" stead:"later,zero"`
 }
 
 // Capabilities changes the default set; names without CAP_, or ALL in Drop.

@@ -1,0 +1,146 @@
+package manifest
+
+// instead tells, of fields that are refused, what to write, and of ignored ones, why they
+// have no effect; by the type that has the field and the field's name. Each field with the
+// tag `stead:"later"` has a sentence (TestEveryRefusedFieldSaysWhatToWrite).
+var instead = map[string]string{
+	"ObjectMeta.generateName":    "write a name",
+	"ObjectMeta.finalizers":      "remove it: nothing waits for a finalizer here",
+	"ObjectMeta.ownerReferences": "remove it: no object is deleted together with an owner",
+
+	"SetSpec.members":        onlyPlanned,
+	"SetSpec.onConfigChange": onlyPlanned,
+	"SetSpec.decommission":   onlyPlanned,
+	"UpdateStrategy.inPlace": onlyPlanned,
+	"RollingUpdate.order":    onlyPlanned,
+
+	"ClaimSpec.selector":                  newVolumes,
+	"ClaimSpec.volumeName":                newVolumes,
+	"ClaimSpec.dataSource":                newVolumes + "; copy the data into it",
+	"ClaimSpec.dataSourceRef":             newVolumes + "; copy the data into it",
+	"ClaimSpec.volumeAttributesClassName": "remove it: a volume is a directory of its storage class",
+	"VolumeResources.limits":              "remove it: requests.storage is the size",
+
+	"MemberSpec.initContainers":        "put its commands before the program, in the container's own command",
+	"MemberSpec.ephemeralContainers":   "remove it: 'stead exec' runs commands in a container",
+	"MemberSpec.activeDeadlineSeconds": "remove it: a member runs until it is stopped",
+	"MemberSpec.dnsConfig":             "remove it: members ask their node's DNS server, which also completes short names",
+	"MemberSpec.nodeName":              "write nodeSelector: {kubernetes.io/hostname: NODE}",
+	"MemberSpec.hostNetwork":           "write a hostPort at each port that is to be reached at the host's address",
+	"MemberSpec.hostPID":               "remove it: a container sees its own processes only",
+	"MemberSpec.hostIPC":               "remove it: containers of a member share memory through an emptyDir with medium: Memory",
+	"MemberSpec.hostUsers":             "remove it: there are no user namespaces; write runAsUser",
+	"MemberSpec.shareProcessNamespace": "remove it: a container sees its own processes only",
+	"MemberSpec.imagePullSecrets":      "remove it, and load the image onto the nodes with 'stead image load'",
+	"MemberSpec.hostname":              "remove it: the hostname is the member's name",
+	"MemberSpec.hostnameOverride":      "remove it: the hostname is the member's name",
+	"MemberSpec.subdomain":             "remove it: serviceName of the set is the subdomain",
+	"MemberSpec.hostAliases":           "use names that the hosts' DNS resolves",
+	"MemberSpec.readinessGates":        "remove it: a member is ready when the readiness probes of its containers succeed",
+	"MemberSpec.runtimeClassName":      "remove it: every container runs with runc",
+	"MemberSpec.overhead":              "remove it: members request what their containers request",
+	"MemberSpec.os":                    "write name: linux, or remove it",
+	"MemberSpec.schedulingGates":       "remove it; replicas: 0 starts no member",
+	"MemberSpec.resourceClaims":        noDevices,
+	"MemberSpec.resources":             "write resources at the containers",
+	"MemberSpec.setHostnameAsFQDN":     "remove it: the hostname is the member's name",
+
+	"MemberSpec.serviceAccountName":           noToken,
+	"MemberSpec.serviceAccount":               noToken,
+	"MemberSpec.automountServiceAccountToken": noToken,
+	"MemberSpec.enableServiceLinks":           "there are no variables of Services such as DB_SERVICE_HOST; members find each other by DNS",
+	"MemberSpec.schedulerName":                "Stead itself places members",
+	"MemberSpec.priorityClassName":            noPriority,
+	"MemberSpec.priority":                     noPriority,
+	"MemberSpec.preemptionPolicy":             noPriority,
+
+	"Container.lifecycle":                "handle the stop signal in the program, or in a script that starts it",
+	"Container.volumeDevices":            "write a claim with volumeMode: Filesystem, and volumeMounts",
+	"Container.stdin":                    "remove it: 'stead exec -i -t' opens a terminal",
+	"Container.stdinOnce":                "remove it: 'stead exec -i -t' opens a terminal",
+	"Container.tty":                      "remove it: 'stead exec -i -t' opens a terminal",
+	"Container.resizePolicy":             "remove it: other resources restart the member",
+	"Container.restartPolicy":            "remove it: a container that ends is started again",
+	"Container.restartPolicyRules":       "remove it: a container that ends is started again",
+	"Container.leaderProbe":              onlyPlanned,
+	"Container.stepDown":                 onlyPlanned,
+	"Container.ulimits":                  onlyPlanned,
+	"Container.terminationMessagePath":   "'stead logs --previous' shows the last output",
+	"Container.terminationMessagePolicy": "'stead logs --previous' shows the last output",
+
+	"EnvVarSource.resourceFieldRef": "write the number as value",
+	"EnvVarSource.fileKeyRef":       "read the file in the container's command",
+	"ResourceRequirements.claims":   noDevices,
+	"VolumeMount.subPathExpr":       "write subPath, without variables: every member has volumes of its own",
+	"VolumeMount.mountPropagation":  "write None, or remove it: mounts of a container stay in it",
+	"VolumeMount.recursiveReadOnly": "remove it, and write readOnly: true",
+
+	"Probe.grpc":                          "write tcpSocket, or exec with a gRPC client of the image",
+	"Probe.terminationGracePeriodSeconds": "remove it: that of the template is used",
+
+	"MemberSecurityContext.supplementalGroupsPolicy": "write Merge, or remove it: the groups that the image gives the user always count",
+	"MemberSecurityContext.sysctls":                  "remove it, and set what is not net.* on the hosts",
+	"MemberSecurityContext.seccompProfile":           seccomp,
+	"MemberSecurityContext.appArmorProfile":          appArmor,
+	"MemberSecurityContext.seLinuxOptions":           noLabels,
+	"MemberSecurityContext.seLinuxChangePolicy":      noLabels,
+	"MemberSecurityContext.windowsOptions":           "remove it: nodes run Linux",
+	"SecurityContext.privileged":                     "remove it; set kernel parameters such as vm.max_map_count on the hosts",
+	"SecurityContext.seccompProfile":                 seccomp,
+	"SecurityContext.appArmorProfile":                appArmor,
+	"SecurityContext.seLinuxOptions":                 noLabels,
+	"SecurityContext.procMount":                      "write Default, or remove it",
+	"SecurityContext.windowsOptions":                 "remove it: nodes run Linux",
+
+	"MemberTerm.namespaceSelector": "write the namespaces by name in namespaces",
+	"MemberTerm.matchLabelKeys":    "write the labels in labelSelector",
+	"MemberTerm.mismatchLabelKeys": "write the labels in labelSelector, with operator NotIn",
+	"Spread.minDomains":            "remove it, or write 1",
+	"Spread.nodeAffinityPolicy":    "write Honor, or remove it",
+	"Spread.nodeTaintsPolicy":      "write Ignore, or remove it",
+	"Spread.matchLabelKeys":        "write the labels in labelSelector",
+	"Toleration.tolerationSeconds": "a taint ends no life",
+
+	"VolumeMedia.hostPath":              onNodes,
+	"VolumeMedia.projected":             "write a configMap or secret volume for each source",
+	"VolumeMedia.downwardAPI":           "write variables with valueFrom.fieldRef, or read /run/stead",
+	"VolumeMedia.persistentVolumeClaim": "write a volumeClaimTemplate of this name: each member gets a volume of its own",
+	"VolumeMedia.ephemeral":             "write emptyDir, or a volumeClaimTemplate",
+	"VolumeMedia.csi":                   onNodes,
+	"VolumeMedia.nfs":                   onNodes,
+	"VolumeMedia.iscsi":                 onNodes,
+	"VolumeMedia.fc":                    onNodes,
+	"VolumeMedia.image":                 "copy the files into the container's own image",
+
+	"ServiceSpec.externalName":                  "members use the outside name itself",
+	"ServiceSpec.externalIPs":                   "write a hostPort at the container's port: it is reached at the address of the member's node",
+	"ServiceSpec.externalTrafficPolicy":         noProxy,
+	"ServiceSpec.internalTrafficPolicy":         noProxy,
+	"ServiceSpec.trafficDistribution":           noProxy,
+	"ServiceSpec.sessionAffinity":               noProxy,
+	"ServiceSpec.sessionAffinityConfig":         noProxy,
+	"ServiceSpec.loadBalancerIP":                noBalancer,
+	"ServiceSpec.loadBalancerClass":             noBalancer,
+	"ServiceSpec.loadBalancerSourceRanges":      noBalancer,
+	"ServiceSpec.allocateLoadBalancerNodePorts": noBalancer,
+	"ServiceSpec.healthCheckNodePort":           noBalancer,
+	"ServicePort.nodePort":                      "write a hostPort at the container's port: it is reached at the address of the member's node",
+
+	"ConfigMap.immutable": "remove it",
+	"Secret.immutable":    "remove it",
+}
+
+// Sentences of several fields.
+const (
+	onlyPlanned = "remove it: it is planned for stead/v1"
+	newVolumes  = "remove it: each member gets a new directory of the storage class"
+	noDevices   = "remove it: members are given no devices"
+	noToken     = "members get no token, and there is no Kubernetes API"
+	noPriority  = "no member is preferred to another"
+	seccomp     = "write type: RuntimeDefault, or remove it: every container has that profile"
+	appArmor    = "write type: Unconfined, or remove it: Stead applies no AppArmor profile"
+	noLabels    = "containers get no SELinux labels"
+	onNodes     = "mount it on the nodes, declare it there with --storage-class, and write a volumeClaimTemplate"
+	noProxy     = "there is no proxy: clients choose among the addresses that the name resolves to"
+	noBalancer  = "there is no load balancer"
+)
