@@ -5,150 +5,212 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 )
 
 func getCommand(c *cli) *cobra.Command {
-	var (
-		list   proto.ListRequest
-		output string
-		watch  bool
-	)
+	g := getter{cli: c}
 	cmd := &cobra.Command{
-		Use:   "get KIND [NAME]",
-		Short: "List objects, or show one of them",
-		Long: `List objects, or show one of them. Kinds: sets (sts), members (pods, po), volumes (pvc),
+		Use:   "get KIND[,KIND...] [NAME...]",
+		Short: "List objects, or show some of them",
+		Long: `List objects, or show some of them. Kinds: sets (sts), members (pods, po), volumes (pvc),
 nodes (no), services (svc), budgets (pdb), configmaps (cm), secrets, events (ev), revisions
-(rev). The column BLOCKED of members says what a member waits for; -o wide shows more. The
--o yaml of a set, service, budget or configmap can be applied again.`,
+(rev); all: pods, services and sets. The column BLOCKED of members says what a member waits
+for; -o wide shows more. The -o yaml of a set, service, budget or configmap can be applied
+again. The -o json of a member has the fields of a Pod that scripts read (status.phase,
+podIP, hostIP, conditions, containerStatuses) beside its own.
+
+-o jsonpath, --sort-by, -L and --show-labels are those of kubectl. -o name prints the kind
+in the language in which it was asked for: pod/etcd-0 or member/etcd-0.`,
 		Example: `  stead get members
   stead get members -o wide -A
+  stead get sts,svc
+  stead get pods etcd-0 etcd-1
   stead get pods -l app=etcd -o name
+  stead get pods --sort-by .status.restarts -L app --no-headers
+  stead get pod etcd-0 -o jsonpath={.status.podIP}
   stead get set etcd -o yaml
+  stead get -f examples/etcd.yaml
   stead get events --set etcd
   stead get members -w`,
 		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || len(args) > 2 {
-				return misuse("get needs a kind and takes a name, for example 'stead get members'")
-			}
-			kind, name, err := parseChoice(args)
+			targets, err := g.targets(cmd, args)
 			if err != nil {
 				return err
 			}
-			if _, err := spec.ParseSelector(list.Selector); list.Selector != "" && err != nil {
-				return misuse("-l: %w", err)
+			if g.watch {
+				return g.watchTarget(cmd.Context(), targets)
 			}
-			show, err := newPrinter(cmd.OutOrStdout(), output, kind, list.AllNamespaces)
-			if err != nil {
-				return err
-			}
-			list.Kind, list.Namespace = kind, c.namespace
-			if watch {
-				return c.watchObjects(cmd.Context(), &list, name, show)
-			}
-			return c.getObjects(cmd.Context(), &list, name, show)
+			return g.show(cmd.Context(), targets)
 		},
 	}
-	flags := cmd.Flags()
-	flags.BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
-	flags.StringVarP(&list.Selector, "selector", "l", "", "only objects with these labels: app=db,tier!=test")
-	flags.StringVar(&list.Set, "set", "", "only objects of this set")
-	flags.StringVarP(&output, "output", "o", "", "wide, yaml, json or name (default: table)")
-	flags.BoolVarP(&watch, "watch", "w", false, "watch for changes until Ctrl-C")
+	g.addFlags(cmd.Flags())
 	return cmd
 }
 
-// parseChoice reads "kind", "kind name" or "kind/name".
-func parseChoice(args []string) (kind, name string, err error) {
-	if len(args) == 2 || strings.Contains(args[0], "/") {
-		return parseTarget(args, "")
-	}
-	kind, err = parseKind(args[0])
-	return kind, "", err
+// getter is one use of the verb get.
+type getter struct {
+	*cli
+	list     proto.ListRequest
+	out      io.Writer
+	errOut   io.Writer
+	output   string
+	watch    bool
+	order    string // a path, of --sort-by
+	files    []string
+	labels   []string
+	allLabel bool
+	headless bool
 }
 
-func (c *cli) getObjects(ctx context.Context, list *proto.ListRequest, name string, show *printer) error {
-	if name != "" {
-		o, err := c.control.Get(ctx, &proto.GetRequest{Kind: list.Kind, Namespace: list.Namespace, Name: name})
+func (g *getter) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVarP(&g.list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
+	flags.StringVarP(&g.list.Selector, "selector", "l", "", "only objects with these labels: app=db,tier!=test")
+	flags.StringVar(&g.list.Set, "set", "", "only objects of this set")
+	flags.StringArrayVarP(&g.files, "filename", "f", nil, "the objects that a manifest, a directory or - (standard input) names (repeatable)")
+	flags.StringVarP(&g.output, "output", "o", "", "wide, yaml, json, name, jsonpath=TEMPLATE or jsonpath-file=FILE (default: table)")
+	flags.StringVar(&g.order, "sort-by", "", "sort by the values at this path, for example .metadata.creationTimestamp")
+	flags.StringSliceVarP(&g.labels, "label-columns", "L", nil, "show these labels as columns (repeatable)")
+	flags.BoolVar(&g.allLabel, "show-labels", false, "show all labels in the last column")
+	flags.BoolVar(&g.headless, "no-headers", false, "show tables without their header")
+	flags.BoolVarP(&g.watch, "watch", "w", false, "watch for changes until Ctrl-C")
+}
+
+// targets reads the command line, or returns what is wrong with it.
+func (g *getter) targets(cmd *cobra.Command, args []string) (targets []target, err error) {
+	g.out, g.errOut, g.list.Namespace = cmd.OutOrStdout(), cmd.ErrOrStderr(), g.namespace
+	if _, err := spec.ParseSelector(g.list.Selector); g.list.Selector != "" && err != nil {
+		return nil, misuse("-l: %w", err)
+	}
+	switch {
+	case len(g.files) > 0 && (len(args) > 0 || g.list.Selector != ""):
+		return nil, misuse("-f names the objects; omit KIND, NAME and -l")
+	case len(g.files) > 0:
+		targets, err = filesTargets(cmd, g.files, g.namespace)
+	case len(args) == 0:
+		return nil, misuse("get needs a kind and takes names, for example 'stead get members'")
+	default:
+		targets, err = parseTargets(args)
+	}
+	if err != nil {
+		return nil, err
+	}
+	named := len(targets[0].names) > 0
+	switch {
+	case named && g.list.Selector != "":
+		return nil, misuse("-l chooses among all objects; omit it, or the names")
+	case named && g.list.AllNamespaces:
+		return nil, misuse("-A lists the objects of all namespaces; for one by its name write -n NAMESPACE")
+	case g.watch && len(targets) > 1:
+		return nil, misuse("-w watches objects of one kind")
+	case g.watch && g.order != "":
+		return nil, misuse("--sort-by cannot be used with -w")
+	}
+	_, err = newPrinter(g.out, g.output, targets[0].kind, false) // is -o right?
+	return targets, err
+}
+
+// printer is that of one kind.
+func (g *getter) printer(ctx context.Context, t target, several bool) (*printer, error) {
+	show, err := newPrinter(g.out, g.output, t.kind, g.list.AllNamespaces)
+	if err != nil {
+		return nil, err
+	}
+	show.word, show.prefixed, show.headless = t.word, several, g.headless
+	show.labels, show.allLabel, show.ordered = g.labels, g.allLabel, g.order != ""
+	if t.kind == proto.KindMember && (show.isDocument() || g.order != "") {
+		show.hosts, err = g.hostAddresses(ctx)
+	}
+	return show, err
+}
+
+// found are the objects of one target.
+type found struct {
+	target
+	objects []*proto.Object
+	show    *printer
+}
+
+// show prints what targets name: a table for each kind, or all in one document. Objects that do
+// not exist are reported after the others.
+func (g *getter) show(ctx context.Context, targets []target) error {
+	var all []found
+	var missing []error
+	count := 0
+	for _, t := range targets {
+		objects, absent, err := g.fetch(ctx, t)
 		if err != nil {
 			return err
 		}
-		return show.all([]*proto.Object{o}, true)
+		f := found{target: t, objects: objects}
+		if f.show, err = g.printer(ctx, t, len(targets) > 1); err != nil {
+			return err
+		}
+		if g.order != "" {
+			if err := f.show.sortBy(g.order, objects); err != nil {
+				return err
+			}
+		}
+		all, missing, count = append(all, f), append(missing, absent...), count+len(objects)
 	}
-	got, err := c.control.List(ctx, list)
-	if err != nil {
+	if err := g.print(all, count, len(missing)); err != nil {
 		return err
 	}
-	if len(got.GetObjects()) == 0 && show.isTable() {
-		where := "namespace " + list.Namespace
-		if list.AllNamespaces {
-			where = "any namespace"
-		}
-		fmt.Fprintf(show.out, "no %ss in %s\n", list.Kind, where)
-		return nil
-	}
-	return show.all(got.GetObjects(), false)
+	return errors.Join(missing...)
 }
 
-// watchObjects prints the objects that exist, then each change as it happens.
-func (c *cli) watchObjects(ctx context.Context, list *proto.ListRequest, name string, show *printer) error {
-	stream, err := c.control.Watch(ctx, list)
-	if err != nil {
-		return err
-	}
-	var first []*proto.Object
-	synced := false
-	for {
-		ev, err := stream.Recv()
-		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+// print shows count objects, of which some may be missing.
+func (g *getter) print(all []found, count, missing int) error {
+	first := all[0]
+	if first.show.isDocument() {
+		if count == 0 && missing > 0 {
 			return nil
 		}
-		if err != nil {
+		var objects []*proto.Object
+		for _, f := range all {
+			objects = append(objects, f.objects...)
+			if f.show.hosts != nil {
+				first.show.hosts = f.show.hosts
+			}
+		}
+		return first.show.all(objects, count == 1 && missing == 0 && len(all) == 1 && len(first.names) == 1)
+	}
+	shown := 0
+	for _, f := range all {
+		if len(f.objects) == 0 {
+			continue
+		}
+		shown++
+		if shown > 1 && f.show.isTable() {
+			fmt.Fprintln(g.out)
+		}
+		if err := f.show.all(f.objects, false); err != nil {
 			return err
 		}
-		o := ev.GetObject()
-		switch {
-		case ev.GetSynced():
-			synced = true
-			if err := show.all(first, false); err != nil {
-				return err
-			}
-		case name != "" && o.GetName() != name:
-		case !synced:
-			first = append(first, o)
-		case ev.GetGone():
-			fmt.Fprintf(show.out, "%s %s is gone\n", o.GetKind(), o.GetName())
-		default:
-			if err := show.change(o); err != nil {
-				return err
-			}
-		}
 	}
+	if count+missing == 0 && first.show.isTable() {
+		g.printNone(all)
+	}
+	return nil
 }
 
-// listCommand is the verb ls of a group: the wide table of a kind.
-func (c *cli) listCommand(kind, short, example string) *cobra.Command {
-	list := &proto.ListRequest{Kind: kind}
-	ls := &cobra.Command{
-		Use:     "ls",
-		Short:   short,
-		Example: example,
-		Args:    exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			list.Namespace = c.namespace
-			show := &printer{out: cmd.OutOrStdout(), form: "wide", kind: list.Kind, namespace: list.AllNamespaces}
-			return c.getObjects(cmd.Context(), list, "", show)
-		},
+// printNone says that there is nothing to show, not among the output that scripts count.
+func (g *getter) printNone(all []found) {
+	what, where := "objects of these kinds", " in namespace "+g.list.Namespace
+	if len(all) == 1 {
+		what = all[0].kind + "s"
 	}
-	if kind != proto.KindNode {
-		ls.Flags().BoolVarP(&list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
-		ls.Flags().StringVar(&list.Set, "set", "", "only objects of this set")
+	switch {
+	case len(all) == 1 && all[0].kind == proto.KindNode:
+		where = ""
+	case g.list.AllNamespaces:
+		where = " in any namespace"
 	}
-	return ls
+	fmt.Fprintf(g.errOut, "no %s%s\n", what, where)
 }

@@ -30,6 +30,9 @@ var kinds = map[string][]string{
 // parseKind returns the kind that a word names.
 func parseKind(word string) (string, error) {
 	word = strings.ToLower(word)
+	if bare, group, ok := strings.Cut(word, "."); ok && slices.Contains([]string{"apps", "v1.apps", "policy", "v1.policy", "v1"}, group) {
+		word = bare // as kubectl prints it
+	}
 	var known []string
 	for kind, aliases := range kinds {
 		if word == kind || slices.Contains(aliases, word) {

@@ -94,7 +94,7 @@ func (c *cli) restoreStatus(cmd *cobra.Command, output string) error {
 		return err
 	}
 	if output == "json" {
-		return (&printer{out: cmd.OutOrStdout(), form: output}).document(raw)
+		return (&printer{out: cmd.OutOrStdout(), form: output}).write(raw)
 	}
 	return printRestore(cmd.OutOrStdout(), st)
 }

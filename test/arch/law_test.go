@@ -71,6 +71,7 @@ var home = map[string][]string{
 	"golang.org/x/net/netutil":        {"dnsd"},
 	"golang.org/x/sync/":              {"..."},
 	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd"},
+	"k8s.io/client-go/util/jsonpath":  {"cmd/stead"},
 	"github.com/stead-project/stead/": {"..."},
 }
 
