@@ -28,6 +28,8 @@ func TestEveryVerbEndsWithItsCode(t *testing.T) {
 func TestNodeVerbs(t *testing.T)                { newCluster(t, nil).play("node.txt") }
 func TestASetIsOrphanedAndAdopted(t *testing.T) { newCluster(t, nil).play("orphan.txt") }
 
+func TestSeveralObjectsAreDeletedAndNoVolume(t *testing.T) { newCluster(t, nil).play("delete.txt") }
+
 func TestAServiceIsRenamed(t *testing.T) { newCluster(t, nil).play("rename.txt") }
 
 // TestNoVerbIsForgotten: each is in docs/CLI.md, and in a script as it is meant (or
