@@ -26,37 +26,134 @@ const (
 )
 
 func waitCommand(c *cli) *cobra.Command {
-	var (
-		goal    string
-		timeout time.Duration
-	)
+	w := waitVerb{cli: c}
 	cmd := &cobra.Command{
-		Use:   "wait SET",
-		Short: "Wait until a set is available, ready or deleted, and show what each member waits for",
+		Use:   "wait SET | KIND NAME... | KIND/NAME... | KIND -l LABELS",
+		Short: "Wait until sets, members or other objects are as wanted, and show what each member waits for",
 		Long: `Wait until every member of a set is ready or available (ready for minReadySeconds), or
 until the set is deleted. Every change of a member, and what it waits for, is shown. Exit
 code 1 when the goal cannot be reached without a user: the rollout is paused, stalled or
-was rolled back, or the set is deleted. 3 on timeout.`,
+was rolled back, or the set is deleted. 3 on timeout.
+
+--for takes kubectl's words, too: delete, condition=NAME[=VALUE] (of a member Ready,
+ContainersReady, PodScheduled; of a set what 'stead get set -o yaml' shows, and Ready), and
+jsonpath=PATH[=VALUE]. For a member, delete waits until its present life is over.`,
 		Example: `  stead wait set/etcd
   stead wait etcd --for ready --timeout 1m
-  stead wait set/etcd --for deleted`,
-		RunE: c.onSet("wait needs a set", func(cmd *cobra.Command, ref spec.SetRef) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-			defer cancel()
-			switch goal {
-			case forAvailable, forReady:
-				return c.waitSet(ctx, ref, goal, cmd.OutOrStdout())
-			case forDeleted:
-				return c.waitGone(ctx, ref, cmd.OutOrStdout())
+  stead wait set/etcd --for deleted
+  stead wait --for=condition=Ready pod/etcd-0 pod/etcd-1 --timeout=60s
+  stead wait --for=condition=Ready pods -l app=etcd
+  stead wait --for=jsonpath={.status.readyReplicas}=3 sts/etcd
+  stead wait --for=delete pod/etcd-2`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			want, targets, err := w.check(cmd, args)
+			if err != nil {
+				return err
 			}
-			return misuse("invalid --for %q; use %s, %s or %s", goal, forAvailable, forReady, forDeleted)
-		}),
+			if w.timeout < 0 {
+				w.timeout = 7 * 24 * time.Hour // as kubectl
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), w.timeout)
+			defer cancel()
+			return w.run(ctx, cmd.OutOrStdout(), want, targets)
+		},
 		ValidArgsFunction: c.completeNames(proto.KindSet),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&goal, "for", forAvailable, "available, ready or deleted")
-	flags.DurationVar(&timeout, "timeout", 10*time.Minute, "time limit; exit code 3 when it expires")
+	flags.StringVar(&w.goal, "for", forAvailable, "of sets: available, ready or deleted; of all objects: delete, condition=NAME[=VALUE] or jsonpath=PATH[=VALUE]")
+	flags.StringVarP(&w.selector, "selector", "l", "", "the objects with these labels: app=db,tier!=test")
+	flags.BoolVar(&w.all, "all", false, "all objects of the kind in the namespace")
+	flags.DurationVar(&w.timeout, "timeout", 10*time.Minute, "time limit; exit code 3 when it expires; negative: a week")
 	return cmd
+}
+
+// waitVerb is one use of the verb wait.
+type waitVerb struct {
+	*cli
+	goal     string
+	selector string
+	all      bool
+	timeout  time.Duration
+}
+
+// check reads the command line, or returns what is wrong with it.
+func (w *waitVerb) check(cmd *cobra.Command, args []string) (want condition, targets []target, err error) {
+	if _, err := spec.ParseSelector(w.selector); w.selector != "" && err != nil {
+		return want, nil, misuse("-l: %w", err)
+	}
+	several := w.selector != "" || w.all
+	switch {
+	case len(args) == 0:
+		return want, nil, misuse("%s", wanted[proto.KindSet])
+	case len(args) == 1 && !several && !strings.Contains(args[0], "/"):
+		targets, err = addTarget(nil, target{kind: proto.KindSet, word: proto.KindSet}, args[0])
+	default:
+		targets, err = parseTargets(args)
+	}
+	if err != nil {
+		return want, nil, err
+	}
+	if (len(targets[0].names) > 0) == several {
+		return want, nil, misuse("wait needs names, or one of -l LABELS and --all")
+	}
+	switch w.goal {
+	case forAvailable, forReady:
+		want = condition{kind: w.goal, value: "True", written: w.goal}
+	case forDeleted:
+		want = condition{gone: true, written: w.goal}
+	default:
+		want, err = parseCondition(w.goal)
+	}
+	for _, t := range targets {
+		if w.goal == forAvailable && t.kind != proto.KindSet && err == nil {
+			err = misuse("wait needs a set for 'available', not a %s; for a member write --for condition=Ready", t.kind)
+		}
+	}
+	return want, targets, err
+}
+
+// run waits for all that targets name.
+func (w *waitVerb) run(ctx context.Context, out io.Writer, want condition, targets []target) error {
+	other := waiter{cli: w.cli, want: want, out: out}
+	for _, t := range targets {
+		if len(t.names) == 0 {
+			got, err := w.control.List(ctx, &proto.ListRequest{Kind: t.kind, Namespace: w.namespace, Selector: w.selector})
+			if err != nil {
+				return err
+			}
+			for _, o := range got.GetObjects() {
+				t.names = append(t.names, o.GetName())
+			}
+			if len(t.names) == 0 && !want.gone {
+				return fmt.Errorf("no %s to wait for in namespace %s", t.kind, w.namespace)
+			}
+		}
+		if t.kind == proto.KindMember && want.path != "" && other.hosts == nil {
+			var err error
+			if other.hosts, err = (&getter{cli: w.cli}).hostAddresses(ctx); err != nil {
+				return err
+			}
+		}
+		for _, name := range t.names {
+			if err := w.one(ctx, &other, t, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// one waits for one object: a set by its members, where that is what is wanted.
+func (w *waitVerb) one(ctx context.Context, other *waiter, t target, name string) error {
+	goal := other.want.ofSet()
+	if t.kind != proto.KindSet || goal == "" {
+		return other.object(ctx, t.kind, t.word, name)
+	}
+	ref := spec.SetRef{Namespace: spec.Namespace(w.namespace), Name: spec.SetName(name)}
+	if goal == forDeleted {
+		return w.waitGone(ctx, ref, other.out)
+	}
+	return w.waitSet(ctx, ref, goal, other.out)
 }
 
 // waitFlags are the flags of a verb that can wait until what it did has its effect.

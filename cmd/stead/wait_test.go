@@ -86,6 +86,36 @@ func TestAWaitEndsWhenWhatItWaitsForWillNotComeByItself(t *testing.T) {
 	newCluster(t, nil).play("wait.txt")
 }
 
+func TestAWaitTakesKubectlsWords(t *testing.T) { newCluster(t, nil).play("waitfor.txt") }
+
+// TestAWaitForDeleteEndsWithTheLife: a member that was restarted is another one.
+func TestAWaitForDeleteEndsWithTheLife(t *testing.T) {
+	c := newCluster(t, nil)
+	if code, out := c.stead("apply", "-f", "testdata/db.yaml", "--wait", "--timeout", "2m"); code != exitDone {
+		t.Fatal(out)
+	}
+	var out lines
+	code := make(chan int, 1)
+	go func() {
+		code <- run(t.Context(), []string{"--server", "unix://" + c.socket, "wait", "--for=delete", "pod/db-1", "--timeout", "2m"}, &out, &out)
+	}()
+	// The wait may begin after the restart: then the next one ends it.
+	c.until("the wait is over", func() bool {
+		if code, said := c.stead("delete", "pod", "db-1"); code != exitDone && code != exitRefused {
+			t.Fatal(said)
+		}
+		select {
+		case got := <-code:
+			if got != exitDone || !strings.Contains(out.String(), "pod/db-1 condition met") {
+				t.Errorf("exit code %d\n%s", got, &out)
+			}
+			return true
+		default:
+			return false
+		}
+	})
+}
+
 func TestAWaitKnowsPausedAndStalled(t *testing.T) {
 	two := int32(2)
 	half := records.SetStatus{ObservedGeneration: 2, Replicas: 2, ReadyReplicas: 2, AvailableReplicas: 2, UpdatedReplicas: 1, UpdatedAvailableReplicas: 1}
