@@ -3,6 +3,7 @@ package cache
 import (
 	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 // nodeRecords is all that is known of one node.
 type nodeRecords struct {
 	node    entry[records.Node]
+	labels  map[string]string // of node, with those that every node has; never changed
 	facts   entry[records.NodeFacts]
 	session entry[records.Session]
 	// noSession is a revision that grows with every end of a session, and when its absence was
@@ -33,11 +35,15 @@ type nodeRecords struct {
 func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
 	ch.Nodes[name] = true
 	ch.on(name).Self = true
-	s.nodesChanged = true
+	s.movedNodes[name] = true
 	n := s.node(name)
 	switch kind {
 	case store.KindNode:
 		n.node, err = decode(s, ev, func(r *records.Node) string { return store.NodeKey(r.Name) })
+		n.labels = nil
+		if n.node.record != nil {
+			n.labels = n.node.record.AllLabels()
+		}
 	case store.KindSession:
 		n.session, err = decode(s, ev, func(r *records.Session) string { return store.SessionKey(r.Node) })
 		if ev.Delete {
@@ -134,29 +140,64 @@ func (v View) MembersOn(node spec.NodeName) []spec.Identity {
 // another uid than the record's are not the node's (SAFETY S9).
 func (v View) Nodes() []plan.Node { return v.nodeList }
 
-// listNodes makes the list that Nodes hands out; it is never changed afterwards.
+// HasHost reports whether a node says that an address is its host's.
+func HasHost(v View, a netip.Addr) bool { return v.hosts[a] > 0 }
+
+// listNodes makes the list that Nodes hands out of the one before, and counts the addresses of its hosts.
+// A list is never changed afterwards.
 func (s *state) listNodes() []plan.Node {
-	var list []plan.Node
-	for _, n := range s.nodes {
-		if n.node.record == nil {
+	list := slices.Clone(s.nodeList)
+	for name := range s.movedNodes {
+		at, there := slices.BinarySearchFunc(list, name, func(n plan.Node, name spec.NodeName) int {
+			return strings.Compare(string(n.Node.Name), string(name))
+		})
+		if there {
+			s.countHost(&list[at], -1)
+		}
+		n := s.nodes[name]
+		switch is := n != nil && n.node.record != nil; {
+		case is && there:
+			list[at] = n.planned()
+		case is:
+			list = slices.Insert(list, at, n.planned())
+		case there:
+			list = slices.Delete(list, at, at+1)
+			continue
+		default:
 			continue
 		}
-		p := plan.Node{
-			Node: n.node.record, Labels: n.node.record.AllLabels(),
-			Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes,
-		}
-		if f := n.facts.record; f != nil && f.UID == p.Node.UID {
-			p.Facts = f
-		}
-		p.Unread = n.facts.mod != 0 && n.facts.record == nil
-		if e := n.session.record; e != nil && e.UID == p.Node.UID {
-			p.Session = e
-		}
-		if f := n.fence.record; f != nil && f.UID == p.Node.UID {
-			p.Fenced = true
-		}
-		list = append(list, p)
+		s.countHost(&list[at], 1)
 	}
-	slices.SortFunc(list, func(a, b plan.Node) int { return strings.Compare(string(a.Node.Name), string(b.Node.Name)) })
+	if len(list) == 0 {
+		return nil
+	}
 	return list
+}
+
+func (s *state) countHost(n *plan.Node, by int) {
+	if a := n.Facts.Address(); a.IsValid() {
+		s.hosts[a] += by
+		if s.hosts[a] == 0 {
+			delete(s.hosts, a)
+		}
+	}
+}
+
+// planned is the node as the planner sees it.
+func (n *nodeRecords) planned() plan.Node {
+	p := plan.Node{
+		Node: n.node.record, Labels: n.labels,
+		Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes,
+	}
+	if f := n.facts.record; f != nil && f.UID == p.Node.UID {
+		p.Facts = f
+	}
+	p.Unread = n.facts.mod != 0 && n.facts.record == nil
+	if e := n.session.record; e != nil && e.UID == p.Node.UID {
+		p.Session = e
+	}
+	if f := n.fence.record; f != nil && f.UID == p.Node.UID {
+		p.Fenced = true
+	}
+	return p
 }

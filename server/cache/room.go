@@ -28,7 +28,8 @@ func (s *state) weigh(t *setState, l *slot) {
 	s.roomFreed = s.roomFreed || l.weight.node != ""
 	s.load(l.weight, -1)
 	s.load(now, 1)
-	l.weight, s.nodesChanged = now, true
+	s.movedNodes[l.weight.node], s.movedNodes[now.node] = true, true
+	l.weight = now
 }
 
 func (s *state) load(w weight, sign int64) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	"github.com/stead-project/stead/records"
@@ -30,11 +31,12 @@ type state struct {
 
 	sets            map[spec.SetRef]*setState
 	nodes           map[spec.NodeName]*nodeRecords
-	nodeList        []plan.Node // see listNodes; replaced whole
-	nodesChanged    bool        // nodeList is to be built again
-	roomFreed       bool        // a life left its node, or asks less of it
-	avoiders        int         // lives with required anti-affinity
-	lastSessionEnd  store.Rev   // when a session ended last
+	nodeList        []plan.Node            // see listNodes; replaced whole
+	movedNodes      map[spec.NodeName]bool // of which nodeList is to say anew what it says
+	hosts           map[netip.Addr]int     // how many nodes of nodeList say that the address is their host's
+	roomFreed       bool                   // a life left its node, or asks less of it
+	avoiders        int                    // lives with required anti-affinity
+	lastSessionEnd  store.Rev              // when a session ended last
 	unknownLives    map[spec.Identity][]plan.NodeStray
 	services        map[spec.Namespace]map[string]entry[records.ServiceRecord]
 	budgets         map[spec.Namespace]map[string]entry[records.BudgetRecord]
@@ -54,6 +56,8 @@ func newState(rev store.Rev) *state {
 		mods:            map[string]store.Rev{},
 		sets:            map[spec.SetRef]*setState{},
 		nodes:           map[spec.NodeName]*nodeRecords{},
+		movedNodes:      map[spec.NodeName]bool{},
+		hosts:           map[netip.Addr]int{},
 		unknownLives:    map[spec.Identity][]plan.NodeStray{},
 		services:        map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
 		budgets:         map[spec.Namespace]map[string]entry[records.BudgetRecord]{},
@@ -131,8 +135,9 @@ func inOrder[K cmp.Ordered, T any](m map[K]*T) (list []*T) {
 // settle ends a batch: what is derived from many records is built again.
 func (s *state) settle(rev store.Rev) {
 	s.rev = rev
-	if s.nodesChanged {
-		s.nodeList, s.nodesChanged = s.listNodes(), false
+	if len(s.movedNodes) > 0 {
+		s.nodeList = s.listNodes()
+		clear(s.movedNodes)
 	}
 }
 

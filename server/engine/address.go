@@ -78,7 +78,6 @@ func (p *pool) candidates(v cache.View, n int, now time.Time) []netip.Addr {
 		return nil
 	}
 	used := v.Addresses()
-	hosts := hostAddresses(v.Nodes())
 	list := make([]netip.Addr, 0, n)
 	if !p.cursor.IsValid() {
 		p.cursor = p.cidr.Addr().Next() // not the network's own
@@ -91,11 +90,11 @@ func (p *pool) candidates(v cache.View, n int, now time.Time) []netip.Addr {
 		switch {
 		case advance:
 			p.cursor = a.Next()
-		case !skipped && !hosts[a] && p.assigned[a] == 0:
+		case !skipped && !cache.HasHost(v, a) && p.assigned[a] == 0:
 			list = append(list, a)
 		}
 	}
-	return append(list, p.rested(used, hosts, n-len(list), now)...)
+	return append(list, p.rested(v, used, n-len(list), now)...)
 }
 
 // dropShown forgets given addresses that the cache shows by now.
@@ -108,7 +107,7 @@ func (p *pool) dropShown(v cache.View) {
 }
 
 // rested lists up to n addresses whose quarantine is over, oldest freed first.
-func (p *pool) rested(used map[string]*records.AddressRecord, hosts map[netip.Addr]bool, n int, now time.Time) []netip.Addr {
+func (p *pool) rested(v cache.View, used map[string]*records.AddressRecord, n int, now time.Time) []netip.Addr {
 	if n == 0 {
 		return nil
 	}
@@ -116,7 +115,7 @@ func (p *pool) rested(used map[string]*records.AddressRecord, hosts map[netip.Ad
 	var freed []*records.AddressRecord
 	for _, r := range used {
 		a := r.Address
-		if r.FreedAt == nil || !p.cidr.Contains(a) || p.excluded(a) || hosts[a] || p.assigned[a] != 0 {
+		if r.FreedAt == nil || !p.cidr.Contains(a) || p.excluded(a) || cache.HasHost(v, a) || p.assigned[a] != 0 {
 			continue
 		}
 		if now.Sub(p.resting[a].since) >= p.quarantine {
@@ -161,17 +160,6 @@ func (p *pool) wakeWhenRested(e *evaluation, now time.Time) {
 
 func (p *pool) excluded(a netip.Addr) bool {
 	return slices.ContainsFunc(p.exclude, func(x netip.Prefix) bool { return x.Contains(a) })
-}
-
-// hostAddresses are addresses that nodes say are their own.
-func hostAddresses(nodes []plan.Node) map[netip.Addr]bool {
-	hosts := map[netip.Addr]bool{}
-	for i := range nodes {
-		if a := nodes[i].Facts.Address(); a.IsValid() {
-			hosts[a] = true
-		}
-	}
-	return hosts
 }
 
 // unknownLivesHoldAddresses reports whether a node runs lives of identities that the store has

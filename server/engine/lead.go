@@ -22,6 +22,7 @@ type leader struct {
 	queue     []spec.SetRef
 	queued    map[spec.SetRef]bool      // is in queue
 	due       map[spec.SetRef]time.Time // evaluated again then, though nothing changed
+	allQueued time.Time                 // when all sets were queued last because nodes changed
 	sets      map[spec.SetRef]*setMemory
 	pool      *pool
 	lease     eventLease
@@ -135,27 +136,49 @@ func (l *leader) takeChanges(v cache.View) {
 	l.changed(v, &ch)
 }
 
+// gatherNodes is the least time between two evaluations of all sets because nodes changed.
+const gatherNodes = 250 * time.Millisecond
+
 // changed queues the sets that changed, and notes what of them. A change of any node may be what a
-// waiting member waited for: it queues all sets.
+// waiting member waited for: it queues all sets, those with a member there at once, the others
+// together with what else changes in a while.
 func (l *leader) changed(v cache.View, ch *cache.Changes) {
-	for _, mem := range l.sets {
-		mem.members.moved.addAll(ch)
-		mem.history.moved.addAll(ch)
-	}
 	for id := range ch.Members {
 		if mem := l.sets[id.Ref()]; mem != nil {
 			mem.note(id.Ordinal)
 		}
 	}
 	if ch.All || len(ch.Nodes) > 0 {
-		for _, ref := range append(v.Sets(), v.RemovedSets()...) {
-			l.enqueue(ref)
-		}
+		l.nodesChanged(v, ch)
 	}
 	for ref := range ch.Sets {
 		l.enqueue(ref)
 	}
 	l.placement.enqueueWaiting(*ch, l.enqueue)
+}
+
+func (l *leader) nodesChanged(v cache.View, ch *cache.Changes) {
+	for _, mem := range l.sets {
+		mem.members.moved.addAll(ch)
+		mem.history.moved.addAll(ch)
+	}
+	for node := range ch.Nodes {
+		for _, ref := range v.On(node).Sets() {
+			l.enqueue(ref)
+		}
+	}
+	now := l.cfg.Now()
+	wait := l.allQueued.Add(gatherNodes).Sub(now)
+	if ch.All || wait <= 0 || wait > gatherNodes {
+		l.allQueued, wait = now, 0
+	}
+	for _, ref := range append(v.Sets(), v.RemovedSets()...) {
+		if wait > 0 {
+			l.wakeAt(ref, now.Add(wait))
+		} else {
+			l.enqueue(ref)
+		}
+	}
 }
 
 func (l *leader) enqueue(ref spec.SetRef) {
