@@ -28,6 +28,7 @@ type node struct {
 	boot   spec.BootID
 	begun  time.Time
 	dns    []records.Snapshot // as last handed over
+	given  int                // how often
 	mu     sync.Mutex
 
 	guards    bool   // its agents guard lives
@@ -85,7 +86,7 @@ func (n *node) start(home *home.Home) {
 		Snapshots: func(ps []records.Snapshot) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.dns = ps
+			n.dns, n.given = ps, n.given+1
 		},
 	}
 	if n.guards {

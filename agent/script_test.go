@@ -49,6 +49,7 @@ type script struct {
 	last    map[spec.LifeID]records.Report
 	trash   []*proto.VolumeReports // all there were
 	resends []*proto.Resend
+	follow  *proto.Follow   // the last
 	first   []*proto.ToNode // sent after welcome to each session
 	out     chan *proto.ToNode
 	tunnels chan proto.Nodes_TunnelServer
@@ -93,6 +94,7 @@ func (s *script) Session(stream proto.Nodes_SessionServer) error {
 	out := make(chan *proto.ToNode, 100)
 	s.mu.Lock()
 	s.hellos = append(s.hellos, msg.GetHello())
+	s.follow = msg.GetHello().GetFollow()
 	out <- &proto.ToNode{Kind: &proto.ToNode_Welcome{Welcome: &proto.Welcome{
 		Cluster: s.cluster, Session: int64(len(s.hellos)), TtlMillis: s.ttl.Milliseconds(), Domain: "cluster.local", Cidr: "10.88.0.0/16", Epoch: 1,
 		Known: s.known, Held: s.held,
@@ -144,6 +146,9 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	}
 	if r := msg.GetResend(); r != nil {
 		s.resends = append(s.resends, r)
+	}
+	if f := msg.GetFollow(); f != nil {
+		s.follow = f
 	}
 	if msg.GetReports() == nil {
 		return

@@ -31,6 +31,7 @@ type FromNode struct {
 	//	*FromNode_Inventory
 	//	*FromNode_Volumes
 	//	*FromNode_Resend
+	//	*FromNode_Follow
 	Kind          isFromNode_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -127,6 +128,15 @@ func (x *FromNode) GetResend() *Resend {
 	return nil
 }
 
+func (x *FromNode) GetFollow() *Follow {
+	if x != nil {
+		if x, ok := x.Kind.(*FromNode_Follow); ok {
+			return x.Follow
+		}
+	}
+	return nil
+}
+
 type isFromNode_Kind interface {
 	isFromNode_Kind()
 }
@@ -155,6 +165,10 @@ type FromNode_Resend struct {
 	Resend *Resend `protobuf:"bytes,6,opt,name=resend,proto3,oneof"`
 }
 
+type FromNode_Follow struct {
+	Follow *Follow `protobuf:"bytes,7,opt,name=follow,proto3,oneof"`
+}
+
 func (*FromNode_Hello) isFromNode_Kind() {}
 
 func (*FromNode_Reports) isFromNode_Kind() {}
@@ -167,6 +181,54 @@ func (*FromNode_Volumes) isFromNode_Kind() {}
 
 func (*FromNode_Resend) isFromNode_Kind() {}
 
+func (*FromNode_Follow) isFromNode_Kind() {}
+
+// Follow is all sets that the node asks for beside those with a member there. The next Pictures
+// have each that it was not sent in full, also one that is gone.
+type Follow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Sets          []*SetName             `protobuf:"bytes,1,rep,name=sets,proto3" json:"sets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Follow) Reset() {
+	*x = Follow{}
+	mi := &file_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Follow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Follow) ProtoMessage() {}
+
+func (x *Follow) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Follow.ProtoReflect.Descriptor instead.
+func (*Follow) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Follow) GetSets() []*SetName {
+	if x != nil {
+		return x.Sets
+	}
+	return nil
+}
+
 // Resend asks for sets as a whole: the node does not have what a difference started from.
 // The next Pictures have each of them, also one that is gone.
 type Resend struct {
@@ -178,7 +240,7 @@ type Resend struct {
 
 func (x *Resend) Reset() {
 	*x = Resend{}
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -190,7 +252,7 @@ func (x *Resend) String() string {
 func (*Resend) ProtoMessage() {}
 
 func (x *Resend) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -203,7 +265,7 @@ func (x *Resend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resend.ProtoReflect.Descriptor instead.
 func (*Resend) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{1}
+	return file_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Resend) GetSets() []*SetName {
@@ -231,7 +293,7 @@ type ToNode struct {
 
 func (x *ToNode) Reset() {
 	*x = ToNode{}
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -243,7 +305,7 @@ func (x *ToNode) String() string {
 func (*ToNode) ProtoMessage() {}
 
 func (x *ToNode) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -256,7 +318,7 @@ func (x *ToNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToNode.ProtoReflect.Descriptor instead.
 func (*ToNode) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{2}
+	return file_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ToNode) GetKind() isToNode_Kind {
@@ -390,14 +452,17 @@ type Hello struct {
 	// known is the highest of all that the node has heard of the store, from any message.
 	Known *Known `protobuf:"bytes,8,opt,name=known,proto3" json:"known,omitempty"`
 	// differences: the node takes sets and histories of Pictures, and is sent neither in JSON.
-	Differences   bool `protobuf:"varint,9,opt,name=differences,proto3" json:"differences,omitempty"`
+	Differences bool `protobuf:"varint,9,opt,name=differences,proto3" json:"differences,omitempty"`
+	// interest: the node is sent sets without a member there in brief, but those that it asks for.
+	Interest      bool    `protobuf:"varint,10,opt,name=interest,proto3" json:"interest,omitempty"`
+	Follow        *Follow `protobuf:"bytes,11,opt,name=follow,proto3" json:"follow,omitempty"` // as it is at first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -409,7 +474,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -422,7 +487,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{3}
+	return file_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Hello) GetNode() string {
@@ -488,6 +553,20 @@ func (x *Hello) GetDifferences() bool {
 	return false
 }
 
+func (x *Hello) GetInterest() bool {
+	if x != nil {
+		return x.Interest
+	}
+	return false
+}
+
+func (x *Hello) GetFollow() *Follow {
+	if x != nil {
+		return x.Follow
+	}
+	return nil
+}
+
 // Known is what a server or a node knows of the store: by it a store that went back is
 // noticed (records.Known).
 type Known struct {
@@ -503,7 +582,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -515,7 +594,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -528,7 +607,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{4}
+	return file_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Known) GetOrigin() string {
@@ -577,7 +656,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +668,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +681,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{5}
+	return file_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Inventory) GetHoldings() []*Holding {
@@ -622,7 +701,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +713,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +726,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{6}
+	return file_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Holding) GetId() *Identity {
@@ -684,7 +763,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +775,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +788,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{7}
+	return file_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Welcome) GetCluster() string {
@@ -792,7 +871,7 @@ type Wanted struct {
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -804,7 +883,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -817,7 +896,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Wanted) GetSequence() *Sequence {
@@ -878,7 +957,7 @@ type Pictures struct {
 
 func (x *Pictures) Reset() {
 	*x = Pictures{}
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +969,7 @@ func (x *Pictures) String() string {
 func (*Pictures) ProtoMessage() {}
 
 func (x *Pictures) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +982,7 @@ func (x *Pictures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pictures.ProtoReflect.Descriptor instead.
 func (*Pictures) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Pictures) GetSequence() *Sequence {
@@ -966,7 +1045,7 @@ type FilesUpdate struct {
 
 func (x *FilesUpdate) Reset() {
 	*x = FilesUpdate{}
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1057,7 @@ func (x *FilesUpdate) String() string {
 func (*FilesUpdate) ProtoMessage() {}
 
 func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1070,7 @@ func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesUpdate.ProtoReflect.Descriptor instead.
 func (*FilesUpdate) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FilesUpdate) GetFull() bool {
@@ -1018,7 +1097,7 @@ type Reports struct {
 
 func (x *Reports) Reset() {
 	*x = Reports{}
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1109,7 @@ func (x *Reports) String() string {
 func (*Reports) ProtoMessage() {}
 
 func (x *Reports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1122,7 @@ func (x *Reports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reports.ProtoReflect.Descriptor instead.
 func (*Reports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Reports) GetReportsJson() [][]byte {
@@ -1065,7 +1144,7 @@ type VolumeReports struct {
 
 func (x *VolumeReports) Reset() {
 	*x = VolumeReports{}
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1156,7 @@ func (x *VolumeReports) String() string {
 func (*VolumeReports) ProtoMessage() {}
 
 func (x *VolumeReports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1169,7 @@ func (x *VolumeReports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeReports.ProtoReflect.Descriptor instead.
 func (*VolumeReports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *VolumeReports) GetFull() bool {
@@ -1117,7 +1196,7 @@ type Stored struct {
 
 func (x *Stored) Reset() {
 	*x = Stored{}
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1208,7 @@ func (x *Stored) String() string {
 func (*Stored) ProtoMessage() {}
 
 func (x *Stored) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1221,7 @@ func (x *Stored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stored.ProtoReflect.Descriptor instead.
 func (*Stored) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Stored) GetReports() []*StoredReport {
@@ -1165,7 +1244,7 @@ type StoredReport struct {
 
 func (x *StoredReport) Reset() {
 	*x = StoredReport{}
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1256,7 @@ func (x *StoredReport) String() string {
 func (*StoredReport) ProtoMessage() {}
 
 func (x *StoredReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1269,7 @@ func (x *StoredReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredReport.ProtoReflect.Descriptor instead.
 func (*StoredReport) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StoredReport) GetId() *Identity {
@@ -1232,7 +1311,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1244,7 +1323,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1257,7 +1336,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Ping) GetId() int64 {
@@ -1281,7 +1360,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1372,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1385,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Pong) GetId() int64 {
@@ -1354,7 +1433,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1366,7 +1445,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1379,7 +1458,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Ask) GetId() string {
@@ -1476,7 +1555,7 @@ type LogsAsk struct {
 
 func (x *LogsAsk) Reset() {
 	*x = LogsAsk{}
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1567,7 @@ func (x *LogsAsk) String() string {
 func (*LogsAsk) ProtoMessage() {}
 
 func (x *LogsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1580,7 @@ func (x *LogsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsAsk.ProtoReflect.Descriptor instead.
 func (*LogsAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LogsAsk) GetMember() *Identity {
@@ -1563,7 +1642,7 @@ type ImageLoadAsk struct {
 
 func (x *ImageLoadAsk) Reset() {
 	*x = ImageLoadAsk{}
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1575,7 +1654,7 @@ func (x *ImageLoadAsk) String() string {
 func (*ImageLoadAsk) ProtoMessage() {}
 
 func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1588,7 +1667,7 @@ func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageLoadAsk.ProtoReflect.Descriptor instead.
 func (*ImageLoadAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_proto_rawDescGZIP(), []int{20}
 }
 
 // ImagesAsk: the node answers one frame with the JSON of its images.
@@ -1600,7 +1679,7 @@ type ImagesAsk struct {
 
 func (x *ImagesAsk) Reset() {
 	*x = ImagesAsk{}
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1612,7 +1691,7 @@ func (x *ImagesAsk) String() string {
 func (*ImagesAsk) ProtoMessage() {}
 
 func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1625,7 +1704,7 @@ func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesAsk.ProtoReflect.Descriptor instead.
 func (*ImagesAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_proto_rawDescGZIP(), []int{21}
 }
 
 // ExecAsk runs a command in a running container. Frames: channel 0 to the node is
@@ -1648,7 +1727,7 @@ type ExecAsk struct {
 
 func (x *ExecAsk) Reset() {
 	*x = ExecAsk{}
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1739,7 @@ func (x *ExecAsk) String() string {
 func (*ExecAsk) ProtoMessage() {}
 
 func (x *ExecAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1752,7 @@ func (x *ExecAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
 func (*ExecAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{21}
+	return file_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExecAsk) GetMember() *Identity {
@@ -1716,15 +1795,18 @@ var File_agent_proto protoreflect.FileDescriptor
 const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"\vagent.proto\x12\bstead.v1\x1a\n" +
-	"sets.proto\x1a\vtypes.proto\"\xa6\x02\n" +
+	"sets.proto\x1a\vtypes.proto\"\xd2\x02\n" +
 	"\bFromNode\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.stead.v1.HelloH\x00R\x05hello\x12-\n" +
 	"\areports\x18\x02 \x01(\v2\x11.stead.v1.ReportsH\x00R\areports\x12$\n" +
 	"\x04ping\x18\x03 \x01(\v2\x0e.stead.v1.PingH\x00R\x04ping\x123\n" +
 	"\tinventory\x18\x04 \x01(\v2\x13.stead.v1.InventoryH\x00R\tinventory\x123\n" +
 	"\avolumes\x18\x05 \x01(\v2\x17.stead.v1.VolumeReportsH\x00R\avolumes\x12*\n" +
-	"\x06resend\x18\x06 \x01(\v2\x10.stead.v1.ResendH\x00R\x06resendB\x06\n" +
+	"\x06resend\x18\x06 \x01(\v2\x10.stead.v1.ResendH\x00R\x06resend\x12*\n" +
+	"\x06follow\x18\a \x01(\v2\x10.stead.v1.FollowH\x00R\x06followB\x06\n" +
 	"\x04kind\"/\n" +
+	"\x06Follow\x12%\n" +
+	"\x04sets\x18\x01 \x03(\v2\x11.stead.v1.SetNameR\x04sets\"/\n" +
 	"\x06Resend\x12%\n" +
 	"\x04sets\x18\x01 \x03(\v2\x11.stead.v1.SetNameR\x04sets\"\xc1\x02\n" +
 	"\x06ToNode\x12-\n" +
@@ -1735,7 +1817,7 @@ const file_agent_proto_rawDesc = "" +
 	"\x06stored\x18\x05 \x01(\v2\x10.stead.v1.StoredH\x00R\x06stored\x12$\n" +
 	"\x04pong\x18\x06 \x01(\v2\x0e.stead.v1.PongH\x00R\x04pong\x12!\n" +
 	"\x03ask\x18\a \x01(\v2\r.stead.v1.AskH\x00R\x03askB\x06\n" +
-	"\x04kind\"\xa2\x02\n" +
+	"\x04kind\"\xe8\x02\n" +
 	"\x05Hello\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -1746,7 +1828,10 @@ const file_agent_proto_rawDesc = "" +
 	"\tinventory\x18\x06 \x01(\v2\x13.stead.v1.InventoryR\tinventory\x12*\n" +
 	"\x06newest\x18\a \x01(\v2\x12.stead.v1.SequenceR\x06newest\x12%\n" +
 	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\x12 \n" +
-	"\vdifferences\x18\t \x01(\bR\vdifferences\"\x81\x01\n" +
+	"\vdifferences\x18\t \x01(\bR\vdifferences\x12\x1a\n" +
+	"\binterest\x18\n" +
+	" \x01(\bR\binterest\x12(\n" +
+	"\x06follow\x18\v \x01(\v2\x10.stead.v1.FollowR\x06follow\"\x81\x01\n" +
 	"\x05Known\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\"\n" +
@@ -1850,85 +1935,89 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
-	(*Resend)(nil),        // 1: stead.v1.Resend
-	(*ToNode)(nil),        // 2: stead.v1.ToNode
-	(*Hello)(nil),         // 3: stead.v1.Hello
-	(*Known)(nil),         // 4: stead.v1.Known
-	(*Inventory)(nil),     // 5: stead.v1.Inventory
-	(*Holding)(nil),       // 6: stead.v1.Holding
-	(*Welcome)(nil),       // 7: stead.v1.Welcome
-	(*Wanted)(nil),        // 8: stead.v1.Wanted
-	(*Pictures)(nil),      // 9: stead.v1.Pictures
-	(*FilesUpdate)(nil),   // 10: stead.v1.FilesUpdate
-	(*Reports)(nil),       // 11: stead.v1.Reports
-	(*VolumeReports)(nil), // 12: stead.v1.VolumeReports
-	(*Stored)(nil),        // 13: stead.v1.Stored
-	(*StoredReport)(nil),  // 14: stead.v1.StoredReport
-	(*Ping)(nil),          // 15: stead.v1.Ping
-	(*Pong)(nil),          // 16: stead.v1.Pong
-	(*Ask)(nil),           // 17: stead.v1.Ask
-	(*LogsAsk)(nil),       // 18: stead.v1.LogsAsk
-	(*ImageLoadAsk)(nil),  // 19: stead.v1.ImageLoadAsk
-	(*ImagesAsk)(nil),     // 20: stead.v1.ImagesAsk
-	(*ExecAsk)(nil),       // 21: stead.v1.ExecAsk
-	(*SetName)(nil),       // 22: stead.v1.SetName
-	(*Sequence)(nil),      // 23: stead.v1.Sequence
-	(*Identity)(nil),      // 24: stead.v1.Identity
-	(*Token)(nil),         // 25: stead.v1.Token
-	(*Size)(nil),          // 26: stead.v1.Size
-	(*Frame)(nil),         // 27: stead.v1.Frame
+	(*Follow)(nil),        // 1: stead.v1.Follow
+	(*Resend)(nil),        // 2: stead.v1.Resend
+	(*ToNode)(nil),        // 3: stead.v1.ToNode
+	(*Hello)(nil),         // 4: stead.v1.Hello
+	(*Known)(nil),         // 5: stead.v1.Known
+	(*Inventory)(nil),     // 6: stead.v1.Inventory
+	(*Holding)(nil),       // 7: stead.v1.Holding
+	(*Welcome)(nil),       // 8: stead.v1.Welcome
+	(*Wanted)(nil),        // 9: stead.v1.Wanted
+	(*Pictures)(nil),      // 10: stead.v1.Pictures
+	(*FilesUpdate)(nil),   // 11: stead.v1.FilesUpdate
+	(*Reports)(nil),       // 12: stead.v1.Reports
+	(*VolumeReports)(nil), // 13: stead.v1.VolumeReports
+	(*Stored)(nil),        // 14: stead.v1.Stored
+	(*StoredReport)(nil),  // 15: stead.v1.StoredReport
+	(*Ping)(nil),          // 16: stead.v1.Ping
+	(*Pong)(nil),          // 17: stead.v1.Pong
+	(*Ask)(nil),           // 18: stead.v1.Ask
+	(*LogsAsk)(nil),       // 19: stead.v1.LogsAsk
+	(*ImageLoadAsk)(nil),  // 20: stead.v1.ImageLoadAsk
+	(*ImagesAsk)(nil),     // 21: stead.v1.ImagesAsk
+	(*ExecAsk)(nil),       // 22: stead.v1.ExecAsk
+	(*SetName)(nil),       // 23: stead.v1.SetName
+	(*Sequence)(nil),      // 24: stead.v1.Sequence
+	(*Identity)(nil),      // 25: stead.v1.Identity
+	(*Token)(nil),         // 26: stead.v1.Token
+	(*Size)(nil),          // 27: stead.v1.Size
+	(*Frame)(nil),         // 28: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
-	3,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
-	11, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
-	15, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
-	5,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
-	12, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
-	1,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
-	22, // 6: stead.v1.Resend.sets:type_name -> stead.v1.SetName
-	7,  // 7: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
-	8,  // 8: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
-	9,  // 9: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
-	10, // 10: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
-	13, // 11: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
-	16, // 12: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
-	17, // 13: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
-	5,  // 14: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	23, // 15: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
-	4,  // 16: stead.v1.Hello.known:type_name -> stead.v1.Known
-	23, // 17: stead.v1.Known.at:type_name -> stead.v1.Sequence
-	6,  // 18: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	24, // 19: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	25, // 20: stead.v1.Holding.token:type_name -> stead.v1.Token
-	4,  // 21: stead.v1.Welcome.known:type_name -> stead.v1.Known
-	23, // 22: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
-	6,  // 23: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	23, // 24: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
-	14, // 25: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	24, // 26: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	25, // 27: stead.v1.StoredReport.token:type_name -> stead.v1.Token
-	4,  // 28: stead.v1.Pong.known:type_name -> stead.v1.Known
-	18, // 29: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
-	19, // 30: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
-	20, // 31: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	21, // 32: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	24, // 33: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	24, // 34: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	26, // 35: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	3,  // 36: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 37: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	27, // 38: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	7,  // 39: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	2,  // 40: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	27, // 41: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	39, // [39:42] is the sub-list for method output_type
-	36, // [36:39] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	4,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
+	12, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
+	16, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
+	6,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
+	13, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
+	2,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
+	1,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
+	23, // 7: stead.v1.Follow.sets:type_name -> stead.v1.SetName
+	23, // 8: stead.v1.Resend.sets:type_name -> stead.v1.SetName
+	8,  // 9: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
+	9,  // 10: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
+	10, // 11: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
+	11, // 12: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
+	14, // 13: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
+	17, // 14: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
+	18, // 15: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
+	6,  // 16: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
+	24, // 17: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	5,  // 18: stead.v1.Hello.known:type_name -> stead.v1.Known
+	1,  // 19: stead.v1.Hello.follow:type_name -> stead.v1.Follow
+	24, // 20: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	7,  // 21: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
+	25, // 22: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	26, // 23: stead.v1.Holding.token:type_name -> stead.v1.Token
+	5,  // 24: stead.v1.Welcome.known:type_name -> stead.v1.Known
+	24, // 25: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	7,  // 26: stead.v1.Wanted.over:type_name -> stead.v1.Holding
+	24, // 27: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	15, // 28: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
+	25, // 29: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	26, // 30: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	5,  // 31: stead.v1.Pong.known:type_name -> stead.v1.Known
+	19, // 32: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
+	20, // 33: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
+	21, // 34: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
+	22, // 35: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	25, // 36: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	25, // 37: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	27, // 38: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	4,  // 39: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 40: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	28, // 41: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	8,  // 42: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	3,  // 43: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	28, // 44: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	42, // [42:45] is the sub-list for method output_type
+	39, // [39:42] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -1945,8 +2034,9 @@ func file_agent_proto_init() {
 		(*FromNode_Inventory)(nil),
 		(*FromNode_Volumes)(nil),
 		(*FromNode_Resend)(nil),
+		(*FromNode_Follow)(nil),
 	}
-	file_agent_proto_msgTypes[2].OneofWrappers = []any{
+	file_agent_proto_msgTypes[3].OneofWrappers = []any{
 		(*ToNode_Welcome)(nil),
 		(*ToNode_Wanted)(nil),
 		(*ToNode_Pictures)(nil),
@@ -1955,7 +2045,7 @@ func file_agent_proto_init() {
 		(*ToNode_Pong)(nil),
 		(*ToNode_Ask)(nil),
 	}
-	file_agent_proto_msgTypes[17].OneofWrappers = []any{
+	file_agent_proto_msgTypes[18].OneofWrappers = []any{
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
@@ -1967,7 +2057,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

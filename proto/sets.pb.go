@@ -86,11 +86,13 @@ type SetDifference struct {
 	Base   uint64 `protobuf:"varint,3,opt,name=base,proto3" json:"base,omitempty"`
 	Number uint64 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"` // of the state that this leads to
 	// gone: the set does not exist; all below is empty.
-	Gone          bool       `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
-	Head          *SetHead   `protobuf:"bytes,6,opt,name=head,proto3" json:"head,omitempty"`                               // absent: as it was
-	Peers         []*SetPeer `protobuf:"bytes,7,rep,name=peers,proto3" json:"peers,omitempty"`                             // those that are new or changed, by ordinal
-	Left          []int32    `protobuf:"varint,8,rep,packed,name=left,proto3" json:"left,omitempty"`                       // ordinals that are not peers any more
-	LastChange    *SetChange `protobuf:"bytes,9,opt,name=last_change,json=lastChange,proto3" json:"last_change,omitempty"` // that it includes; absent: as it was
+	Gone       bool       `protobuf:"varint,5,opt,name=gone,proto3" json:"gone,omitempty"`
+	Head       *SetHead   `protobuf:"bytes,6,opt,name=head,proto3" json:"head,omitempty"`                               // absent: as it was
+	Peers      []*SetPeer `protobuf:"bytes,7,rep,name=peers,proto3" json:"peers,omitempty"`                             // those that are new or changed, by ordinal
+	Left       []int32    `protobuf:"varint,8,rep,packed,name=left,proto3" json:"left,omitempty"`                       // ordinals that are not peers any more
+	LastChange *SetChange `protobuf:"bytes,9,opt,name=last_change,json=lastChange,proto3" json:"last_change,omitempty"` // that it includes; absent: as it was
+	// brief: the set is told in brief (records.Snapshot.Brief), and so is the base.
+	Brief         bool `protobuf:"varint,10,opt,name=brief,proto3" json:"brief,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -186,6 +188,13 @@ func (x *SetDifference) GetLastChange() *SetChange {
 		return x.LastChange
 	}
 	return nil
+}
+
+func (x *SetDifference) GetBrief() bool {
+	if x != nil {
+		return x.Brief
+	}
+	return false
 }
 
 // SetHead is what of a set does not belong to one of its peers. It is sent as a whole.
@@ -744,7 +753,7 @@ const file_sets_proto_rawDesc = "" +
 	"sets.proto\x12\bstead.v1\x1a\vtypes.proto\";\n" +
 	"\aSetName\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xbe\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xd4\x02\n" +
 	"\rSetDifference\x12#\n" +
 	"\x03set\x18\x01 \x01(\v2\x11.stead.v1.SetNameR\x03set\x12.\n" +
 	"\bsequence\x18\x02 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
@@ -755,7 +764,9 @@ const file_sets_proto_rawDesc = "" +
 	"\x05peers\x18\a \x03(\v2\x11.stead.v1.SetPeerR\x05peers\x12\x12\n" +
 	"\x04left\x18\b \x03(\x05R\x04left\x124\n" +
 	"\vlast_change\x18\t \x01(\v2\x13.stead.v1.SetChangeR\n" +
-	"lastChange\"\xe4\x02\n" +
+	"lastChange\x12\x14\n" +
+	"\x05brief\x18\n" +
+	" \x01(\bR\x05brief\"\xe4\x02\n" +
 	"\aSetHead\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1e\n" +
 	"\n" +

@@ -73,6 +73,33 @@ type Snapshot struct {
 	Told ChangeID `json:"told,omitzero"`
 	// Gone: the set no longer exists; all else is empty but Ref and Sequence.
 	Gone bool `json:"gone,omitempty"`
+	// Brief: it says only which names there are, and on which hosts the addresses are (InBrief).
+	Brief bool `json:"brief,omitempty"`
+}
+
+// InBrief is what a node knows of a set that neither its members nor itself ask for: the names below
+// which there are members, and where each address is.
+func (s *Snapshot) InBrief() Snapshot {
+	out := Snapshot{Sequence: s.Sequence, Ref: s.Ref, Gone: s.Gone, Service: s.Service, Former: s.Former, Brief: true}
+	for _, n := range s.Names {
+		out.Names = append(out.Names, DNSName{Name: n.Name})
+	}
+	for _, p := range s.Peers {
+		out.Peers = append(out.Peers, p.InBrief())
+	}
+	return out
+}
+
+// SetNames is the set in short.
+func (s *Snapshot) SetNames() SetNames {
+	out := SetNames{Ref: s.Ref, Service: s.Service}
+	for _, n := range s.Names {
+		out.Names = append(out.Names, n.Name)
+	}
+	if n := len(s.Peers); n > 0 {
+		out.First, out.End = s.Peers[0].Ordinal, s.Peers[n-1].Ordinal+1
+	}
+	return out
 }
 
 // Peer is one member of a Snapshot.
@@ -88,6 +115,12 @@ type Peer struct {
 	Host netip.Addr    `json:"host,omitzero"`
 	// Volumes is VolumesUsed or VolumesNew; "": it has no volume.
 	Volumes string `json:"volumes,omitempty"`
+}
+
+// InBrief is p as a brief snapshot has it.
+func (p Peer) InBrief() Peer {
+	p.Ready, p.Volumes = false, ""
+	return p
 }
 
 // The words of Peer.Volumes.

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,6 +40,8 @@ type Machine struct {
 	Network *network.Network
 	Volumes *volume.Volumes
 	DNS     *dnsd.Server
+
+	follower atomic.Pointer[Follower] // nil: not yet
 
 	newest  dnsd.Snapshot
 	zone    *dnsd.Zone // made from newest; nil: not yet
@@ -117,6 +120,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	}
 	m.DNS, err = dnsd.New(dnsd.Config{
 		Listen: append([]netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, listen...), Upstreams: upstreams, Members: cidr, Logger: log,
+		Follow: m.follow, Asked: m.asked,
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
@@ -190,10 +194,16 @@ func (m *Machine) bound() {
 // are reached where they say. One goroutine at a time may call it, and the snapshots must not be
 // changed. For agent.Config.Snapshots.
 func (m *Machine) Update(snapshots []records.Snapshot) {
-	m.newest.Pictures = snapshots
-	for _, s := range snapshots {
+	m.newest.Pictures, m.newest.Others = nil, nil
+	for i := range snapshots {
+		s := &snapshots[i]
 		if s.Sequence.Compare(m.newest.Sequence) > 0 {
 			m.newest.Sequence = s.Sequence
+		}
+		if s.Brief {
+			m.newest.Others = append(m.newest.Others, s.SetNames())
+		} else {
+			m.newest.Pictures = append(m.newest.Pictures, *s)
 		}
 	}
 	m.zone = m.zone.Next(m.newest)

@@ -62,12 +62,13 @@ type Config struct {
 	Outbox    *Outbox
 	Known     *Known
 	Snapshots *SnapshotCache
+	Interests *Interests
 	// Files are the ConfigMaps and Secrets of the node's lives; FilesChanged is called when
 	// they changed, so that they are kept.
 	Files        *files.Cache
 	FilesChanged func()
 
-	// SnapshotsChanged takes all sets after each change; HostsChanged the addresses of all
+	// SnapshotsChanged takes all sets after each change, and when a session begins; HostsChanged the addresses of all
 	// nodes. Neither may block, nor change what it is given.
 	SnapshotsChanged func([]records.Snapshot)
 	HostsChanged     func([]netip.Addr)
@@ -127,5 +128,6 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 		Node: string(c.cfg.Home.Name()), Uid: string(c.cfg.Home.UID()), Boot: string(c.cfg.Boot), Cluster: c.cfg.Home.Cluster(),
 		FactsJson: doc, Inventory: inventory, Newest: wire.Sequence(c.newest),
 		Known: wire.Known(c.cfg.Known.Now()), Differences: true,
+		Interest: true, Follow: c.cfg.Interests.all(),
 	}}}, nil
 }

@@ -37,6 +37,11 @@ func part(rev int64, base, number uint64, came, left int) *proto.SetDifference {
 	}
 }
 
+func inBrief(d *proto.SetDifference) *proto.SetDifference {
+	d.Brief = true
+	return d
+}
+
 // A difference is taken by who has what it starts from, in this session; another keeps what it has
 // until the set comes whole. Neither goes back.
 func TestADifferenceIsTakenWhereItFits(t *testing.T) {
@@ -54,6 +59,7 @@ func TestADifferenceIsTakenWhereItFits(t *testing.T) {
 		{"one between is missing", 12, []*proto.SetDifference{part(12, 6, 8, 3, 0)}, true, []int{0, 1, 2}, false},
 		{"it starts from an earlier one", 12, []*proto.SetDifference{part(12, 4, 8, 3, 0)}, true, []int{0, 1, 2}, false},
 		{"it fits, but that was another session", 11, []*proto.SetDifference{part(11, 5, 6, 3, 0)}, true, []int{0, 1, 2}, true},
+		{"it fits, but for a set in brief", 11, []*proto.SetDifference{inBrief(part(11, 5, 6, 3, 0))}, true, []int{0, 1, 2}, false},
 		{"what fits follows a gap", 13, []*proto.SetDifference{part(12, 6, 8, 3, 0), part(13, 5, 9, 4, 0)}, true, []int{0, 1, 2}, false},
 		{"all of it", 12, []*proto.SetDifference{state(12, 8, 1, 1)}, false, []int{0}, false},
 		{"an older whole", 12, []*proto.SetDifference{state(9, 8, 1, 1)}, false, []int{0, 1, 2}, false},

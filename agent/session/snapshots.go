@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/stead-project/stead/internal/notify"
@@ -88,7 +87,7 @@ func (c *SnapshotCache) Apply(seq spec.Sequence, full bool, sets []*proto.SetDif
 		delete(c.numbers, ref) // unless this is taken
 		switch {
 		case !taken:
-		case d.GetBase() != 0 && d.GetBase() != number:
+		case d.GetBase() != 0 && (d.GetBase() != number || d.GetBrief() != had.Brief):
 			gaps = append(gaps, ref)
 		case c.put(wire.ApplySet(had, d, domain)):
 			changed = append(changed, ref)
@@ -197,12 +196,31 @@ func (c *SnapshotCache) History(ref spec.SetRef) []records.Change {
 	return c.changes[ref]
 }
 
-// Find is the newest snapshot of a set; false: there is none.
+// Find is the newest snapshot of a set; false: there is none, or it is brief.
 func (c *SnapshotCache) Find(ref spec.SetRef) (records.Snapshot, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, ok := c.snapshots[ref]
-	return p, ok
+	return p, ok && !p.Brief
+}
+
+// inFull reports whether nothing more is to come of a set: it is here in full, or there is none.
+func (c *SnapshotCache) inFull(ref spec.SetRef) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.snapshots[ref].Brief
+}
+
+// Owner is the set of the member that has an address; false: none has.
+func (c *SnapshotCache) Owner(a netip.Addr) (spec.SetRef, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ref, s := range c.snapshots {
+		if slices.ContainsFunc(s.Peers, func(p records.Peer) bool { return p.Address == a }) {
+			return ref, true
+		}
+	}
+	return spec.SetRef{}, false
 }
 
 // All are the newest snapshots, by the name of their sets.
@@ -213,6 +231,6 @@ func (c *SnapshotCache) All() []records.Snapshot {
 	for _, p := range c.snapshots {
 		out = append(out, p)
 	}
-	slices.SortFunc(out, func(a, b records.Snapshot) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	slices.SortFunc(out, func(a, b records.Snapshot) int { return a.Ref.Compare(b.Ref) })
 	return out
 }

@@ -98,12 +98,8 @@ func (s *Session) takeSnapshots(p *proto.Pictures) error {
 	for _, ref := range c.cfg.Snapshots.AddHistories(append(histories, more...)) { // first: they are never behind the snapshots
 		changed[ref] = true
 	}
-	replaced := s.putSnapshots(seq, p.GetFull(), fresh, sets)
-	for _, ref := range replaced {
+	for _, ref := range s.showSnapshots(seq, p.GetFull(), fresh, sets) {
 		changed[ref] = true
-	}
-	if len(replaced) > 0 {
-		c.cfg.SnapshotsChanged(c.cfg.Snapshots.All())
 	}
 	if hosts, moved := c.cfg.Snapshots.PutHosts(p.GetHosts()); moved {
 		c.cfg.HostsChanged(hosts)
@@ -112,6 +108,20 @@ func (s *Session) takeSnapshots(p *proto.Pictures) error {
 		c.cfg.Workers.FilesChanged(func(ref spec.SetRef) bool { return changed[ref] })
 	}
 	return nil
+}
+
+// showSnapshots takes sets and shows all to DNS: at first also when there is none, which is not known
+// before. It returns those that changed.
+func (s *Session) showSnapshots(seq spec.Sequence, full bool, fresh []records.Snapshot, sets []*proto.SetDifference) []spec.SetRef {
+	c := s.c
+	c.cfg.Interests.showing.Lock()
+	defer c.cfg.Interests.showing.Unlock()
+	replaced := s.putSnapshots(seq, full, fresh, sets)
+	if full || len(replaced) > 0 {
+		c.cfg.SnapshotsChanged(c.cfg.Snapshots.All())
+	}
+	c.cfg.Interests.shown(replaced)
+	return replaced
 }
 
 // putSnapshots takes what a server sent of sets: documents alone, if it does not know differences.

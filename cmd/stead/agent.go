@@ -130,6 +130,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if err != nil {
 		return err
 	}
+	m.SetFollower(a)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { renew(ctx); return nil })
 	group.Go(func() error { return m.Run(ctx) })

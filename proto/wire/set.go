@@ -26,11 +26,14 @@ func ToSetRef(p *proto.SetName) spec.SetRef {
 // WholeSet is a snapshot as a difference from nothing, without its numbers. domain is that of
 // the cluster.
 func WholeSet(s *records.Snapshot, domain string) *proto.SetDifference {
-	d := &proto.SetDifference{Set: SetName(s.Ref), Sequence: Sequence(s.Sequence), Gone: s.Gone}
+	d := &proto.SetDifference{Set: SetName(s.Ref), Sequence: Sequence(s.Sequence), Gone: s.Gone, Brief: s.Brief}
 	if s.Gone {
 		return d
 	}
-	d.Head, d.LastChange = SetHead(s, domain), SetChange(s.Told)
+	d.Head = SetHead(s, domain)
+	if !s.Brief {
+		d.LastChange = SetChange(s.Told)
+	}
 	for i := range s.Peers {
 		d.Peers = append(d.Peers, SetPeer(s, &s.Peers[i], domain))
 	}
@@ -83,7 +86,7 @@ func ApplySet(had records.Snapshot, d *proto.SetDifference, domain string) recor
 		had = records.Snapshot{}
 	}
 	next := had
-	next.Ref, next.Sequence, next.Gone = ToSetRef(d.GetSet()), ToSequence(d.GetSequence()), d.GetGone()
+	next.Ref, next.Sequence, next.Gone, next.Brief = ToSetRef(d.GetSet()), ToSequence(d.GetSequence()), d.GetGone(), d.GetBrief()
 	if h := d.GetHead(); h != nil {
 		applyHead(&next, h, domain)
 	}

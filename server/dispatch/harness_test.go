@@ -160,7 +160,8 @@ type hello struct {
 	newest                   spec.Sequence
 	known                    records.Known
 	holds                    []spec.LifeID
-	differences              bool
+	differences, interest    bool
+	asks                     []spec.SetName // in namespace default
 }
 
 var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
@@ -169,7 +170,7 @@ var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
 func (h hello) message() *proto.Hello {
 	facts, _ := json.Marshal(records.NodeFacts{CPUMillis: 2000})
 	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
-		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}, Differences: h.differences}
+		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}, Differences: h.differences, Interest: h.interest, Follow: followOf(h.asks...).GetFollow()}
 	for _, l := range h.holds {
 		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 	}

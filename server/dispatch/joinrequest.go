@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strconv"
@@ -26,19 +27,23 @@ type joinRequest struct {
 	resumed bool          // see records.Session
 	// differences: it takes sets by difference.
 	differences bool
-	gap         string // why the store is not the continuation of what it knows; "": it is
+	// interest: it takes in brief the sets that have no member on it and are not in asked.
+	interest bool
+	asked    map[spec.SetRef]bool
+	gap      string // why the store is not the continuation of what it knows; "": it is
 }
 
 func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
 	req := joinRequest{
 		machine: machine{spec.NodeName(h.GetNode()), spec.UID(h.GetUid())}, boot: spec.BootID(h.GetBoot()),
 		cluster: h.GetCluster(), holding: holdings(h.GetInventory()), differences: h.GetDifferences(),
+		interest: h.GetDifferences() && h.GetInterest(), asked: askedSets(h.GetFollow()),
 		known: wire.ToKnown(h.GetKnown()).Add(records.Known{At: wire.ToSequence(h.GetNewest())}),
 	}
 	if req.node == "" || req.uid == "" || req.boot == "" {
 		return req, status.Error(codes.InvalidArgument, "hello must name node, uid and boot")
 	}
-	if why := overLimit(h.GetInventory(), h.GetFactsJson()); why != "" {
+	if why := cmp.Or(overLimit(h.GetInventory(), h.GetFactsJson()), overFollow(h.GetFollow())); why != "" {
 		return req, status.Errorf(codes.ResourceExhausted, "hello of node %s is refused: %s", req.node, why)
 	}
 	if err := json.Unmarshal(h.GetFactsJson(), &req.facts); err != nil {

@@ -31,6 +31,8 @@ const (
 	wordBytes     = 256
 	// maxResends bounds the sets that a node has asked for as a whole and was not sent yet.
 	maxResends = 4096
+	// maxFollowed bounds the sets that a node asks for beside those with a member there.
+	maxFollowed = 4096
 	// maxVolumeReports bounds the volumes of which a session has said something that is not stored.
 	maxVolumeReports = 4096
 )
@@ -43,6 +45,8 @@ const (
 	LimitHello Limit = "hello"
 	// LimitResend: it asked for more sets as a whole than it may.
 	LimitResend Limit = "resend"
+	// LimitFollow: it asks for more sets in full than it may.
+	LimitFollow Limit = "follow"
 	// LimitRate: it writes more than the store can keep. What it says is stored later.
 	LimitRate Limit = "node-writes"
 )

@@ -14,82 +14,124 @@ import (
 // the whole set.
 const maxSteps = 16
 
-// publishedSet is a set as it was published last, and the differences that led there. Each is
-// marshalled once for all sessions.
+// publishedSet is a set as it was published last: in full, and in brief for nodes that have
+// nothing to do with it.
 type publishedSet struct {
-	set    *records.Set // of which body was made; nil: none
-	body   records.Snapshot
-	number uint64 // the round that changed it last
-	steps  []step // ascending, without a gap up to number
-	// whole and asJSON are body, marshalled; nil: not yet.
-	whole, asJSON []byte
+	set         *records.Set // of which body was made; nil: none
+	body        records.Snapshot
+	asJSON      []byte // body, marshalled; nil: not yet
+	full, brief form
 }
 
-// step is a difference between two states of a set.
+// form is what sessions are sent of a set in one form, and the differences that led there. Each is
+// marshalled once for all sessions.
+type form struct {
+	number uint64 // the round that changed it last; 0: none
+	steps  []step // ascending, without a gap up to number
+	whole  []byte // all of it, marshalled; nil: not yet
+}
+
+// step is a difference between two states of a set in one form.
 type step struct {
 	base, number uint64
 	size         int
-	doc          []byte
+	doc          []byte // nil: the whole set is not much more
 }
 
-// stepFrom is the step that d makes from s in round number; its doc is nil when the whole set
-// is not much more.
-func (s *publishedSet) stepFrom(d *difference, number uint64, domain string) step {
-	next := step{base: s.number, number: number, size: d.size()}
-	if s.number > 0 && !s.body.Gone && next.size <= s.most() {
-		next.doc = marshalled(d.message(s.number, number, domain))
+// most is how much steps may say together of a set as it is now.
+func (s *publishedSet) most() int { return 4 + len(s.body.Peers) }
+
+// stepsFrom are the steps that d makes in round number, of the set in full and (nil: it stays as it
+// is) in brief. A nil set is one that was not published.
+func (s *publishedSet) stepsFrom(d *difference, number uint64, domain string) (full step, brief *step) {
+	if s == nil {
+		return step{number: number}, &step{number: number}
+	}
+	full = s.full.stepFrom(d, number, domain, s)
+	if b := d.inBrief(&s.body); !b.empty() {
+		next := s.brief.stepFrom(&b, number, domain, s)
+		brief = &next
+	}
+	return full, brief
+}
+
+func (f *form) stepFrom(d *difference, number uint64, domain string, of *publishedSet) step {
+	next := step{base: f.number, number: number, size: d.size()}
+	if f.number > 0 && !of.body.Gone && next.size <= of.most() {
+		next.doc = marshalled(d.message(f.number, number, domain))
 	}
 	return next
 }
 
-// most is how much steps may say together.
-func (s *publishedSet) most() int { return 4 + len(s.body.Peers) }
-
 // take makes s what d leads to.
-func (s *publishedSet) take(d *difference, next step, set *records.Set) {
+func (s *publishedSet) take(d *difference, full step, brief *step, set *records.Set) {
 	d.apply(&s.body)
-	s.set, s.number, s.whole, s.asJSON = set, next.number, nil, nil
-	if next.doc == nil || s.body.Gone {
-		s.steps = nil
+	s.set, s.asJSON = set, nil
+	s.full.take(full, s)
+	if brief != nil {
+		s.brief.take(*brief, s)
+	}
+}
+
+func (f *form) take(next step, of *publishedSet) {
+	f.number, f.whole = next.number, nil
+	if next.doc == nil || of.body.Gone {
+		f.steps = nil
 		return
 	}
-	s.steps = append(s.steps, next)
+	f.steps = append(f.steps, next)
 	size := 0
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		size += s.steps[i].size
-		if len(s.steps)-i > maxSteps || size > s.most() {
-			s.steps = append([]step(nil), s.steps[i+1:]...)
+	for i := len(f.steps) - 1; i >= 0; i-- {
+		size += f.steps[i].size
+		if len(f.steps)-i > maxSteps || size > of.most() {
+			f.steps = append([]step(nil), f.steps[i+1:]...)
 			return
 		}
 	}
 }
 
-// since is what brings a session to the present state that was sent all up to a version; 0:
-// nothing yet.
-func (s *publishedSet) since(version uint64, domain string) (docs [][]byte) {
-	for i := range s.steps {
-		if s.steps[i].number <= version {
+// since is what brings a session to the present state of the set, in brief or in full, that was sent
+// all up to a version in that form; 0: nothing yet.
+func (s *publishedSet) since(version uint64, brief bool, domain string) (docs [][]byte) {
+	f := s.in(brief)
+	if f.number <= version {
+		return nil
+	}
+	for i := range f.steps {
+		if f.steps[i].number <= version {
 			continue
 		}
-		if version == 0 || s.steps[i].base > version {
+		if version == 0 || f.steps[i].base > version {
 			break
 		}
-		for _, rest := range s.steps[i:] {
+		for _, rest := range f.steps[i:] {
 			docs = append(docs, rest.doc)
 		}
 		return docs
 	}
-	return [][]byte{s.wholeDoc(domain)}
+	return [][]byte{s.wholeDoc(brief, domain)}
+}
+
+func (s *publishedSet) in(brief bool) *form {
+	if brief {
+		return &s.brief
+	}
+	return &s.full
 }
 
 // wholeDoc is the present state as a SetDifference from nothing.
-func (s *publishedSet) wholeDoc(domain string) []byte {
-	if s.whole == nil {
-		m := wire.WholeSet(&s.body, domain)
-		m.Number = s.number
-		s.whole = marshalled(m)
+func (s *publishedSet) wholeDoc(brief bool, domain string) []byte {
+	f := s.in(brief)
+	if f.whole == nil {
+		body := s.body
+		if brief {
+			body = body.InBrief()
+		}
+		m := wire.WholeSet(&body, domain)
+		m.Number = f.number
+		f.whole = marshalled(m)
 	}
-	return s.whole
+	return f.whole
 }
 
 // jsonDoc is the present state for a node that does not know differences.

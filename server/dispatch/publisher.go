@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/internal/backoff"
-	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
@@ -41,7 +40,7 @@ type snapshotPublisher struct {
 	hosts        []string
 	hostsVersion uint64
 	roundDone    chan struct{} // closed and replaced at each round
-	sessions     map[spec.NodeName]map[*notify.Signal]bool
+	watchers     watchers
 }
 
 // publishedRound is a round, and the sets that it changed.
@@ -55,19 +54,19 @@ type publishedRound struct {
 const maxRounds = 256
 
 func newSnapshotPublisher(w cache.Reader, domain string) *snapshotPublisher {
-	return &snapshotPublisher{cache: w, domain: domain, sets: map[spec.SetRef]*publishedSet{}, roundDone: make(chan struct{}), sessions: map[spec.NodeName]map[*notify.Signal]bool{}}
+	return &snapshotPublisher{cache: w, domain: domain, sets: map[spec.SetRef]*publishedSet{}, roundDone: make(chan struct{}), watchers: newWatchers()}
 }
 
 func (p *snapshotPublisher) run(ctx context.Context) {
 	sub := p.cache.Subscribe()
 	defer sub.Close()
-	var far <-chan time.Time // nil: all sessions were woken since the last round
+	var far <-chan time.Time // nil: what the rounds changed is known to all whom it concerns
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-far:
-			p.wakeAll()
+			p.watchers.wakeFar()
 			far = nil
 		case <-sub.C():
 			p.round(sub.Take())
@@ -82,8 +81,9 @@ func (p *snapshotPublisher) run(ctx context.Context) {
 // setChange is what a round publishes of a set.
 type setChange struct {
 	difference
-	set  *records.Set
-	step step
+	set   *records.Set
+	full  step
+	brief *step // nil: in brief it is as it was
 }
 
 // round publishes what differs after ch. The snapshot of a set that is gone stays
@@ -111,17 +111,13 @@ func (p *snapshotPublisher) round(ch cache.Changes) {
 	})
 	for i := range changes {
 		c := &changes[i]
-		if was := p.sets[c.next.Ref]; was != nil {
-			c.step = was.stepFrom(&c.difference, version, p.domain)
-		} else {
-			c.step = step{number: version}
-		}
+		c.full, c.brief = p.sets[c.next.Ref].stepsFrom(&c.difference, version, p.domain)
 	}
 	p.publish(version, seq, hosts, changes)
 	if ch.All {
-		p.wakeAll()
+		p.watchers.wakeAll()
 	} else {
-		p.wakeNodes(near)
+		p.watchers.wakeNodes(near)
 	}
 }
 
@@ -132,6 +128,7 @@ func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []s
 	p.version, p.seq = version, seq
 	if !slices.Equal(hosts, p.hosts) {
 		p.hosts, p.hostsVersion = hosts, version
+		p.watchers.noteFar(nil, true)
 	}
 	moved := publishedRound{version: version}
 	for i := range changes {
@@ -141,7 +138,8 @@ func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []s
 			s = &publishedSet{}
 			p.sets[c.next.Ref] = s
 		}
-		s.take(&c.difference, c.step, c.set)
+		s.take(&c.difference, c.full, c.brief, c.set)
+		p.watchers.noteFar(&c.next.Ref, c.brief != nil)
 		moved.sets = append(moved.sets, c.next.Ref)
 	}
 	if len(moved.sets) > 0 {
@@ -215,29 +213,38 @@ type unsent struct {
 	next  uint64 // the version to ask with next
 }
 
-// since returns what is newer than version (0: all sets that exist, and all hosts), and the whole
-// of the sets in asked. Without differences it is documents.
-func (p *snapshotPublisher) since(version uint64, asked map[spec.SetRef]bool, differences bool) unsent {
+// need is what a session is to be sent.
+type need struct {
+	since       uint64                 // what is newer than this version; 0: all sets that exist, and all hosts
+	differences bool                   // else documents
+	brief       func(spec.SetRef) bool // nil: no set is sent in brief
+	whole       map[spec.SetRef]bool   // sets that are sent whole
+}
+
+// since returns what a session needs.
+func (p *snapshotPublisher) since(want need) unsent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := unsent{seq: p.seq, next: p.version}
-	for _, ref := range p.movedSince(version) {
+	brief := func(ref spec.SetRef) bool { return want.brief != nil && want.brief(ref) }
+	for _, ref := range p.movedSince(want.since) {
 		switch s := p.sets[ref]; {
-		case version == 0 && s.body.Gone, asked[ref]:
-		case differences:
-			n.sets = append(n.sets, s.since(version, p.domain)...)
+		case want.since == 0 && s.body.Gone, want.whole[ref]:
+		case want.differences:
+			n.sets = append(n.sets, s.since(want.since, brief(ref), p.domain)...)
 		default:
 			n.docs = append(n.docs, s.jsonDoc())
 		}
 	}
-	for _, ref := range slices.SortedFunc(maps.Keys(asked), spec.SetRef.Compare) {
+	for _, ref := range slices.SortedFunc(maps.Keys(want.whole), spec.SetRef.Compare) {
 		s := p.sets[ref]
 		if s == nil { // for this answer alone
-			s = &publishedSet{number: p.version, body: records.Snapshot{Ref: ref, Sequence: p.seq, Gone: true}}
+			s = &publishedSet{body: records.Snapshot{Ref: ref, Sequence: p.seq, Gone: true}}
+			s.full.number, s.brief.number = p.version, p.version
 		}
-		n.sets = append(n.sets, s.wholeDoc(p.domain))
+		n.sets = append(n.sets, s.wholeDoc(brief(ref), p.domain))
 	}
-	if p.hostsVersion > version {
+	if p.hostsVersion > want.since {
 		n.hosts = p.hosts // replaced whole, never changed
 	}
 	return n
@@ -248,7 +255,7 @@ func (p *snapshotPublisher) movedSince(version uint64) []spec.SetRef {
 	var refs []spec.SetRef
 	if version == 0 || version < p.oldest {
 		for ref, s := range p.sets {
-			if s.number > version {
+			if s.full.number > version {
 				refs = append(refs, ref)
 			}
 		}

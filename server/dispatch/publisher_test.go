@@ -121,11 +121,11 @@ func TestEachKindOfChangeDrawsWhatItMayChange(t *testing.T) {
 	} {
 		step.change()
 		p.round(step.ch)
-		news := p.since(last, nil, false)
+		news := p.since(need{since: last})
 		if got := news.drawn(t); !slices.Equal(got, step.want) {
 			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
 		}
-		if got := p.since(0, nil, false).drawn(t); !slices.Equal(got, step.all) {
+		if got := p.since(need{since: 0}).drawn(t); !slices.Equal(got, step.all) {
 			t.Errorf("%s: in all got %q, want %q", step.name, got, step.all)
 		}
 		last = news.next
@@ -153,7 +153,7 @@ func TestHostsAreToldWhenTheyChange(t *testing.T) {
 	} {
 		host(spec.NodeName(step.node), step.at)
 		p.round(cache.Changes{Nodes: map[spec.NodeName]bool{spec.NodeName(step.node): true}})
-		news := p.since(last, nil, false)
+		news := p.since(need{since: last})
 		if !slices.Equal(news.hosts, step.want) {
 			t.Errorf("%s: got %q, want %q", step.name, news.hosts, step.want)
 		}
@@ -168,7 +168,7 @@ func TestPicturesOfARevisionAreWaitedFor(t *testing.T) {
 	p.round(cache.Changes{})
 	over, cancel := context.WithCancelCause(t.Context())
 	cancel(errElse)
-	now := store.Rev(p.since(0, nil, false).seq.Rev)
+	now := store.Rev(p.since(need{since: 0}).seq.Rev)
 	if err := p.waitFor(over, now); err != nil {
 		t.Fatalf("they are there: %v", err)
 	}

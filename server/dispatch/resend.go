@@ -6,7 +6,6 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/spec/scalar"
 )
 
 // receiveResend notes which sets the node is to be sent as a whole. It does not block.
@@ -14,7 +13,7 @@ func (se *session) receiveResend(m *proto.Resend) {
 	se.mu.Lock()
 	for _, name := range m.GetSets() {
 		ref := wire.ToSetRef(name)
-		if scalar.ValidLabel(string(ref.Namespace)) && scalar.ValidLabel(string(ref.Name)) && len(se.resend) <= maxResends {
+		if canBeSet(ref) && len(se.resend) <= maxResends {
 			se.resend[ref] = true
 		}
 	}

@@ -27,6 +27,8 @@ func shown(t *testing.T, p *proto.Pictures) (list []string) {
 		words := fmt.Sprintf("%s %d>%d", d.GetSet().GetName(), d.GetBase(), d.GetNumber())
 		if d.GetGone() {
 			words += " gone"
+		} else if d.GetBrief() {
+			words += " brief"
 		}
 		list = append(list, words)
 	}

@@ -164,7 +164,12 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 // sendSnapshots sends the snapshots that differ, and with them what is new in the histories of the
 // node's sets, which is read later and so is never behind them.
 func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
-	fresh := se.server.snapshots.since(sent.snapshots, se.takeResend(), se.differences)
+	var want need
+	se.server.cfg.Cache.Look(func(v cache.View) { want = se.nextNeed(v, sent) })
+	if se.watcher != nil {
+		se.server.snapshots.watchers.ask(se.watcher, se.askedNow())
+	}
+	fresh := se.server.snapshots.since(want)
 	sent.snapshots = fresh.next
 	var histories [][]byte
 	var rev store.Rev

@@ -43,6 +43,8 @@ type sentState struct {
 	orders map[records.VolumeID]records.VolumeOrder
 	// snapshots is the publisher's version up to which snapshots were sent.
 	snapshots uint64
+	// full are the sets that were sent in full, if the session is sent others in brief.
+	full map[spec.SetRef]bool
 	// changes is the last change sent of each set that has a member on the machine.
 	changes map[spec.SetRef]records.ChangeID
 }

@@ -40,6 +40,9 @@ type session struct {
 
 	// differences: the node takes sets by difference.
 	differences bool
+	// interest: it is sent in brief the sets that it has nothing to do with.
+	interest bool
+	watcher  *watcher // run's own; nil: it is not run
 
 	ctx    context.Context // ends with the session; its cause is what the stream returns
 	cancel context.CancelCauseFunc
@@ -50,7 +53,8 @@ type session struct {
 	holding       map[spec.LifeID]bool // what the node says it has open
 	moved         map[spec.LifeID]bool // what it opened (true) and closed since run looked
 	resend        map[spec.SetRef]bool // sets that it asked for as a whole
-	changed       bool                 // holding, resend or volumeReports changed since run looked
+	asking        map[spec.SetRef]bool // sets that it asks for in full; replaced whole
+	changed       bool                 // holding, resend, asking or volumeReports changed since run looked
 	volumeReports pendingVolumeReports // of volumes, not stored yet
 }
 
@@ -58,7 +62,7 @@ func (s *Server) newSession(ctx context.Context, req joinRequest, record records
 	se := &session{
 		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
 		facts: req.facts, out: newOutbox(), server: s, holding: req.holding, moved: map[spec.LifeID]bool{},
-		resend: map[spec.SetRef]bool{}, differences: req.differences,
+		resend: map[spec.SetRef]bool{}, differences: req.differences, interest: req.interest, asking: req.asked,
 		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)),
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)
@@ -86,6 +90,8 @@ func (se *session) receive(msg *proto.FromNode) {
 		se.receiveVolumeReports(msg.GetVolumes())
 	case msg.GetResend() != nil:
 		se.receiveResend(msg.GetResend())
+	case msg.GetFollow() != nil:
+		se.receiveFollow(msg.GetFollow())
 	case msg.GetHello() != nil:
 		se.abort(codes.InvalidArgument, "second hello in one session; open another stream")
 	}
@@ -194,8 +200,9 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 	if err := pics.waitFor(se.ctx, se.rev); err != nil {
 		return streamStatus(err)
 	}
-	moved, stop := pics.wakes(se.node)
+	watcher, stop := pics.watchers.add(se.node, !se.interest)
 	defer stop()
+	se.watcher = watcher
 	var sent *sentState
 	retry := time.NewTimer(0)
 	defer retry.Stop()
@@ -214,7 +221,8 @@ func (se *session) run(stream proto.Nodes_SessionServer) error {
 		if err != nil {
 			return err
 		}
-		if err := se.await(stream, moved.C(), retry.C, pong); err != nil {
+		watcher.pong.Store(pong != nil)
+		if err := se.await(stream, watcher.moved.C(), retry.C, pong); err != nil {
 			return streamStatus(err)
 		}
 	}
@@ -242,6 +250,7 @@ func (se *session) await(stream proto.Nodes_SessionServer, moved <-chan struct{}
 			if err != nil {
 				return err
 			}
+			se.watcher.pong.Store(pong != nil)
 			if se.hasChanged() || pong != nil && se.server.snapshots.seen() > se.sentRev {
 				return nil
 			}

@@ -36,6 +36,7 @@ func (d *difference) size() int { return 1 + len(d.peers) + len(d.left) }
 func (d *difference) message(base, number uint64, domain string) *proto.SetDifference {
 	m := &proto.SetDifference{
 		Set: wire.SetName(d.next.Ref), Sequence: wire.Sequence(d.next.Sequence), Base: base, Number: number, Gone: d.next.Gone,
+		Brief: d.next.Brief,
 	}
 	if d.next.Gone {
 		return m
@@ -53,6 +54,21 @@ func (d *difference) message(base, number uint64, domain string) *proto.SetDiffe
 		m.Left = append(m.Left, int32(o))
 	}
 	return m
+}
+
+// inBrief is the difference between the two snapshots in brief.
+func (d *difference) inBrief(old *records.Snapshot) difference {
+	was, next := *old, d.next
+	was.Peers, next.Peers = nil, nil
+	was, next = was.InBrief(), next.InBrief()
+	b := difference{next: next, head: !sameHead(&was, &next), left: d.left}
+	for _, p := range d.peers {
+		p = p.InBrief()
+		if at, there := findPeer(old.Peers, p.Ordinal); !there || old.Peers[at].InBrief() != p {
+			b.peers = append(b.peers, p)
+		}
+	}
+	return b
 }
 
 // apply makes of the snapshot d was taken of the one it leads to, in place.

@@ -27,17 +27,18 @@ type receiver struct {
 	version uint64
 	sets    map[spec.SetRef]records.Snapshot
 	numbers map[spec.SetRef]uint64
+	brief   map[spec.SetRef]bool // the sets that it takes in brief
 	wholes  int
 	parts   int
 }
 
 func newReceiver(t *testing.T) *receiver {
-	return &receiver{t: t, sets: map[spec.SetRef]records.Snapshot{}, numbers: map[spec.SetRef]uint64{}}
+	return &receiver{t: t, sets: map[spec.SetRef]records.Snapshot{}, numbers: map[spec.SetRef]uint64{}, brief: map[spec.SetRef]bool{}}
 }
 
 func (r *receiver) take(p *snapshotPublisher, asked map[spec.SetRef]bool) {
 	r.t.Helper()
-	n := p.since(r.version, asked, true)
+	n := p.since(need{since: r.version, whole: asked, differences: true, brief: func(ref spec.SetRef) bool { return r.brief[ref] }})
 	r.version = n.next
 	for _, doc := range n.sets {
 		var d proto.SetDifference
@@ -52,6 +53,9 @@ func (r *receiver) take(p *snapshotPublisher, asked map[spec.SetRef]bool) {
 			if d.GetBase() != r.numbers[ref] {
 				r.t.Fatalf("%s: a difference from %d to %d was sent to who has %d", ref, d.GetBase(), d.GetNumber(), r.numbers[ref])
 			}
+		}
+		if d.GetBrief() != r.brief[ref] && !d.GetGone() {
+			r.t.Fatalf("%s: sent in brief: %v", ref, d.GetBrief())
 		}
 		r.sets[ref], r.numbers[ref] = wire.ApplySet(r.sets[ref], &d, p.domain), d.GetNumber()
 		if d.GetGone() {
@@ -103,7 +107,9 @@ func TestAPatchedSnapshotIsTheBuiltOne(t *testing.T) {
 			sub := r.Cache.Subscribe()
 			defer sub.Close()
 			p := newSnapshotPublisher(r.Cache, "d")
-			each, slow := newReceiver(t), newReceiver(t)
+			each, slow, brief, varying := newReceiver(t), newReceiver(t), newReceiver(t), newReceiver(t)
+			refs := []spec.SetRef{refDB, {Namespace: "default", Name: "kv"}}
+			brief.brief = map[spec.SetRef]bool{refs[0]: true, refs[1]: true}
 			for step := range 600 {
 				var last string
 				for range 1 + random.IntN(3) {
@@ -116,19 +122,29 @@ func TestAPatchedSnapshotIsTheBuiltOne(t *testing.T) {
 				}
 				p.round(sub.Take())
 				each.take(p, nil)
-				receivers := []*receiver{each}
+				brief.take(p, nil)
+				turned := map[spec.SetRef]bool{}
+				if ref := refs[random.IntN(2)]; random.IntN(10) == 0 {
+					turned[ref], varying.brief[ref] = true, !varying.brief[ref]
+				}
+				varying.take(p, turned)
+				receivers := []*receiver{each, brief, varying}
 				if random.IntN(6) == 0 {
 					slow.take(p, map[spec.SetRef]bool{refDB: random.IntN(4) == 0})
 					receivers = append(receivers, slow)
 				}
 				r.Cache.Look(func(v cache.View) {
 					s := newSight(v, "d")
-					for _, ref := range []spec.SetRef{refDB, {Namespace: "default", Name: "kv"}} {
+					for _, ref := range refs {
 						want := s.build(ref)
 						if got := p.sets[ref]; got != nil && !cmp.Equal(want, got.body, sameSet...) || got == nil && !want.Gone {
 							t.Fatalf("seed %d, step %d, after %s: published\n%s", seed, step, last, cmp.Diff(want, p.sets[ref].body, sameSet...))
 						}
 						for i, node := range receivers {
+							want := want
+							if node.brief[ref] {
+								want = want.InBrief()
+							}
 							if got, has := node.sets[ref]; has == want.Gone || has && !cmp.Equal(want, got, sameSet...) {
 								t.Fatalf("seed %d, step %d, after %s: node %d has\n%s", seed, step, last, i, cmp.Diff(want, got, sameSet...))
 							}
@@ -136,8 +152,11 @@ func TestAPatchedSnapshotIsTheBuiltOne(t *testing.T) {
 					}
 				})
 			}
-			if each.parts < 100 || slow.parts < 20 || each.wholes == 0 {
-				t.Errorf("only %d and %d differences and %d wholes were sent", each.parts, slow.parts, each.wholes)
+			if each.parts < 100 || slow.parts < 20 || brief.parts < 50 || varying.parts < 50 || each.wholes == 0 {
+				t.Errorf("only %d, %d, %d and %d differences and %d wholes were sent", each.parts, slow.parts, brief.parts, varying.parts, each.wholes)
+			}
+			if brief.parts >= each.parts*9/10 {
+				t.Errorf("in brief %d differences were sent, in full %d", brief.parts, each.parts)
 			}
 		})
 	}
@@ -159,21 +178,21 @@ func TestADifferenceIsAsLongAsWhatChanged(t *testing.T) {
 		p, sub := newSnapshotPublisher(r.Cache, "d"), r.Cache.Subscribe()
 		defer sub.Close()
 		p.round(sub.Take())
-		start := p.since(0, nil, true)
+		start := p.since(need{since: 0, differences: true})
 		for i := range members {
 			r.Record(store.MemberKey(ident(i)), testMember(i, 11, "n2", "uid1"))
 			p.round(sub.Take())
-			n := p.since(p.version-1, nil, true)
+			n := p.since(need{since: p.version - 1, differences: true})
 			if len(n.sets) != 1 {
 				t.Fatalf("%d messages", len(n.sets))
 			}
 			sizes[members] = len(n.sets[0])
 		}
-		late, whole := p.since(start.next, nil, true), p.since(0, nil, true)
+		late, whole := p.since(need{since: start.next, differences: true}), p.since(need{since: 0, differences: true})
 		if len(late.sets) != 1 || !slices.Equal(late.sets[0], whole.sets[0]) {
 			t.Errorf("who missed %d rounds is sent %d messages", members, len(late.sets))
 		}
-		if again := p.since(0, nil, true); &again.sets[0][0] != &whole.sets[0][0] {
+		if again := p.since(need{since: 0, differences: true}); &again.sets[0][0] != &whole.sets[0][0] {
 			t.Error("what two sessions are sent was marshalled twice")
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 )
@@ -19,16 +18,16 @@ func TestASessionWakesAtOnceForTheSetsOfItsNode(t *testing.T) {
 		r.begin()
 		r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
 		p := newSnapshotPublisher(r.Cache, "d")
-		near, stop := p.wakes("n1")
+		near, stop := p.watchers.add("n1", true)
 		defer stop()
-		far, stopFar := p.wakes("n9")
+		far, stopFar := p.watchers.add("n9", true)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); p.run(ctx) }()
-		after := func(s *notify.Signal) time.Duration { // until it is notified
+		after := func(s *watcher) time.Duration { // until it is notified
 			began := time.Now()
 			select {
-			case <-s.C():
+			case <-s.moved.C():
 				return time.Since(began)
 			case <-time.After(time.Minute):
 				return time.Minute
@@ -55,8 +54,8 @@ func TestASessionWakesAtOnceForTheSetsOfItsNode(t *testing.T) {
 			t.Errorf("anything else: after %s", took)
 		}
 		stopFar()
-		if len(p.sessions) != 1 {
-			t.Errorf("%d nodes are waited for", len(p.sessions))
+		if len(p.watchers.nodes) != 1 {
+			t.Errorf("%d nodes are waited for", len(p.watchers.nodes))
 		}
 		cancel()
 		<-done

@@ -82,7 +82,7 @@ func (l *light) hello() (*proto.Hello, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &proto.Hello{Node: l.name, Uid: "u-" + l.name, Boot: "b1", FactsJson: facts, Inventory: &proto.Inventory{}, Differences: true}
+	h := &proto.Hello{Node: l.name, Uid: "u-" + l.name, Boot: "b1", FactsJson: facts, Inventory: &proto.Inventory{}, Differences: true, Interest: true}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for life := range l.runs {

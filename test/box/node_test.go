@@ -48,6 +48,7 @@ type node struct {
 	conns    []*grpc.ClientConn
 	unwatch  func()        // ends the watchdog of this boot
 	agent    *agentProcess // nil: it is down
+	latest   *agent.Agent  // the one that was made last
 	pictures map[spec.SetRef]records.Snapshot
 	watch    func([]records.Snapshot) // is shown all that DNS here answers from; it holds mu
 }
@@ -127,6 +128,9 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 	if err != nil {
 		return err
 	}
+	n.mu.Lock()
+	n.latest = a
+	n.mu.Unlock()
 	return a.Run(ctx)
 }
 
@@ -163,11 +167,28 @@ func (n *node) watchPictures(see func([]records.Snapshot)) {
 	see(slices.Collect(maps.Values(n.pictures)))
 }
 
-// readyPeers are the members that DNS on this node calls ready.
-func (n *node) readyPeers(set spec.SetName) (names []string) {
+// picture is what DNS on this node has of a set.
+func (n *node) picture(set spec.SetName) (records.Snapshot, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, p := range n.pictures[ref(set)].Peers {
+	p, ok := n.pictures[ref(set)]
+	return p, ok
+}
+
+// running is the agent that was started last.
+func (n *node) running() *agent.Agent {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.latest
+}
+
+// readyPeers are the members that DNS on this node calls ready, of a set that it asks for.
+func (n *node) readyPeers(set spec.SetName) (names []string) {
+	p, _ := n.picture(set)
+	if p.Brief {
+		n.running().AskedFor(p.Ref)
+	}
+	for _, p := range p.Peers {
 		if p.Ready {
 			names = append(names, p.Name)
 		}

@@ -24,7 +24,7 @@ type names struct {
 // both are there; the former alone before, and the present alone after.
 func (n *names) see(pictures []records.Snapshot) {
 	for _, p := range pictures {
-		if p.Ref != ref("db") || p.Gone {
+		if p.Ref != ref("db") || p.Gone || p.Brief {
 			continue
 		}
 		n.asked++

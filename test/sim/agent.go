@@ -53,7 +53,7 @@ func (n *node) begin(a *agent) {
 	a.client = session.NewClient(session.Config{
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
 		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
-		Known: a.known, Snapshots: a.snapshots, Files: &a.book, FilesChanged: func() {},
+		Known: a.known, Snapshots: a.snapshots, Interests: session.NewInterests(a.snapshots, n.uptime, a.outbox.Notify), Files: &a.book, FilesChanged: func() {},
 		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
 	})
