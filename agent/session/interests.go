@@ -72,6 +72,14 @@ func (i *Interests) FollowAddress(ctx context.Context, a netip.Addr) error {
 // Asked says that a set that is shown was asked for.
 func (i *Interests) Asked(ref spec.SetRef) { i.note(ref) }
 
+// Has reports whether a set is asked for.
+func (i *Interests) Has(ref spec.SetRef) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	_, is := i.asked[ref]
+	return is
+}
+
 // note takes a set as asked for now. Beyond the bound the one that was not asked for the longest is
 // given up.
 func (i *Interests) note(ref spec.SetRef) {

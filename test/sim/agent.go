@@ -34,6 +34,7 @@ type agent struct {
 	known     *session.Known
 	client    *session.Client
 	snapshots *session.SnapshotCache
+	interests *session.Interests
 	sets      *files.SetFiles
 	unsaved   bool // snapshots changed
 	book      files.Cache
@@ -49,11 +50,12 @@ func (n *node) begin(a *agent) {
 	host := hostRuntime{n: n}
 	a.outbox = session.NewOutbox(300*time.Millisecond, time.Second, n.now)
 	a.known, a.snapshots = session.OpenKnown(n.docs, discard), session.OpenSnapshots(n.tmpfs.docs, discard)
+	a.interests = session.NewInterests(a.snapshots, n.uptime, a.outbox.Notify)
 	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
 	a.client = session.NewClient(session.Config{
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
 		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
-		Known: a.known, Snapshots: a.snapshots, Interests: session.NewInterests(a.snapshots, n.uptime, a.outbox.Notify), Files: &a.book, FilesChanged: func() {},
+		Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Files: &a.book, FilesChanged: func() {},
 		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
 	})

@@ -75,7 +75,7 @@ var actions = map[string]action{
 	"cut": onNode((*node).cutOff), "join": onNode((*node).join), "sick": onNode((*node).sicken), "lapse": (*Cluster).lapse, "slow-op": onNode((*node).slowOperation),
 	"kill-watchdog": onNode((*node).killWatchdog), "kill-logger": onNode((*node).killLogger),
 	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
-	"unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
+	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
 	// What people ask.
 	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
 	"lost": asks(user.sayLost), "give-up": asks(user.giveUp), "bring-back": asks(user.bringBack),
@@ -103,7 +103,7 @@ var weights = []weight{
 	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6}, {"lapse", 2, 2},
 	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
 	{"go-back", 1, 3}, {"declare", 4, 6}, {"excuse", 20, 30}, {"new-node", 0, 1}, {"link", 6, 10}, {"lose-memory", 0, 1},
-	{"fence", 10, 14}, {"remove-node", 3, 4}, {"take-name", 2, 3},
+	{"fence", 10, 14}, {"remove-node", 3, 4}, {"take-name", 2, 3}, {"ask", 3, 4},
 }
 
 // dealer draws choices.

@@ -22,17 +22,25 @@ func (w *Cluster) settle() bool {
 	w.judge.settling = true
 	defer func() { w.judge.settling = false }()
 	w.heal()
+	behind := 0 // rounds in which nodes alone were not as they are to be
 	for round := range rounds {
 		operator{w}.giveUpLost()
 		w.round(round)
 		if w.over() || w.cancelled() {
 			return true
 		}
-		if why := w.unfinished(); why == "" {
+		why := w.unfinished()
+		if why == "" {
+			why = w.missed()
+			behind++
+		}
+		if why == "" {
 			w.count("settled")
 			return true
-		} else if round == rounds-1 {
-			w.fail("progress", "faults are over, and %d rounds later %s", rounds, why)
+		}
+		if round == rounds-1 || behind > 20 {
+			w.fail("progress", "faults are over, and %d rounds later %s", round, why)
+			return true
 		}
 	}
 	return true

@@ -39,7 +39,7 @@ var storagePlants = []Plant{
 		}
 	}), Often: disks},
 	// S14: volumes that are shared.
-	{Name: "shares-what-is-local", Judges: "volumes", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}},
+	{Name: "shares-what-is-local", Judges: "volumes", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}, Blind: "made once"},
 	{Name: "fears-no-late-write", Judges: "proof, reasons", See: everyVolumeFenced, Often: silences},
 	// S21: a node speaks for itself.
 	{Name: "believes-any-node", Judges: "volumes, progress", BelievesAnyNode: true, Often: []string{"lie", "give-up", "bring-back", "retain", "scale"}},
