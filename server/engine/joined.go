@@ -28,7 +28,12 @@ type joint struct {
 	evaluation
 	reports []int // indexes of those offered
 	txn     store.Txn
+	whole   bool // txn has all that was decided
 }
+
+// joinedRest is how long a set is left alone after a transaction with reports that had all that was
+// decided: mostly the next report comes before, and is evaluated with what is stored by then.
+const joinedRest = 5 * time.Millisecond
 
 // join decides about the sets of reports as if these were stored, and stores them with what was
 // decided, if anything was. It returns the revisions of those that were stored; 0: it was not, or that is not known.
@@ -71,6 +76,9 @@ func (l *leader) join(ctx context.Context, reports []cache.JudgedReport) []store
 func (l *leader) joined(j *joint, now time.Time, rev store.Rev) {
 	l.sets[j.ref] = j.mem
 	j.mem.failures, j.mem.notBefore = 0, max(j.mem.notBefore, rev)
+	if j.whole {
+		j.mem.joined = rev
+	}
 	l.placement.observe(j.ref, j.blocked)
 	for i := range j.decisions {
 		l.committed(&j.evaluation, &j.decisions[i], rev)
@@ -139,7 +147,9 @@ func (l *leader) decideWith(v cache.View, ref spec.SetRef, reports []cache.Judge
 	if j.postponed || j.err != nil || len(j.decisions) == 0 {
 		return false
 	}
+	decided := len(j.decisions)
 	j.txn, j.decisions = j.together(reports)
+	j.whole = len(j.decisions) == decided
 	return len(j.decisions) > 0
 }
 

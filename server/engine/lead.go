@@ -35,6 +35,7 @@ type leader struct {
 // setMemory is what a term remembers of one set.
 type setMemory struct {
 	notBefore   store.Rev // the cache shows the last commit from here on
+	joined      store.Rev // of the last transaction with reports and all that followed from them
 	failures    int       // of commits, in a row
 	statusDue   time.Time // when a differing status is written alone; zero: none differs
 	statusAt    time.Time // when the status was last written
@@ -152,7 +153,11 @@ func (l *leader) changed(v cache.View, ch *cache.Changes) {
 		l.nodesChanged(v, ch)
 	}
 	for ref := range ch.Sets {
-		l.enqueue(ref)
+		if mem := l.sets[ref]; mem != nil && mem.joined == v.Rev() {
+			l.wakeAt(ref, l.cfg.Now().Add(joinedRest)) // nothing came after it
+		} else {
+			l.enqueue(ref)
+		}
 	}
 	l.placement.enqueueWaiting(*ch, l.enqueue)
 }

@@ -43,8 +43,11 @@ type ForecastStep struct {
 	After time.Duration
 }
 
-// mostWork bounds a preview: the members that it looks at, summed over its rounds.
-const mostWork = 120_000
+// A preview of more than fewRounds looks at mostWork members, summed over its rounds, and no more.
+const (
+	mostWork  = 40_000
+	fewRounds = 12
+)
 
 // Preview follows Next to the end. It does to a copy of w what Next decides, and lets every node do
 // its part: lives that start become available, those that are to stop do, and volumes are dealt
@@ -52,12 +55,14 @@ const mostWork = 120_000
 // become available, and then that time goes by. It is pure as Next is.
 func Preview(w World) Forecast {
 	p := newPreview(w)
-	for work := 0; ; work += p.looks() {
+	work := 0
+	for round := 0; ; round++ {
 		next := Next(p.w)
-		if work > mostWork {
+		if work > mostWork && round > fewRounds {
 			p.f.Cut, p.f.Never = true, next.Blocked
 			break
 		}
+		work += p.looks()
 		moved := p.act(next)
 		moved = p.nodesAct() || moved
 		if moved || p.start() || p.recover(next) || p.pass(next) {
