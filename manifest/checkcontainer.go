@@ -119,32 +119,37 @@ func (c containerChecks) envFrom(at string, s *spec.EnvFromSource) {
 const leastMemory = 1 << 20
 
 func (c containerChecks) resources(at string, r *spec.ResourceRequirements) {
-	for _, part := range []struct {
-		path string
-		of   map[string]scalar.Quantity
-	}{{at + ".limits", r.Limits}, {at + ".requests", r.Requests}} {
-		for _, name := range sortedKeys(part.of) {
-			p, q := part.path+"["+showKey(name)+"]", part.of[name]
-			switch {
-			case name == "memory":
-				least := int64(0)
-				if part.path == at+".limits" {
-					least = leastMemory
-				}
-				c.size(p, q, least)
-			case name != "cpu" && part.path != at+".limits" && r.Limits[name] == q:
-				// the request was copied from the limit, which has this problem already
-			case name != "cpu":
-				c.fail(p, scalar.Quote(name)+" is not supported yet", "write cpu or memory")
-			case q.Milli < 0:
-				c.fail(p, q.String()+" is too small", "write 0 or more")
-			}
+	for _, name := range sortedKeys(r.Limits) {
+		c.resource(at+".limits["+showKey(name)+"]", name, r.Limits[name], leastMemory)
+	}
+	for _, name := range sortedKeys(r.Requests) {
+		// a request that was copied from a limit has the limit's problem already
+		if limit, limited := r.Limits[name]; !limited || limit != r.Requests[name] || name == "memory" || name == "cpu" {
+			c.resource(at+".requests["+showKey(name)+"]", name, r.Requests[name], 0)
 		}
 	}
 	for _, name := range sortedKeys(r.Requests) {
 		if limit, limited := r.Limits[name]; limited && r.Requests[name].Milli > limit.Milli {
 			c.fail(at+".requests["+showKey(name)+"]", fmt.Sprintf("%s is more than the limit %s", r.Requests[name], limit), "raise the limit, or request less")
 		}
+	}
+}
+
+// ephemeralStorage is the disk that a container's own files, logs and emptyDirs take.
+const ephemeralStorage = "ephemeral-storage"
+
+// resource checks one entry; leastMemory is the least for memory.
+func (c containerChecks) resource(at, name string, q scalar.Quantity, leastMemory int64) {
+	switch {
+	case name == "memory":
+		c.size(at, q, leastMemory)
+	case name == ephemeralStorage:
+		c.size(at, q, 0)
+		c.warn(at, "has no effect here", "the disk that a container's own files and logs take is neither reserved nor bounded")
+	case name != "cpu":
+		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: only cpu and memory are counted and bounded")
+	case q.Milli < 0:
+		c.fail(at, q.String()+" is too small", "write 0 or more")
 	}
 }
 

@@ -71,13 +71,28 @@ func fileNames[V any](c *checks, path string, files map[string]V) {
 	}
 }
 
+// oldBudgets is what charts write that are rendered without a cluster to ask. Kubernetes
+// removed it in 1.25.
+const oldBudgets = "policy/v1beta1"
+
 func (c *checks) budget(b *spec.PodDisruptionBudget) {
 	c.subdomain("metadata.name", b.Metadata.Name)
 	c.metadata("metadata", &b.Metadata)
-	c.disruption("spec", &spec.Disruption{MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
-	if b.Spec.Selector == nil {
-		c.fail("spec.selector", "is missing", "write matchLabels with labels of the members")
-		return
+	if b.Spec.MinAvailable == nil && b.Spec.MaxUnavailable == nil {
+		c.warn("spec", "has no effect here, as in Kubernetes: it has neither minAvailable nor maxUnavailable", "")
+	} else {
+		c.disruption("spec", &spec.Disruption{MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
 	}
-	c.selector("spec.selector", b.Spec.Selector)
+	old := b.APIVersion == oldBudgets
+	if old {
+		c.warn("apiVersion", "is read as policy/v1", "")
+	}
+	switch s := b.Spec.Selector; {
+	case s == nil:
+		c.fail("spec.selector", "is missing", "write matchLabels with labels of the members")
+	case old && len(s.MatchLabels)+len(s.MatchExpressions) == 0:
+		c.fail("spec.selector", "is empty: it selects nothing in "+oldBudgets+", and everything in policy/v1", "write matchLabels with labels of the members")
+	default:
+		c.selector("spec.selector", s)
+	}
 }

@@ -105,10 +105,10 @@ func (c placementChecks) memberTerm(at string, t *spec.MemberTerm) {
 	}
 }
 
-// memberSelector requires a selector: without one, no member is selected.
+// memberSelector: without a selector, no member is selected, as in Kubernetes.
 func (c placementChecks) memberSelector(at string, s *spec.LabelSelector) {
 	if s == nil {
-		c.fail(at, "is missing", "write matchLabels with labels of members")
+		c.warn(at, "is missing, so that no member is selected", "write matchLabels with labels of members")
 		return
 	}
 	c.selector(at, s)

@@ -51,7 +51,8 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 		c.label(p+".name", v.Name)
 		c.once(p+".name", v.Name, seen)
 		if claims[v.Name] && v.Name != "" {
-			c.fail(p+".name", scalar.Quote(v.Name)+" is also the name of a volumeClaimTemplate", "remove the volume; the claim is mounted by its name")
+			c.warn(p, "has no effect here", "the volumeClaimTemplate "+scalar.Quote(v.Name)+" takes its place, as in Kubernetes")
+			continue
 		}
 		known[v.Name] = true
 		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil})

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ var kindVersions = map[string][]string{
 	"ConfigMap":   {"v1"},
 	"Secret":      {"v1"},
 
-	"PodDisruptionBudget": {"policy/v1"},
+	"PodDisruptionBudget": {"policy/v1", oldBudgets},
 }
 
 // skippedKinds have no meaning here; they are skipped with a warning, by
@@ -45,10 +46,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	if !grouped {
 		group = ""
 	}
-	at := root
-	if n := child(root, "kind"); n != nil {
-		at = n
-	}
+	at := cmp.Or(child(root, "kind"), root)
 	refuse := func(path, what, fix string) bool {
 		if p.opts.SkipUnsupported {
 			d.warn(at, path, title+" "+what+"; it is skipped", "")
@@ -70,7 +68,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 	case !ours:
 		return refuse("kind", "is not supported", "Stead knows StatefulSet, Service, ConfigMap, Secret and PodDisruptionBudget")
 	case !slices.Contains(want, version):
-		d.fail(at, "apiVersion", title+" is not supported in apiVersion "+scalar.Quote(version), "write apiVersion: "+want[0])
+		d.fail(child(root, "apiVersion"), "apiVersion", title+" is not supported in apiVersion "+scalar.Quote(version), "write apiVersion: "+want[0])
 		return false
 	}
 	return true

@@ -179,8 +179,10 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		s := added(&p.out.Sets)
 		read(s, &s.Metadata)
 		d.steadAnnotation(doc, root, s)
+		d.forgetShadowed(&s.Spec)
 		fillSet(s)
 		setChecks{c}.statefulSet(s)
+		dropWithoutEffect(&s.Spec)
 		p.out.seen[spec.SetRef{Namespace: meta.Namespace, Name: spec.SetName(meta.Name)}] = d.seenSet(root)
 	case "Service":
 		s := added(&p.out.Services)
@@ -191,6 +193,7 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		s := added(&p.out.Budgets)
 		read(s, &s.Metadata)
 		c.budget(s)
+		s.APIVersion = "policy/v1"
 	case "ConfigMap":
 		s := added(&p.out.ConfigMaps)
 		read(s, &s.Metadata)

@@ -87,6 +87,9 @@ func (d defaulter) template(t *Template) {
 		d.container(&s.Containers[i])
 	}
 	for i := range s.Volumes {
+		if !d.clear && s.Volumes[i].sourceless() {
+			s.Volumes[i].EmptyDir = &EmptyDir{}
+		}
 		if v := s.Volumes[i].ConfigMap; v != nil {
 			setPointer(d, &v.DefaultMode, 0o644)
 		}
@@ -144,6 +147,12 @@ func (d defaulter) probe(p *Probe) {
 		set(d, &p.HTTPGet.Path, "/")
 		set(d, &p.HTTPGet.Scheme, "HTTP")
 	}
+}
+
+// sourceless: a volume that has only a name is an emptyDir, as in Kubernetes.
+func (v VolumeMedia) sourceless() bool {
+	v.Name = ""
+	return saysNothing(v)
 }
 
 // requests default to the limits.

@@ -1,0 +1,45 @@
+package manifest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
+)
+
+// dropWithoutEffect removes from a checked set what a warning said has no effect, so that
+// no revision differs by it.
+func dropWithoutEffect(s *spec.SetSpec) {
+	m := &s.Template.Spec
+	m.Volumes = slices.DeleteFunc(m.Volumes, func(v spec.VolumeMedia) bool { return shadowed(s, &v) })
+	for i := range m.Containers {
+		r := &m.Containers[i].Resources
+		for _, of := range []map[string]scalar.Quantity{r.Limits, r.Requests} {
+			maps.DeleteFunc(of, func(name string, _ scalar.Quantity) bool { return name == ephemeralStorage })
+		}
+	}
+}
+
+// shadowed reports whether a claim of s takes the place of the volume v.
+func shadowed(s *spec.SetSpec, v *spec.VolumeMedia) bool {
+	return v.Name != "" && s.Claim(spec.ClaimName(v.Name)) != nil
+}
+
+// forgetShadowed removes the decoder's refusals below volumes whose place a claim takes.
+func (d *decoder) forgetShadowed(s *spec.SetSpec) {
+	for i := range s.Template.Spec.Volumes {
+		if !shadowed(s, &s.Template.Spec.Volumes[i]) {
+			continue
+		}
+		below := index("spec.template.spec.volumes", i) + "."
+		d.problems = slices.DeleteFunc(d.problems, func(p Problem) bool {
+			path, own := strings.CutPrefix(p.Path, d.at.base+below)
+			if own && p.What == notYet {
+				delete(d.bad, below+path)
+			}
+			return own && p.What == notYet
+		})
+	}
+}
