@@ -12,22 +12,29 @@ func (c *checks) service(s *spec.Service) {
 	c.metadata("metadata", &s.Metadata)
 	switch s.Spec.Type {
 	case "ClusterIP":
-	case "LoadBalancer", "NodePort", "ExternalName":
-		c.fail("spec.type", scalar.Quote(s.Spec.Type)+" is not supported", "write clusterIP: None: a service is a DNS name here, without a proxy")
+		if !s.Spec.Headless() {
+			c.warn("spec.clusterIP", "there are no virtual IPs: the name resolves to the addresses of the members", "write clusterIP: None")
+		}
+	case "LoadBalancer", "NodePort":
+		c.warn("spec.type", s.Spec.Type+" opens nothing to the outside: the name resolves to the addresses of the members",
+			"from elsewhere, members are reached by a hostPort of their containers, or by the routes of 'stead node routes'")
+		if s.Spec.Headless() {
+			c.fail("spec.clusterIP", "None does not go with type "+s.Spec.Type, "write type: ClusterIP")
+		}
+	case "ExternalName":
+		c.fail("spec.type", s.Spec.Type+" is not supported", "remove the Service, and let members use the outside name itself")
+		return
 	default:
 		c.fail("spec.type", scalar.Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
 	}
-	if s.Spec.ClusterIP != "None" {
-		c.warn("spec.clusterIP", "there are no virtual IPs: the name resolves to the addresses of the members", "write clusterIP: None")
-	}
 	if len(s.Spec.Selector) == 0 {
-		c.fail("spec.selector", "is missing", "write labels of the members")
+		c.fail("spec.selector", "is missing", "write labels of the members; Endpoints that users or software write are not supported")
 	}
 	c.labels("spec.selector", s.Spec.Selector)
 	seen, taken := map[string]bool{}, map[string]bool{}
 	for i := range s.Spec.Ports {
 		p, at := &s.Spec.Ports[i], index("spec.ports", i)
-		c.servicePort(at, p)
+		c.servicePort(at, p, s.Spec.Headless())
 		if len(s.Spec.Ports) > 1 || p.Name != "" {
 			c.label(at+".name", p.Name)
 		}
@@ -36,13 +43,34 @@ func (c *checks) service(s *spec.Service) {
 	}
 }
 
-func (c *checks) servicePort(at string, p *spec.ServicePort) {
+func (c *checks) servicePort(at string, p *spec.ServicePort, headless bool) {
 	c.between(at+".port", int64(p.Port), 1, 65535)
 	c.choice(at+".protocol", p.Protocol, protocols)
-	if t := p.TargetPort; t != nil && t.Name == "" && t.Number != p.Port {
-		c.fail(at+".targetPort", fmt.Sprintf("%d is not the port %d, and there is no proxy to translate", t.Number, p.Port),
-			fmt.Sprintf("write port: %d", t.Number))
+	if t := p.TargetPort; t != nil && t.Name == "" && t.Number != p.Port && !headless {
+		c.problems.list = append(c.problems.list, otherPort(at, p, t.Number, fmt.Sprint(t.Number)))
 	}
+}
+
+// otherPort is the problem of a port at path at that leads to another one of the members,
+// shown as target.
+func otherPort(at string, p *spec.ServicePort, number int32, target string) Problem {
+	return Problem{Path: at + ".targetPort", What: fmt.Sprintf("%s is not the port %d, and there is no proxy to translate", target, p.Port),
+		Fix: fmt.Sprintf("write port: %d; or clusterIP: None, with which clients use %d", number, number)}
+}
+
+// Translated are the problems of the named target ports of s that lead to another number in
+// the members of set, which s selects. Problems have no position: see Objects.Locate.
+func Translated(s *spec.ServiceSpec, set string, t *spec.Template) (list []Problem) {
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if s.Headless() || p.TargetPort == nil || p.TargetPort.Name == "" {
+			continue
+		}
+		if number := p.Target(t); number != 0 && number != p.Port {
+			list = append(list, otherPort(index("spec.ports", i), p, number, fmt.Sprintf("%s (%d in set %s)", p.TargetPort.Name, number, set)))
+		}
+	}
+	return list
 }
 
 func (c *checks) configMap(s *spec.ConfigMap) {

@@ -31,7 +31,7 @@ type decoder struct {
 
 func newDecoder(doc *document, base string, root *yaml.Node) *decoder {
 	return &decoder{
-		at:     position{file: doc.file, base: base, start: doc.place(root), places: map[string]place{}},
+		at:     position{file: doc.file, source: doc.source, base: base, start: doc.place(root), places: map[string]place{}},
 		where:  doc.place,
 		bad:    map[string]bool{},
 		reads:  doc.reads,

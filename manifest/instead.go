@@ -112,7 +112,10 @@ var instead = map[string]string{
 	"VolumeMedia.fc":                    onNodes,
 	"VolumeMedia.image":                 "copy the files into the container's own image",
 
-	"ServiceSpec.externalName":                  "members use the outside name itself",
+	"ServiceSpec.externalName":                  "it counts for type ExternalName only",
+	"ServiceSpec.clusterIPs":                    "there are no virtual IPs",
+	"ServiceSpec.ipFamilies":                    oneAddress,
+	"ServiceSpec.ipFamilyPolicy":                oneAddress,
 	"ServiceSpec.externalIPs":                   "write a hostPort at the container's port: it is reached at the address of the member's node",
 	"ServiceSpec.externalTrafficPolicy":         noProxy,
 	"ServiceSpec.internalTrafficPolicy":         noProxy,
@@ -124,7 +127,8 @@ var instead = map[string]string{
 	"ServiceSpec.loadBalancerSourceRanges":      noBalancer,
 	"ServiceSpec.allocateLoadBalancerNodePorts": noBalancer,
 	"ServiceSpec.healthCheckNodePort":           noBalancer,
-	"ServicePort.nodePort":                      "write a hostPort at the container's port: it is reached at the address of the member's node",
+	"ServicePort.nodePort":                      "a hostPort of the container is reached at the address of the member's node",
+	"ServicePort.appProtocol":                   "no proxy reads it",
 
 	"ConfigMap.immutable": "remove it",
 	"Secret.immutable":    "remove it",
@@ -142,5 +146,6 @@ const (
 	noLabels    = "containers get no SELinux labels"
 	onNodes     = "mount it on the nodes, declare it there with --storage-class, and write a volumeClaimTemplate"
 	noProxy     = "there is no proxy: clients choose among the addresses that the name resolves to"
+	oneAddress  = "a member has one address"
 	noBalancer  = "there is no load balancer"
 )

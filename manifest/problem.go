@@ -66,7 +66,8 @@ type place struct{ line, column int }
 
 // position knows where the fields of one object are.
 type position struct {
-	file string
+	file   string
+	source int // which source it is of, from 0
 	// base is the object's path in its document: empty, or as in "items[3].".
 	base   string
 	start  place

@@ -27,7 +27,8 @@ const (
 
 // document is one YAML document of a source, not yet decoded.
 type document struct {
-	file string
+	file   string
+	source int // which source it is of, from 0
 	// text is the piece of the source that holds the document; line is the number
 	// of lines before it.
 	text []byte

@@ -81,7 +81,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	var problems []string
 	s.cfg.Cache.Look(func(v cache.View) {
 		var warnings []string
-		problems, warnings = d.after.ports(v)
+		problems, warnings = d.after.ports(v, o)
 		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.withoutService(v))
 	})
 	problems = append(problems, tooLarge(d.edits)...)

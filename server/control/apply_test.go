@@ -242,8 +242,8 @@ func TestOneWrongObjectStopsAll(t *testing.T) {
 apiVersion: v1
 kind: Service
 metadata: {name: api}
-spec: {clusterIP: None, selector: {app: db}, ports: [{name: api, port: 80, targetPort: client}]}
-`}, codes.InvalidArgument, []string{"port 80", "2379", "no proxy"}},
+spec: {selector: {app: db}, ports: [{name: api, port: 80, targetPort: client}]}
+`}, codes.InvalidArgument, []string{"a.yaml:5:59: spec.ports[0].targetPort: client (2379 in set db) is not the port 80, and there is no proxy", "clusterIP: None"}},
 		"a file over the size": {[]string{filesYAML, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\n" +
 			text(maxObjectBytes)}, codes.InvalidArgument, []string{"big"}},
 		"more than one transaction holds":       {[]string{filesYAML, manyConfigs(store.MaxOps)}, codes.InvalidArgument, []string{"in parts"}},

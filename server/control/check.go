@@ -51,26 +51,20 @@ func exists(v cache.View, f dispatch.FileRef) bool {
 	return r != nil
 }
 
-// ports checks named targetPorts: there is no proxy, so the port that clients use
-// must be the one that the container has under that name. A name that no set
-// answers to yet is a warning.
-func (a *projection) ports(v cache.View) (problems, warnings []string) {
+// ports checks named targetPorts against the sets that are stored, too: there is no proxy, so
+// the port that clients use must be the one that the container has under that name. A name
+// that no set answers to yet is a warning.
+func (a *projection) ports(v cache.View, o *manifest.Objects) (problems, warnings []string) {
 	for _, s := range a.services {
-		for _, p := range s.Spec.Ports {
-			if p.TargetPort == nil || p.TargetPort.Name == "" {
-				continue
-			}
-			found := false
-			for _, set := range a.selected(v, s) {
-				number := portNamed(&set.Spec.Template, p.TargetPort.Name)
-				found = found || number != 0
-				if number != 0 && number != p.Port {
-					problems = append(problems, fmt.Sprintf(
-						"Service %s/%s: port %d and targetPort %s (%d in set %s) differ; Stead has no proxy to translate, write port: %d",
-						s.Namespace, s.Name, p.Port, p.TargetPort.Name, number, set.Ref.Name, number))
-				}
-			}
-			if !found {
+		sets := a.selected(v, s)
+		for i := range sets {
+			wrong := manifest.Translated(&s.Spec, string(sets[i].Ref.Name), &sets[i].Spec.Template)
+			problems = append(problems, texts(o.Locate("Service", s.Namespace, s.Name, wrong))...)
+		}
+		for i := range s.Spec.Ports {
+			p := &s.Spec.Ports[i]
+			has := func(set records.Set) bool { return p.Target(&set.Spec.Template) != 0 }
+			if p.TargetPort != nil && p.TargetPort.Name != "" && !slices.ContainsFunc(sets, has) {
 				warnings = append(warnings, fmt.Sprintf("Service %s/%s: no set that it selects has a port named %s",
 					s.Namespace, s.Name, p.TargetPort.Name))
 			}
@@ -97,18 +91,6 @@ func (a *projection) selected(v cache.View, s *records.ServiceRecord) []records.
 		}
 	}
 	return out
-}
-
-// portNamed is the number of the container port of that name; 0: none.
-func portNamed(t *spec.Template, name string) int32 {
-	for _, c := range t.Spec.Containers {
-		for _, p := range c.Ports {
-			if p.Name == name {
-				return p.ContainerPort
-			}
-		}
-	}
-	return 0
 }
 
 // keptProblems tells which volumes of an earlier set of the same name a new set

@@ -119,7 +119,7 @@ func names(set *records.Set, former string, services []*records.ServiceRecord) [
 		}
 		delete(undeclared, s.Name)
 		out = append(out, records.DNSName{
-			Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Ports: s.Spec.Ports,
+			Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Ports: s.Spec.Reached(&set.Spec.Template),
 		})
 	}
 	for name := range undeclared {

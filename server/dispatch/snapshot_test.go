@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"maps"
 	"net/netip"
 	"reflect"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -136,6 +138,33 @@ func TestPictureNames(t *testing.T) {
 				t.Fatalf("got %+v, want %+v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestSRVShowsTheTargetPortOfAHeadlessService: what Kubernetes' endpoints hold. A named port
+// that the template lacks has no record; a Service that is not headless keeps its own ports,
+// which apply requires to be the members'.
+func TestSRVShowsTheTargetPortOfAHeadlessService(t *testing.T) {
+	ports := []spec.ServicePort{{Name: "same", Port: 2379}, {Name: "number", Port: 80, TargetPort: &scalar.PortRef{Number: 8080}},
+		{Name: "named", Port: 81, TargetPort: &scalar.PortRef{Name: "http"}}, {Name: "udp", Port: 82, Protocol: "UDP", TargetPort: &scalar.PortRef{Name: "http"}},
+		{Name: "nobody", Port: 83, TargetPort: &scalar.PortRef{Name: "nothing"}}}
+	for clusterIP, want := range map[string]map[string]int32{
+		"None": {"same": 2379, "number": 8080, "named": 8081},
+		"":     {"same": 2379, "number": 80, "named": 81, "udp": 82, "nobody": 83},
+	} {
+		w := scene()
+		w.Set.Spec.Template.Spec.Containers = []spec.Container{{Name: "other"}, {Name: "main", Ports: []spec.ContainerPort{{Name: "http", ContainerPort: 8081}}}}
+		services := []*records.ServiceRecord{{Meta: records.Meta{Name: "dbs"}, Spec: spec.ServiceSpec{ClusterIP: clusterIP, Ports: ports}}}
+		got := map[string]int32{}
+		for _, p := range BuildSnapshot(spec.Sequence{Epoch: 1, Rev: 5}, refDB, w, services, "cluster.local").Names[0].Ports {
+			got[p.Name] = p.Port
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("clusterIP %q: got %v, want %v", clusterIP, got, want)
+		}
+	}
+	if ports[1].Port != 80 {
+		t.Error("the stored Service was changed")
 	}
 }
 
