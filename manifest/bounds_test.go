@@ -155,7 +155,7 @@ func TestOptions(t *testing.T) {
 	if len(problems) != 0 || len(warnings) != 1 || len(o.ConfigMaps) != 1 || o.ConfigMaps[0].Metadata.Namespace != "prod" {
 		t.Errorf("got %v %v %v", o.ConfigMaps, problems, warnings)
 	}
-	if want := `f:2:7: kind: Job "j" is not supported; it is skipped`; warnings[0].String() != want {
+	if want := `skipped (--skip-unsupported): Job j`; warnings[0].String() != want {
 		t.Errorf("got %s, want %s", warnings[0], want)
 	}
 }

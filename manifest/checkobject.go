@@ -112,9 +112,6 @@ func (c *checks) budget(b *spec.PodDisruptionBudget) {
 		c.disruption("spec", &spec.Disruption{MinAvailable: b.Spec.MinAvailable, MaxUnavailable: b.Spec.MaxUnavailable})
 	}
 	old := b.APIVersion == oldBudgets
-	if old {
-		c.warn("apiVersion", "is read as policy/v1", "")
-	}
 	switch s := b.Spec.Selector; {
 	case s == nil:
 		c.fail("spec.selector", "is missing", "write matchLabels with labels of the members")

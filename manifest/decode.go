@@ -16,6 +16,7 @@ type decoder struct {
 	at                 position
 	// where is the position of a node in the source.
 	where func(*yaml.Node) place
+	kind  string
 	// stead: the object is of apiVersion stead/v1.
 	stead bool
 	// secret: values must not be shown.

@@ -95,7 +95,7 @@ func TestBudgetsOfOldCharts(t *testing.T) {
 		return Source{Name: "f", Content: []byte("apiVersion: " + version + "\nkind: PodDisruptionBudget\nmetadata: {name: db}\nspec: {" + body + "}\n")}
 	}
 	for _, tt := range []struct{ version, body, warning, problem string }{
-		{"policy/v1beta1", "minAvailable: 1, selector: {matchLabels: {app: db}}", "f:1:1: apiVersion: is read as policy/v1", ""},
+		{"policy/v1beta1", "minAvailable: 1, selector: {matchLabels: {app: db}}", "f:1:13: apiVersion: is read as policy/v1", ""},
 		{"policy/v1beta1", "minAvailable: 1, selector: {}", "",
 			"f:4:25: spec.selector: is empty: it selects nothing in policy/v1beta1, and everything in policy/v1; write matchLabels with labels of the members"},
 		{"policy/v1", "minAvailable: 1, selector: {}", "", ""},

@@ -80,6 +80,7 @@ func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 		problems = append(problems, sortProblems(found[i])...)
 		warnings = append(warnings, sortProblems(warned[i])...)
 	}
+	warnings = append(counted(warnings), p.left.summary(len(p.out.Sets) > 0)...)
 	if p.objects == 0 && len(problems) == 0 {
 		problems = append(problems, noObjects(files))
 	}
@@ -124,6 +125,7 @@ type parser struct {
 	problems, warnings []Problem
 	nodes              int // objects and lists
 	objects            int
+	left               leftOut
 }
 
 // object reads one object, or each of a List.
@@ -150,7 +152,7 @@ func (p *parser) object(doc *document, base string, root *yaml.Node, depth int) 
 		return
 	}
 	p.objects++
-	d.stead = version == "stead/v1"
+	d.kind, d.stead = kind, version == "stead/v1"
 	if p.known(d, root, kind, version) {
 		p.decode(d, doc, root, kind)
 	}
@@ -158,6 +160,9 @@ func (p *parser) object(doc *document, base string, root *yaml.Node, depth int) 
 }
 
 func (p *parser) keep(d *decoder) {
+	for i := range d.warnings {
+		d.warnings[i].kind, d.warnings[i].object = d.kind, p.objects
+	}
 	p.problems = append(p.problems, d.problems...)
 	p.warnings = append(p.warnings, d.warnings...)
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -18,6 +19,10 @@ type Problem struct {
 	Path string
 	// What is wrong; Fix is what would be right, or empty.
 	What, Fix string
+
+	// Of a warning of Parse: the kind, and the number, of the object that it is of.
+	kind   string
+	object int
 }
 
 // String is "file:line:column: path: what is wrong; what would be right".
@@ -59,6 +64,40 @@ func sortProblems(list []Problem) []Problem {
 		list = append(list[:maxProblems:maxProblems], Problem{File: list[0].File, What: "more problems are not shown"})
 	}
 	return list
+}
+
+var anyIndex = regexp.MustCompile(`\[\d+\]`)
+
+// counted shortens a list of warnings: of those that say the same of the same field, the first
+// is kept, and says how many objects, or places of its own object, there are more.
+func counted(list []Problem) []Problem {
+	type saying struct{ kind, path, what, fix string }
+	first, objects, places := map[saying]int{}, map[saying]map[int]bool{}, map[saying]int{}
+	var out []Problem
+	for _, p := range list {
+		key := saying{p.kind, anyIndex.ReplaceAllString(p.Path, "[]"), p.What, p.Fix}
+		if _, said := first[key]; !said {
+			first[key], objects[key] = len(out), map[int]bool{}
+			out = append(out, p)
+		}
+		objects[key][p.object] = true
+		places[key]++
+	}
+	for key, i := range first {
+		if more := len(objects[key]) - 1; more > 0 {
+			out[i].What += fmt.Sprintf(" (and %d more %s)", more, plural(key.kind, more))
+		} else if more := places[key] - 1; more > 0 {
+			out[i].What += fmt.Sprintf(" (and %d more %s)", more, plural("place", more))
+		}
+	}
+	return out
+}
+
+func plural(word string, n int) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
 }
 
 // place is a position in a source.

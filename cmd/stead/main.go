@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -52,6 +53,10 @@ func main() {
 	os.Exit(code)
 }
 
+// positioned is how a problem of a manifest starts. Such lines are printed as they are, so that
+// editors find the place in each of them.
+var positioned = regexp.MustCompile(`^\S+:\d+:\d+: `)
+
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	c := &cli{}
@@ -73,7 +78,11 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	if code, ok := errors.AsType[exitCode](err); ok {
 		return int(code)
 	}
-	fmt.Fprintln(errOut, "stead: "+explainError(err))
+	text := explainError(err)
+	if !positioned.MatchString(text) {
+		text = "stead: " + text
+	}
+	fmt.Fprintln(errOut, text)
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
