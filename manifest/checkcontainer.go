@@ -123,8 +123,8 @@ func (c containerChecks) resources(at string, r *spec.ResourceRequirements) {
 		c.resource(at+".limits["+showKey(name)+"]", name, r.Limits[name], leastMemory)
 	}
 	for _, name := range sortedKeys(r.Requests) {
-		// a request that was copied from a limit has the limit's problem already
-		if limit, limited := r.Limits[name]; !limited || limit != r.Requests[name] || name == "memory" || name == "cpu" {
+		// of others than these two, the limit has said it already
+		if _, limited := r.Limits[name]; !limited || name == "memory" || name == "cpu" {
 			c.resource(at+".requests["+showKey(name)+"]", name, r.Requests[name], 0)
 		}
 	}

@@ -13,9 +13,6 @@ import (
 func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	const at = "spec.template"
 	c.metadata(at+".metadata", &t.Metadata)
-	if t.Metadata.Name != "" {
-		c.warn(at+".metadata.name", "has no effect here", "")
-	}
 	s, at2 := &t.Spec, at+".spec"
 	c.choice(at2+".restartPolicy", s.RestartPolicy, []string{"Always"}, "OnFailure", "Never")
 	c.choice(at2+".dnsPolicy", s.DNSPolicy, []string{"ClusterFirst"}, "Default", "None", "ClusterFirstWithHostNet")

@@ -129,9 +129,6 @@ var instead = map[string]string{
 	"ServiceSpec.healthCheckNodePort":           noBalancer,
 	"ServicePort.nodePort":                      "a hostPort of the container is reached at the address of the member's node",
 	"ServicePort.appProtocol":                   "no proxy reads it",
-
-	"ConfigMap.immutable": "remove it",
-	"Secret.immutable":    "remove it",
 }
 
 // Sentences of several fields.

@@ -39,7 +39,7 @@ func OfService(r *records.ServiceRecord) spec.Service {
 // OfConfigMap is the manifest of stored files: what is text stands in data,
 // the rest in binaryData. It shares r's bytes.
 func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {
-	m := spec.ConfigMap{APIVersion: "v1", Kind: "ConfigMap", Metadata: r.Manifest()}
+	m := spec.ConfigMap{APIVersion: "v1", Kind: "ConfigMap", Metadata: r.Manifest(), Immutable: r.Immutable}
 	for name, content := range r.Files {
 		if utf8.Valid(content) && !strings.ContainsRune(string(content), 0) {
 			if m.Data == nil {

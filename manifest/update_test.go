@@ -92,7 +92,7 @@ func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 	stored := &records.Set{Ref: spec.SetRef{Namespace: "prod", Name: "db"}, Labels: s.Metadata.Labels, Annotations: s.Metadata.Annotations, Spec: s.Spec, CreatedAt: time.Now()}
 	var text []byte
 	for _, v := range []any{OfSet(stored),
-		OfConfigMap(&records.ConfigRecord{Meta: records.Meta{Namespace: "default", Name: "f"}, Files: map[string]scalar.Bytes{"t": scalar.Bytes("text\n"), "b": {0xff, 0}}}),
+		OfConfigMap(&records.ConfigRecord{Meta: records.Meta{Namespace: "default", Name: "f"}, Files: map[string]scalar.Bytes{"t": scalar.Bytes("text\n"), "b": {0xff, 0}}, Immutable: true}),
 		OfService(&records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Spec: o.Services[0].Spec})} {
 		doc, err := toYAML(v)
 		if err != nil {
@@ -105,7 +105,7 @@ func TestStoredObjectsComeBackFromTheirManifests(t *testing.T) {
 		t.Errorf("came back otherwise:\n%s", text)
 	}
 	files := back.ConfigMaps[0].Files()
-	if string(files["t"]) != "text\n" || string(files["b"]) != "\xff\x00" || len(files) != 2 {
+	if !back.ConfigMaps[0].Immutable || string(files["t"]) != "text\n" || string(files["b"]) != "\xff\x00" || len(files) != 2 {
 		t.Errorf("got %q", files)
 	}
 	if _, kept := stored.Annotations[SteadAnnotation]; !kept {

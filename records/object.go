@@ -37,6 +37,8 @@ type ServiceRecord struct {
 type ConfigRecord struct {
 	Meta
 	Files map[string]scalar.Bytes `json:"files"`
+	// Immutable: neither Files nor this changes any more.
+	Immutable bool `json:"immutable,omitempty"`
 }
 
 // SecretRecord is secrets/<ns>/<name>: the files of a Secret, sealed with the cluster's key.
@@ -48,6 +50,8 @@ type SecretRecord struct {
 	// Sealed is nonce and AES-256-GCM ciphertext of the JSON of map[string][]byte,
 	// with "secrets/<ns>/<name>" as additional data.
 	Sealed scalar.Bytes `json:"sealed"`
+	// Immutable: neither the files, nor Type, nor this changes any more.
+	Immutable bool `json:"immutable,omitempty"`
 }
 
 // BudgetRecord is budgets/<ns>/<name>.

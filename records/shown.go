@@ -19,6 +19,7 @@ type Shown[S, T any] struct {
 	Data       any       `json:"data,omitempty"`
 	BinaryData any       `json:"binaryData,omitempty"`
 	Type       string    `json:"type,omitempty"`
+	Immutable  bool      `json:"immutable,omitempty"`
 	Status     T         `json:"status,omitempty"`
 }
 

@@ -159,7 +159,8 @@ type ConfigMap struct {
 	Data       map[string]string       `json:"data,omitempty"`
 	BinaryData map[string]scalar.Bytes `json:"binaryData,omitempty"`
 	Status     any                     `json:"status,omitempty" stead:"ignored"` // as get shows it
-	Immutable  *bool                   `json:"immutable,omitempty" stead:"later,zero"`
+	// Immutable, once stored, lets neither the content nor itself change: delete the object first.
+	Immutable bool `json:"immutable,omitempty"`
 }
 
 // Secret holds secret files and variables for members; encrypted in the store.
@@ -170,8 +171,9 @@ type Secret struct {
 	Data       map[string]scalar.Bytes `json:"data,omitempty"`
 	StringData map[string]string       `json:"stringData,omitempty"`
 	// Type is informational; default Opaque.
-	Type      string `json:"type,omitempty"`
-	Immutable *bool  `json:"immutable,omitempty" stead:"later,zero"`
+	Type string `json:"type,omitempty"`
+	// Immutable, once stored, lets neither the content nor itself change: delete the object first.
+	Immutable bool `json:"immutable,omitempty"`
 }
 
 // Files are the contents by name: data and binaryData, whose bytes it shares.

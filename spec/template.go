@@ -56,12 +56,12 @@ type MemberSpec struct {
 	Resources             any     `json:"resources,omitempty" stead:"later"`
 	SetHostnameAsFQDN     *bool   `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
 
-	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored,same=default"`
-	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored,same=default"`
+	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored,zero,same=default"`
+	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored,zero,same=default"`
 	AutomountServiceAccountToken *bool   `json:"automountServiceAccountToken,omitempty" stead:"ignored,same=false"`
 	EnableServiceLinks           *bool   `json:"enableServiceLinks,omitempty" stead:"ignored,same=false"`
-	SchedulerName                string  `json:"schedulerName,omitempty" stead:"ignored,same=default-scheduler"`
-	PriorityClassName            string  `json:"priorityClassName,omitempty" stead:"ignored"`
+	SchedulerName                string  `json:"schedulerName,omitempty" stead:"ignored,zero,same=default-scheduler"`
+	PriorityClassName            string  `json:"priorityClassName,omitempty" stead:"ignored,zero"`
 	Priority                     *int32  `json:"priority,omitempty" stead:"ignored,same=0"`
 	PreemptionPolicy             *string `json:"preemptionPolicy,omitempty" stead:"ignored,same=Never"`
 }

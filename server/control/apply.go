@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +62,7 @@ type draft struct {
 	edits    []edit
 	after    projection
 	warnings []string
+	frozen   []manifest.Problem // immutable objects that would change
 }
 
 // draft reads what is there and decides about each object; it writes nothing.
@@ -85,6 +87,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.withoutService(v))
 	})
 	problems = append(problems, tooLarge(d.edits)...)
+	conflicts = append(texts(d.frozen), conflicts...)
 	switch {
 	case len(conflicts) > 0:
 		return nil, precondition("%s", strings.Join(append(conflicts, problems...), "\n"))
@@ -134,14 +137,25 @@ func (d *draft) others(o *manifest.Objects) error {
 		d.edits = append(d.edits, e)
 		return err
 	}
+	// files is add for an object that may be immutable.
+	files := func(kind string, m *spec.ObjectMeta, e edit, err error) error {
+		if e.frozen {
+			p := manifest.Problem{Path: "immutable", What: fmt.Sprintf("%s %s/%s is immutable, and would change", kind, m.Namespace, m.Name),
+				Fix: "write another name, or delete the object first"}
+			d.frozen = append(d.frozen, o.Locate(kind, m.Namespace, m.Name, []manifest.Problem{p})...)
+		}
+		return add(e, err)
+	}
 	for _, m := range o.ConfigMaps {
-		if err := add(configEdit(m, d.stored)); err != nil {
+		e, err := configEdit(m, d.stored)
+		if err := files("ConfigMap", &m.Metadata, e, err); err != nil {
 			return err
 		}
 		d.after.files[dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
 	}
 	for _, m := range o.Secrets {
-		if err := add(secretEdit(m, d.stored, d.cfg.Key)); err != nil {
+		e, err := secretEdit(m, d.stored, d.cfg.Key)
+		if err := files("Secret", &m.Metadata, e, err); err != nil {
 			return err
 		}
 		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true

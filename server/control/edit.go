@@ -33,6 +33,7 @@ type edit struct {
 	was     *records.Set // a set as it was; nil: it is new
 	now     *records.Set // and as it will be
 	renames bool         // its governing service, which is meant
+	frozen  bool         // it is immutable, and would change
 }
 
 // name is as in "set default/db".
@@ -202,38 +203,49 @@ func budgetEdit(m spec.PodDisruptionBudget, kvs map[string]store.KV) (edit, *rec
 
 func configEdit(m spec.ConfigMap, kvs map[string]store.KV) (edit, error) {
 	type record = records.ConfigRecord
-	now := &record{Meta: records.MetaOf(m.Metadata), Files: m.Files()}
-	return objectEdit(proto.KindConfigMap, kvs, now,
-		func(old *record) bool { return equalFiles(old.Files, now.Files) }, func(r *record) any { return manifest.OfConfigMap(r) })
+	now := &record{Meta: records.MetaOf(m.Metadata), Files: m.Files(), Immutable: m.Immutable}
+	frozen := false
+	e, err := objectEdit(proto.KindConfigMap, kvs, now, func(old *record) bool {
+		same := old.Immutable == now.Immutable && equalFiles(old.Files, now.Files)
+		frozen = old.Immutable && !same
+		return same
+	}, func(r *record) any { return manifest.OfConfigMap(r) })
+	e.frozen = frozen
+	return e, err
 }
 
 // secretEdit seals the files of m. An old Secret that does not open is replaced.
 func secretEdit(m spec.Secret, kvs map[string]store.KV, key *seal.Key) (edit, error) {
 	type record = records.SecretRecord
 	files := m.Files()
-	now := &record{Meta: records.MetaOf(m.Metadata), Type: m.Type, Keys: slices.Sorted(maps.Keys(files))}
+	now := &record{Meta: records.MetaOf(m.Metadata), Type: m.Type, Keys: slices.Sorted(maps.Keys(files)), Immutable: m.Immutable}
 	var err error
 	if now.Sealed, err = key.Seal(now.Namespace, now.Name, files); err != nil {
 		return edit{}, err
 	}
 	var present map[string][]byte
+	frozen := false
 	same := func(old *record) bool {
 		opened, err := key.Open(old)
 		present = opened
-		return err == nil && old.Type == now.Type && equalFiles(present, files)
+		same := err == nil && old.Type == now.Type && old.Immutable == now.Immutable && equalFiles(present, files)
+		frozen = old.Immutable && !same
+		return same
 	}
-	return objectEdit(proto.KindSecret, kvs, now, same, func(r *record) any {
+	e, err := objectEdit(proto.KindSecret, kvs, now, same, func(r *record) any {
 		if r == now {
 			return covered(now, present, files, "after")
 		}
 		return covered(r, files, present, "before")
 	})
+	e.frozen = frozen
+	return e, err
 }
 
 // covered is a Secret as a difference may show it: of each value only whether it is
 // that of the other side.
 func covered(r *records.SecretRecord, other, own map[string][]byte, side string) spec.Secret {
-	out := spec.Secret{APIVersion: "v1", Kind: "Secret", Type: r.Type, StringData: map[string]string{}, Metadata: r.Manifest()}
+	out := spec.Secret{APIVersion: "v1", Kind: "Secret", Type: r.Type, Immutable: r.Immutable, StringData: map[string]string{}, Metadata: r.Manifest()}
 	for _, name := range r.Keys {
 		out.StringData[name] = "***"
 		if value, known := other[name]; !known || !bytes.Equal(value, own[name]) {

@@ -155,7 +155,7 @@ func showConfig(c records.ConfigRecord) item {
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
 		keys = append(keys, records.ShownFile{Name: name, SizeBytes: len(c.Files[name])})
 	}
-	o := object{APIVersion: m.APIVersion, Kind: m.Kind, Status: records.ShownFiles{Keys: keys}, Metadata: showMeta(c.Meta)}
+	o := object{APIVersion: m.APIVersion, Kind: m.Kind, Immutable: c.Immutable, Status: records.ShownFiles{Keys: keys}, Metadata: showMeta(c.Meta)}
 	if m.Data != nil {
 		o.Data = m.Data
 	}
@@ -177,6 +177,6 @@ func showSecret(s records.SecretRecord, key *seal.Key) item {
 		keys = append(keys, records.ShownFile{Name: name, SizeBytes: size})
 	}
 	return item{kind: proto.KindSecret, body: object{
-		APIVersion: "v1", Kind: "Secret", Type: s.Type, Status: records.ShownFiles{Keys: keys}, Metadata: showMeta(s.Meta),
+		APIVersion: "v1", Kind: "Secret", Type: s.Type, Immutable: s.Immutable, Status: records.ShownFiles{Keys: keys}, Metadata: showMeta(s.Meta),
 	}}
 }
