@@ -53,13 +53,17 @@ func exists(v cache.View, f dispatch.FileRef) bool {
 
 // ports checks named targetPorts against the sets that are stored, too: there is no proxy, so
 // the port that clients use must be the one that the container has under that name. A name
-// that no set answers to yet is a warning.
+// that no set answers to yet, and a Service without members, is a warning.
 func (a *projection) ports(v cache.View, o *manifest.Objects) (problems, warnings []string) {
 	for _, s := range a.services {
 		sets := a.selected(v, s)
 		for i := range sets {
 			wrong := manifest.Translated(&s.Spec, string(sets[i].Ref.Name), &sets[i].Spec.Template)
 			problems = append(problems, texts(o.Locate("Service", s.Namespace, s.Name, wrong))...)
+		}
+		if len(sets) == 0 {
+			warnings = append(warnings, fmt.Sprintf("Service %s/%s: no set has members that it selects; its name resolves to nothing", s.Namespace, s.Name))
+			continue
 		}
 		for i := range s.Spec.Ports {
 			p := &s.Spec.Ports[i]
