@@ -3,7 +3,6 @@ package manifest
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -11,8 +10,11 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// containerChecks checks the containers of a template.
-type containerChecks struct{ *checks }
+// containerChecks checks the containers of a template, whose terminationGracePeriodSeconds is grace.
+type containerChecks struct {
+	*checks
+	grace int64
+}
 
 // container checks one container; volumes are the names that it may mount, member the
 // security context of its template.
@@ -33,6 +35,7 @@ func (c containerChecks) container(at string, x *spec.Container, volumes map[str
 	c.probe(at+".readinessProbe", x.ReadinessProbe, ports, false)
 	c.probe(at+".livenessProbe", x.LivenessProbe, ports, true)
 	c.probe(at+".startupProbe", x.StartupProbe, ports, true)
+	c.lifecycle(at+".lifecycle", x.Lifecycle, ports)
 	c.context(at+".securityContext", x.SecurityContext, member)
 }
 
@@ -150,49 +153,6 @@ func (c containerChecks) resource(at, name string, q scalar.Quantity, leastMemor
 		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: only cpu and memory are counted and bounded")
 	case q.Milli < 0:
 		c.fail(at, q.String()+" is too small", "write 0 or more")
-	}
-}
-
-// probe checks p, if it is set; single: only the success threshold 1 is allowed.
-func (c containerChecks) probe(at string, p *spec.Probe, ports map[string]bool, single bool) {
-	if p == nil {
-		return
-	}
-	c.exactlyOne(at, map[string]bool{"exec": p.Exec != nil, "httpGet": p.HTTPGet != nil, "tcpSocket": p.TCPSocket != nil})
-	if p.Exec != nil && len(p.Exec.Command) == 0 {
-		c.fail(at+".exec.command", "is missing", "")
-	}
-	if h := p.HTTPGet; h != nil {
-		c.probePort(at+".httpGet.port", h.Port, ports)
-		c.choice(at+".httpGet.scheme", h.Scheme, []string{"HTTP", "HTTPS"})
-		for i, header := range h.HTTPHeaders {
-			if !headerName.MatchString(header.Name) || strings.ContainsAny(header.Value, "\r\n\x00") {
-				c.fail(index(at+".httpGet.httpHeaders", i), scalar.Quote(header.Name)+" is not a valid HTTP header", "")
-			}
-		}
-	}
-	if p.TCPSocket != nil {
-		c.probePort(at+".tcpSocket.port", p.TCPSocket.Port, ports)
-	}
-	most := int64(maxSeconds)
-	c.between(at+".initialDelaySeconds", int64(p.InitialDelaySeconds), 0, most)
-	c.between(at+".periodSeconds", int64(p.PeriodSeconds), 1, most)
-	c.between(at+".timeoutSeconds", int64(p.TimeoutSeconds), 1, most)
-	c.between(at+".failureThreshold", int64(p.FailureThreshold), 1, most)
-	if single {
-		most = 1
-	}
-	c.between(at+".successThreshold", int64(p.SuccessThreshold), 1, most)
-}
-
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-
-func (c containerChecks) probePort(at string, port scalar.PortRef, ports map[string]bool) {
-	switch {
-	case port == scalar.PortRef{}:
-		c.fail(at, "is missing", "")
-	case port.Name != "" && !ports[port.Name]:
-		c.fail(at, scalar.Quote(port.Name)+" is not a port of this container", names(ports))
 	}
 }
 

@@ -23,7 +23,7 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	if len(s.Containers) == 0 {
 		c.fail(at2+".containers", "contains no container", "write at least one")
 	}
-	containers, seen := containerChecks{c}, map[string]bool{}
+	containers, seen := containerChecks{c, *s.TerminationGracePeriodSeconds}, map[string]bool{}
 	for i := range s.Containers {
 		p := index(at2+".containers", i)
 		c.once(p+".name", s.Containers[i].Name, seen)

@@ -54,7 +54,6 @@ var instead = map[string]string{
 	"MemberSpec.priority":                     noPriority,
 	"MemberSpec.preemptionPolicy":             noPriority,
 
-	"Container.lifecycle":                "handle the stop signal in the program, or in a script that starts it",
 	"Container.volumeDevices":            "write a claim with volumeMode: Filesystem, and volumeMounts",
 	"Container.stdin":                    "remove it: 'stead exec -i -t' opens a terminal",
 	"Container.stdinOnce":                "remove it: 'stead exec -i -t' opens a terminal",
@@ -75,7 +74,7 @@ var instead = map[string]string{
 	"VolumeMount.mountPropagation":  "write None, or remove it: mounts of a container stay in it",
 	"VolumeMount.recursiveReadOnly": "remove it, and write readOnly: true",
 
-	"Probe.grpc":                          "write tcpSocket, or exec with a gRPC client of the image",
+	"Lifecycle.stopSignal":                "send it in preStop, as in exec: {command: [kill, -USR1, '1']}",
 	"Probe.terminationGracePeriodSeconds": "remove it: that of the template is used",
 
 	"MemberSecurityContext.supplementalGroupsPolicy": "write Merge, or remove it: the groups that the image gives the user always count",

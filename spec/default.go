@@ -125,6 +125,7 @@ func (d defaulter) container(c *Container) {
 			d.probe(p)
 		}
 	}
+	d.lifecycle(&c.Lifecycle)
 	d.requests(&c.Resources)
 	if d.clear && c.SecurityContext != nil {
 		setPointer(d, &c.SecurityContext.ReadOnlyRootFilesystem, false)
@@ -143,10 +144,7 @@ func (d defaulter) probe(p *Probe) {
 	set(d, &p.TimeoutSeconds, 1)
 	set(d, &p.SuccessThreshold, 1)
 	set(d, &p.FailureThreshold, 3)
-	if p.HTTPGet != nil {
-		set(d, &p.HTTPGet.Path, "/")
-		set(d, &p.HTTPGet.Scheme, "HTTP")
-	}
+	d.httpGet(p.HTTPGet)
 }
 
 // sourceless: a volume that has only a name is an emptyDir, as in Kubernetes.

@@ -16,7 +16,9 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	unplaced := Clone(whole)
+	unhooked := Clone(whole)
+	unhooked.Spec.Containers[0].Lifecycle = nil
+	unplaced := Clone(unhooked)
 	unplaced.Spec.NodeSelector, unplaced.Spec.Affinity, unplaced.Spec.Tolerations, unplaced.Spec.TopologySpreadConstraints = nil, nil, nil, nil
 	tests := []struct {
 		name string
@@ -25,7 +27,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "466g6gp7cc"},
+		{"every field", whole, "f2llbbb9vx"},
+		{"every field there was before hooks", unhooked, "466g6gp7cc"},
 		{"every field there was before placement", unplaced, "f46g9n8tgv"},
 	}
 	for _, tt := range tests {
@@ -85,16 +88,29 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 		"memory": func(x *Template) {
 			x.Spec.Containers[0].Resources.Limits["memory"] = scalar.Quantity{Milli: 1}
 		},
-		"grace of zero":  func(x *Template) { x.Spec.TerminationGracePeriodSeconds = &zero },
-		"user root":      func(x *Template) { x.Spec.SecurityContext = &MemberSecurityContext{RunAsUser: &zero} },
-		"group root":     func(x *Template) { x.Spec.SecurityContext = &MemberSecurityContext{RunAsGroup: &zero} },
-		"empty dir":      func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v", EmptyDir: &EmptyDir{}} },
-		"nothing in it":  func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v"} },
-		"probe":          func(x *Template) { x.Spec.Containers[0].ReadinessProbe.PeriodSeconds = 9 },
-		"probe port":     func(x *Template) { x.Spec.Containers[0].ReadinessProbe.HTTPGet.Port = scalar.PortRef{Name: "http"} },
-		"no probe":       func(x *Template) { x.Spec.Containers[0].ReadinessProbe = nil },
-		"one more":       func(x *Template) { x.Spec.Containers = append(x.Spec.Containers, Container{Name: "b", Image: "a:1"}) },
-		"pull policy":    func(x *Template) { x.Spec.Containers[0].ImagePullPolicy = PullAlways },
+		"grace of zero": func(x *Template) { x.Spec.TerminationGracePeriodSeconds = &zero },
+		"user root":     func(x *Template) { x.Spec.SecurityContext = &MemberSecurityContext{RunAsUser: &zero} },
+		"group root":    func(x *Template) { x.Spec.SecurityContext = &MemberSecurityContext{RunAsGroup: &zero} },
+		"empty dir":     func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v", EmptyDir: &EmptyDir{}} },
+		"nothing in it": func(x *Template) { x.Spec.Volumes[0] = VolumeMedia{Name: "v"} },
+		"probe":         func(x *Template) { x.Spec.Containers[0].ReadinessProbe.PeriodSeconds = 9 },
+		"probe port":    func(x *Template) { x.Spec.Containers[0].ReadinessProbe.HTTPGet.Port = scalar.PortRef{Name: "http"} },
+		"no probe":      func(x *Template) { x.Spec.Containers[0].ReadinessProbe = nil },
+		"one more":      func(x *Template) { x.Spec.Containers = append(x.Spec.Containers, Container{Name: "b", Image: "a:1"}) },
+		"pull policy":   func(x *Template) { x.Spec.Containers[0].ImagePullPolicy = PullAlways },
+		"postStart": func(x *Template) {
+			x.Spec.Containers[0].Lifecycle = &Lifecycle{PostStart: &Hook{Sleep: &SleepAction{}}}
+		},
+		"preStop": func(x *Template) {
+			x.Spec.Containers[0].Lifecycle = &Lifecycle{PreStop: &Hook{Sleep: &SleepAction{}}}
+		},
+		"sleep": func(x *Template) {
+			x.Spec.Containers[0].Lifecycle = &Lifecycle{PreStop: &Hook{Sleep: &SleepAction{Seconds: 1}}}
+		},
+		"grpc": func(x *Template) { x.Spec.Containers[0].LivenessProbe = &Probe{GRPC: &GRPCAction{Port: 1}} },
+		"grpc service": func(x *Template) {
+			x.Spec.Containers[0].LivenessProbe = &Probe{GRPC: &GRPCAction{Port: 1, Service: "a"}}
+		},
 		"empty variable": func(x *Template) { x.Spec.Containers[0].Env = []EnvVar{{Name: "A"}} },
 	}
 	for name, change := range changes {

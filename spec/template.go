@@ -85,8 +85,8 @@ type Container struct {
 	LivenessProbe   *Probe               `json:"livenessProbe,omitempty"`
 	StartupProbe    *Probe               `json:"startupProbe,omitempty"`
 	SecurityContext *SecurityContext     `json:"securityContext,omitempty"`
+	Lifecycle       *Lifecycle           `json:"lifecycle,omitempty"`
 
-	Lifecycle          any     `json:"lifecycle,omitempty" stead:"later,zero"`
 	VolumeDevices      any     `json:"volumeDevices,omitempty" stead:"later,zero"`
 	Stdin              bool    `json:"stdin,omitempty" stead:"later,zero"`
 	StdinOnce          bool    `json:"stdinOnce,omitempty" stead:"later,zero"`
@@ -206,7 +206,7 @@ type Probe struct {
 	Exec      *ExecAction `json:"exec,omitempty"`
 	HTTPGet   *HTTPGet    `json:"httpGet,omitempty"`
 	TCPSocket *TCPSocket  `json:"tcpSocket,omitempty"`
-	GRPC      any         `json:"grpc,omitempty" stead:"later"`
+	GRPC      *GRPCAction `json:"grpc,omitempty"`
 
 	InitialDelaySeconds           int32  `json:"initialDelaySeconds,omitempty"`
 	PeriodSeconds                 int32  `json:"periodSeconds,omitempty"`

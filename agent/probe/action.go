@@ -82,6 +82,9 @@ func (p *Prober) get(ctx context.Context, t Target, action *spec.HTTPGet, timeou
 	return succeeded
 }
 
+// probeAgent is what probes call themselves unless the manifest says otherwise.
+const probeAgent = "stead-probe"
+
 func (t Target) request(ctx context.Context, action *spec.HTTPGet) (*http.Request, error) {
 	address, err := t.address(action.Host, action.Port)
 	if err != nil {
@@ -102,7 +105,7 @@ func (t Target) request(ctx context.Context, action *spec.HTTPGet) (*http.Reques
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("User-Agent", "stead-probe")
+	req.Header.Set("User-Agent", probeAgent)
 	req.Header.Set("Accept", "*/*")
 	for i, h := range action.HTTPHeaders {
 		if strings.EqualFold(h.Name, "Host") {

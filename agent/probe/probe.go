@@ -1,6 +1,7 @@
 // Package probe asks running containers how they are. Next is the pure part: what
 // a result means after those before it. Prober runs the probes of one container:
-// exec in the container, http and tcp from the host to the member's address.
+// exec in the container, http, tcp and grpc from the host to the member's address; and
+// its lifecycle hooks.
 package probe
 
 import (
@@ -18,10 +19,9 @@ import (
 
 // Config says how containers are reached.
 type Config struct {
-	// Exec runs a command in a container, as runtime.Runtime's. The commands are Bounded.
+	// Exec runs a command in a container, as runtime.Runtime's. Those of probes are Bounded.
 	Exec func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
-	// Dial opens connections for http and tcp probes; nil: from this process's
-	// network namespace.
+	// Dial opens connections to the member; nil: from this process's network namespace.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -43,12 +43,14 @@ func New(c Config) *Prober {
 type Target struct {
 	ID        runtime.ContainerID
 	Container spec.Container
-	// Address of the member, for http and tcp probes that name no host.
+	// Address of the member, for what asks over the network and names no host.
 	Address netip.Addr
 	// Adopted: it ran before this agent. Health is what was last known of it and
 	// holds until enough results say otherwise; initial delays are over.
 	Adopted bool
 	Health  Health
+	// Since is when it was first seen to run: initial delays count from then. Zero: now.
+	Since time.Time
 }
 
 // Probe runs the container's probes and calls report, from one goroutine, with its
@@ -60,7 +62,10 @@ func (p *Prober) Probe(ctx context.Context, t Target, report func(Health)) {
 	defer loops.Wait()
 	defer cancel()
 
-	r := run{p: p, t: t, started: time.Now(), answers: make(chan answer), turn: make(chan struct{}, 1)}
+	if t.Since.IsZero() {
+		t.Since = time.Now()
+	}
+	r := run{p: p, t: t, answers: make(chan answer), turn: make(chan struct{}, 1)}
 	state := Begin(t.Container, t.Adopted, t.Health)
 	report(state.Health)
 	if state.Failed {
@@ -91,7 +96,6 @@ func (p *Prober) Probe(ctx context.Context, t Target, report func(Health)) {
 type run struct {
 	p       *Prober
 	t       Target
-	started time.Time
 	answers chan answer
 	// turn is held while a command runs: a container has one at a time, and those that
 	// wait get it in the order they came. Their time-outs start then.
@@ -116,7 +120,7 @@ func (r *run) launch(ctx context.Context, loops *sync.WaitGroup, started bool) {
 // loop runs one probe every period until ctx ends; that of the startup probe ends by
 // itself when its verdict is in.
 func (r *run) loop(ctx context.Context, kind Kind, probe spec.Probe) {
-	delay := time.Until(r.started.Add(seconds(probe.InitialDelaySeconds, 0)))
+	delay := time.Until(r.t.Since.Add(seconds(probe.InitialDelaySeconds, 0)))
 	if !r.t.Adopted && !backoff.Sleep(ctx, delay) {
 		return
 	}
@@ -170,6 +174,8 @@ func (p *Prober) once(ctx context.Context, t Target, probe spec.Probe) Result {
 		return p.get(ctx, t, probe.HTTPGet, timeout)
 	case probe.TCPSocket != nil:
 		return p.connect(ctx, t, probe.TCPSocket, timeout)
+	case probe.GRPC != nil:
+		return p.askHealth(ctx, t, probe.GRPC, timeout)
 	}
 	return Result{Outcome: Unknown, Cause: "it has no action"}
 }

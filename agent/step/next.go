@@ -112,6 +112,9 @@ func nextFor(s Seen, c Container) Op {
 	if op, stop := s.unwatched(); stop {
 		return op
 	}
+	if op, wait := s.postStarting(); wait {
+		return op
+	}
 	if c.State == Absent {
 		return Op{Kind: CreateContainer, Container: c.Name}
 	}
@@ -132,15 +135,24 @@ func surroundings(s Seen) (Op, bool) {
 	return Op{}, false
 }
 
-// watch ends a container that its probes gave up, so that it starts again.
+// watch ends a container that its probes or its postStart hook gave up, so that it starts again.
 func watch(c Container) Op {
 	switch {
+	case !c.Unhealthy && c.Hooks.PostStart == HookDue:
+		return Op{Kind: RunPostStart, Container: c.Name}
 	case !c.Unhealthy:
 		return Op{Kind: Nothing}
 	case !c.Ending:
 		return Op{Kind: EndContainer, Container: c.Name}
-	case c.Overdue:
+	}
+	if op, ok := c.preStop(); ok {
+		return op
+	}
+	if c.Overdue {
 		return Op{Kind: KillContainer, Container: c.Name}
+	}
+	if c.Cause == causes.FailedPostStartHook {
+		return waitOp(c.Cause, c.Message)
 	}
 	return waitOp(causes.Unhealthy, c.Message)
 }
@@ -163,7 +175,7 @@ func again(s Seen, c Container) Op {
 	return Op{Kind: RemoveContainer, Container: c.Name}
 }
 
-// end ends a life by order: signal, grace, kill, clear, close. It never turns back.
+// end ends a life by order: hooks, signal, grace, kill, clear, close. It never turns back.
 func end(s Seen) Op {
 	if op, stop := s.blind(); stop {
 		return op
@@ -171,6 +183,9 @@ func end(s Seen) Op {
 	if s.anyRunning() && !s.Empty {
 		if !s.Signalled {
 			return s.hold(Op{Kind: SignalStop})
+		}
+		if op, ok := s.preStops(); ok {
+			return op
 		}
 		if !s.GraceOver {
 			return waitOp(causes.Grace, "asked to stop")

@@ -141,6 +141,36 @@ func TestNext(t *testing.T) {
 			s.Containers[0] = Container{Name: "db", State: Running, Unhealthy: true, Ending: true, Overdue: true}
 		}), Op{Kind: KillContainer, Container: "db"}},
 
+		{"a postStart hook is begun when its container runs", run, hooked(HookDue, HookNone), Op{Kind: RunPostStart, Container: "db"}},
+		{"and once", run, hooked(HookRunning, HookNone), Op{Kind: Nothing}},
+		{"no other container starts before it has returned", run, with(hooked(HookRunning, HookDue), func(s *Seen) {
+			s.Containers = append(s.Containers, Container{Name: "side", State: Created})
+		}), waitOp(causes.NotReady, "container db: its postStart hook has not returned; the next container starts when it has")},
+		{"but its image is fetched", run, with(hooked(HookRunning, HookDue), func(s *Seen) {
+			s.Containers = append(s.Containers, Container{Name: "side", State: Absent})
+		}), Op{Kind: EnsureImage, Container: "side"}},
+		{"without order no hook is begun", none, hooked(HookDue, HookDue), Op{Kind: Nothing}},
+		{"a running life does not run its preStop hook", run, hooked(HookNone, HookDue), Op{Kind: Nothing}},
+		{"of what failed after its start the end begins", run, unhealthy(Container{Cause: causes.FailedPostStartHook}), Op{Kind: EndContainer, Container: "db"}},
+		{"then comes its preStop hook", run, unhealthy(Container{Ending: true, Hooks: Hooks{PreStop: HookDue}}), Op{Kind: RunPreStop, Container: "db"}},
+		{"which has its time", run, unhealthy(Container{Ending: true, Hooks: Hooks{PreStop: HookRunning}}), waitOp(causes.Unhealthy, "probe")},
+		{"also when its postStart hook failed", run, unhealthy(Container{Ending: true, Cause: causes.FailedPostStartHook}), waitOp(causes.FailedPostStartHook, "probe")},
+		{"then the signal, before it is killed", run, unhealthy(Container{Ending: true, Overdue: true, Hooks: Hooks{PreStop: HookOver}}), Op{Kind: SignalContainer, Container: "db"}},
+
+		{"a stop with a hook begins like every other", stop, hooked(HookDue, HookDue), Op{Kind: SignalStop}},
+		{"then comes the hook", stop, with(hooked(HookNone, HookDue), signalled), Op{Kind: RunPreStop, Container: "db"}},
+		{"which has its time, too", stop, with(hooked(HookNone, HookRunning), signalled), waitOp(causes.Grace, "asked to stop")},
+		{"then the signal", stop, with(hooked(HookNone, HookOver), signalled), Op{Kind: SignalContainer, Container: "db"}},
+		{"also when the grace is over", stop, with(with(hooked(HookNone, HookOver), signalled), graceOver), Op{Kind: SignalContainer, Container: "db"}},
+		{"but nothing waits for one that fails then", stop, with(with(hooked(HookNone, HookOver), signalled), func(s *Seen) {
+			s.GraceOver, s.Held = true, []Held{{SignalContainer, "db", "StopError", "no"}}
+		}), Op{Kind: KillAll}},
+		{"a container that ended has no hook to run", stop, with(hooked(HookNone, HookDue), func(s *Seen) {
+			s.Signalled, s.Containers[0].State = true, Exited
+			s.Containers = append(s.Containers, Container{Name: "side", State: Running})
+		}), waitOp(causes.Grace, "asked to stop")},
+		{"a missed deadline waits for no hook", stop, with(hooked(HookNone, HookRunning), func(s *Seen) { s.Signalled, s.Expired = true, true }), Op{Kind: Expire}},
+
 		{"without order a running life is left alone", none, alive(), Op{Kind: Nothing}},
 		{"a stop begins with the signal", stop, alive(), Op{Kind: SignalStop}},
 		{"then the grace is waited for", stop, with(alive(), func(s *Seen) { s.Signalled = true }), waitOp(causes.Grace, "asked to stop")},
@@ -174,3 +204,21 @@ func TestNext(t *testing.T) {
 		})
 	}
 }
+
+// hooked is a member whose one container runs and has these hooks.
+func hooked(postStart, preStop HookState) Seen {
+	s := alive()
+	s.Containers[0].Hooks = Hooks{postStart, preStop}
+	return s
+}
+
+// unhealthy is one whose container was given up.
+func unhealthy(c Container) Seen {
+	s := alive()
+	c.Name, c.State, c.Unhealthy, c.Message = "db", Running, true, "probe"
+	s.Containers = []Container{c}
+	return s
+}
+
+func signalled(s *Seen) { s.Signalled = true }
+func graceOver(s *Seen) { s.GraceOver = true }

@@ -66,7 +66,8 @@ type Seen struct {
 
 	// Empty: the host itself shows no process of the identity (SAFETY S13).
 	Empty bool
-	// Signalled: the stop signal was sent; GraceOver, of those only: the time since is over.
+	// Signalled: the stop has begun, and the stop signal was sent to all containers that have no
+	// preStop hook to run; GraceOver, of those only: the time since is over.
 	Signalled, GraceOver bool
 	// What is proven to be gone of any life of the identity.
 	Removed, Detached, Unmounted, Unpinned bool
@@ -107,9 +108,10 @@ type Container struct {
 	Due     bool
 	Cause   causes.Cause
 	Message string
-	// Unhealthy: its liveness or startup probe failed for good. Ending: it was
-	// signalled for that; Overdue, of those only: the grace since then is over.
+	// Unhealthy: its liveness or startup probe failed for good, or its postStart hook did. Ending:
+	// its end was begun for that; Overdue, of those only: the grace since then is over.
 	Unhealthy, Ending, Overdue bool
+	Hooks                      Hooks
 }
 
 // Held is an operation that must wait, and why.
@@ -137,11 +139,14 @@ const (
 	WriteFiles      Kind = "WriteFiles"
 	CreateContainer Kind = "CreateContainer"
 	StartContainer  Kind = "StartContainer"
-	EndContainer    Kind = "EndContainer"  // ask an unhealthy container to end
+	RunPostStart    Kind = "RunPostStart"  // begin the hook; it goes on beside the turns
+	EndContainer    Kind = "EndContainer"  // ask an unhealthy container to end, unless it has a preStop hook
 	KillContainer   Kind = "KillContainer" // it did not
 	RemoveContainer Kind = "RemoveContainer"
 
 	SignalStop       Kind = "SignalStop"
+	RunPreStop       Kind = "RunPreStop"      // begin the hook; it goes on beside the turns
+	SignalContainer  Kind = "SignalContainer" // ask a container to end whose preStop hook is over
 	KillAll          Kind = "KillAll"
 	RemoveContainers Kind = "RemoveContainers"
 	Detach           Kind = "Detach"

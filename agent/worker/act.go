@@ -31,6 +31,10 @@ var errNoEffect = errors.New("the operation succeeded and had no effect")
 // do performs one operation. Whatever fails is tried again after its back-off, and
 // so is what succeeds again and again.
 func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
+	if op.Kind == step.RunPostStart || op.Kind == step.RunPreStop {
+		w.noteOutcome(op, w.beginHook(ctx, op)) // ctx, for the hook goes on beside the turns
+		return
+	}
 	bound := operationTime
 	if op.Kind == step.CreateContainer || op.Kind == step.StartContainer {
 		if !w.awaitPlace(ctx) {
@@ -86,7 +90,7 @@ func (w *actor) perform(ctx context.Context, op step.Op) error {
 		return w.openToken()
 	case step.Refuse:
 		return w.c.Ledger.CloseToken(w.id, w.token, causes.Refused)
-	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer:
+	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer, step.SignalContainer:
 		return w.performOn(ctx, op, w.container(op.Container))
 	case step.EnsureVolumes:
 		return w.ensureVolumes(ctx)
@@ -158,7 +162,12 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 		return w.start(ctx, id, ctr)
 	case step.EndContainer:
 		ctr.deadline = w.c.Now().Add(w.grace())
+		if w.hooks(c.Name, ctr).PreStop != step.HookNone {
+			return nil // its hook comes first
+		}
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigterm, false))
+	case step.SignalContainer:
+		return w.signalAfterHook(ctx, id, ctr)
 	case step.KillContainer:
 		ctr.deadline = w.c.Now().Add(killAgain)
 		w.dirty = true

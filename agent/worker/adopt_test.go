@@ -98,7 +98,10 @@ func TestAnAdoptedMemberStaysReadyAndKeepsItsCounts(t *testing.T) {
 	})
 }
 
-type silentProber struct{ target probe.Target }
+type silentProber struct {
+	noHooks
+	target probe.Target
+}
 
 func (p *silentProber) Probe(ctx context.Context, t probe.Target, _ func(probe.Health)) {
 	p.target = t

@@ -22,7 +22,7 @@ type Config struct {
 	Network runtime.Network
 	Volumes runtime.Volumes
 	Ledger  *ledger.Ledger
-	// Prober probes containers; nil: probes are not run and count as passed.
+	// Prober probes containers and runs their hooks; nil: neither is run, and counts as passed.
 	Prober Prober
 	// Guard keeps the deadlines of lives that have a bound; nil: this node begins none.
 	Guard Guard
@@ -114,9 +114,11 @@ type Sets interface {
 	Leave(id spec.Identity)
 }
 
-// Prober runs the probes of a container that has any; agent/probe is one.
+// Prober runs the probes and hooks of a container that has any; agent/probe is one.
 type Prober interface {
 	// Probe runs until ctx ends and calls report with each change of health, from one
 	// goroutine. A runtime that does not answer is not a failure.
 	Probe(ctx context.Context, t probe.Target, report func(probe.Health))
+	// Hook runs a lifecycle hook until it returns or ctx ends, and says why it failed.
+	Hook(ctx context.Context, t probe.Target, h spec.Hook) error
 }

@@ -38,10 +38,12 @@ type container struct {
 	// unhealthy: its probes gave it up; it was asked to end, until deadline.
 	unhealthy bool
 	deadline  time.Time
+	hook      *hookRun // that this worker began and that has not returned; nil: none
 
-	watching  chan struct{} // closed when the watch ended
-	rewatch   time.Time
-	stopWatch context.CancelFunc // ends watch and probes
+	watching   chan struct{} // closed when the watch ended
+	rewatch    time.Time
+	stopWatch  context.CancelFunc // ends watch and probes
+	beginProbe func()             // begins its probes, once, when its postStart hook has returned; nil: they were
 }
 
 // container returns what is known of a container of the life, with what an agent before this one kept.
@@ -67,7 +69,8 @@ func (c *container) unwatch() {
 	if c.stopWatch != nil {
 		c.stopWatch()
 	}
-	c.stopWatch, c.watching = nil, nil
+	c.stopWatch, c.watching, c.beginProbe = nil, nil, nil
+	c.endHook()
 }
 
 // takeStatus takes in what the runtime says of a container of the life, or of a spent one
@@ -122,6 +125,8 @@ type ending struct {
 
 func (w *observer) ending(ctx context.Context, ctr *container, st runtime.Status) ending {
 	switch {
+	case ctr.unhealthy && ctr.Cause == causes.FailedPostStartHook:
+		return ending{ctr.Cause, ctr.Message}
 	case ctr.unhealthy:
 		return ending{causes.Unhealthy, ctr.Message}
 	case st.Exit.Unknown:
@@ -155,6 +160,7 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 	}
 	ctr.Cause, ctr.Message = e.cause, e.message
 	ctr.Started, ctr.Ready, ctr.unhealthy, ctr.deadline = false, false, false, time.Time{}
+	ctr.Hooks = HooksDone{}
 	if w.order == step.OrderStop {
 		return
 	}
@@ -197,10 +203,11 @@ func (w *observer) watchAll(ctx context.Context) {
 		if ctr.stopWatch == nil {
 			var sub context.Context
 			sub, ctr.stopWatch = context.WithCancel(ctx)
-			w.probe(sub, &c, ctr)
+			w.beginHealth(sub, &c, ctr)
 			w.watch(sub, c.Name, ctr)
 			continue
 		}
+		w.probeAfterHook(&c, ctr)
 		select {
 		case <-ctr.watching:
 			if ctr.rewatch.IsZero() {
@@ -237,11 +244,7 @@ func (w *observer) probe(ctx context.Context, c *spec.Container, ctr *container)
 		w.takeHealth(ctr, probe.Health{Started: true, Ready: true})
 		return
 	}
-	target := probe.Target{
-		ID: runtime.ContainerID{ID: w.id, Name: c.Name}, Container: *c, Address: w.life.Member.Address,
-		Adopted: !ctr.startedByUs, Health: probe.Health{Started: ctr.Started, Ready: ctr.Ready},
-	}
-	w.background.Probe(ctx, target, func(h probe.Health) {
+	w.background.Probe(ctx, w.target(c, ctr), func(h probe.Health) {
 		w.note(func(e *pendingEvents) {
 			if ctx.Err() != nil { // of an attempt that is over
 				return
@@ -263,9 +266,12 @@ func (w *observer) takeHealth(ctr *container, h probe.Health) {
 		ctr.unhealthy, h.Ready = true, false
 	}
 	changed := ctr.Started != h.Started || ctr.Ready != h.Ready
-	ctr.Started, ctr.Ready, ctr.Cause, ctr.Message = h.Started, h.Ready, "", h.Message
-	if !h.Ready && h.Message != "" {
-		ctr.Cause = causes.NotReady
+	ctr.Started, ctr.Ready = h.Started, h.Ready
+	if ctr.Cause != causes.FailedPreStopHook { // which is kept: it is being stopped
+		ctr.Cause, ctr.Message = "", h.Message
+		if !h.Ready && h.Message != "" {
+			ctr.Cause = causes.NotReady
+		}
 	}
 	if changed {
 		w.saveState()

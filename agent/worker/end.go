@@ -12,7 +12,8 @@ import (
 	"github.com/stead-project/stead/records"
 )
 
-// signalStop shows the member why, then asks all its containers to end.
+// signalStop shows the member why, then asks all its containers to end that have no preStop hook
+// to run first.
 func (w *actor) signalStop(ctx context.Context) error {
 	reason := records.ReasonReplace
 	if w.life != nil && w.life.Member.StopReason != "" {
@@ -23,15 +24,16 @@ func (w *actor) signalStop(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		ctr := w.containers[name]
-		if ctr.seen != step.Running {
+		if ctr.seen != step.Running || w.hooks(name, ctr).PreStop != step.HookNone {
 			continue
 		}
+		ctr.endHook() // that came after its start
 		if err := ignoreGone(w.c.Runtime.Signal(ctx, runtime.ContainerID{ID: w.id, Name: name}, sigterm, false)); err != nil {
 			return err
 		}
 	}
-	w.state.Signalled, w.stopAt = true, w.c.Now().Add(w.grace())
-	w.saveState()
+	w.state.Signalled = true
+	w.setStopAt(w.c.Now().Add(w.grace()))
 	w.keepState()
 	w.dirty = true
 	w.log.Info("life asked to stop", "token", w.token, "reason", reason)

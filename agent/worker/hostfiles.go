@@ -136,8 +136,10 @@ type State struct {
 	Ready      bool          `json:"ready,omitempty"`
 	ReadySince time.Duration `json:"readySince,omitempty"`
 	ReadyOnce  bool          `json:"readyOnce,omitempty"`
-	// Signalled: the stop signal was sent.
+	// Signalled: the stop has begun, and the stop signal was sent where no preStop hook comes first.
 	Signalled bool `json:"signalled,omitempty"`
+	// StopAt, of those only, is when the grace is over, on the boot clock; 0: not known.
+	StopAt time.Duration `json:"stopAt,omitempty"`
 	// Media: the files of all ConfigMap and Secret volumes were written in this life.
 	Media      bool                      `json:"media,omitempty"`
 	Containers map[string]ContainerState `json:"containers,omitempty"`
@@ -156,6 +158,8 @@ type ContainerState struct {
 	Ready   bool `json:"ready,omitempty"`
 	// Sources is files.Fingerprint as it was when the container was created last.
 	Sources string `json:"sources,omitempty"`
+	// Hooks is how far its hooks are in this attempt.
+	Hooks HooksDone `json:"hooks,omitzero"`
 }
 
 // saveLife keeps the description of the life, unless it is kept as it is.

@@ -46,6 +46,7 @@ type pendingEvents struct {
 	images     bool // an image came
 	repair     bool // link and files are to be checked
 	health     map[string]probe.Health
+	hooks      []hookEnd // in the order in which they returned
 }
 
 // Tell hands over what the server wants of a life. A Stop stays a Stop.

@@ -57,6 +57,10 @@ func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) e
 	}
 	ctr.seen, ctr.broken = step.Created, false
 	ctr.Started, ctr.Ready = false, false // also when somebody took away one that was ready
+	if ctr.Hooks != (HooksDone{}) {
+		ctr.Hooks = HooksDone{}
+		w.saveState()
+	}
 	ctr.Sources = files.Fingerprint(w.life, w.c.Node, w.c.Find)
 	return nil
 }

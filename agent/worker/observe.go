@@ -37,7 +37,7 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 		w.keepStop()
 	}
 	if w.state.Signalled && w.stopAt.IsZero() { // by the agent before this one
-		w.stopAt = w.c.Now().Add(w.grace())
+		w.stopAt = w.c.Now().Add(w.graceLeft())
 	}
 	w.lookAtContainers(ctx)
 	w.watchAll(ctx)
@@ -150,6 +150,9 @@ func (w *observer) takeEvents() {
 			w.takeHealth(ctr, h)
 		}
 	}
+	for _, e := range k.hooks {
+		w.takeHookEnd(e)
+	}
 }
 
 // lookAtContainers asks the runtime, when something may have changed.
@@ -215,6 +218,7 @@ func (w *observer) seenContainers() []step.Container {
 			Name: name, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart, Image: ctr.image, Due: !now.Before(ctr.due),
 			Cause: ctr.Cause, Message: inContainer(name, ctr.waitMessage(now)), Unhealthy: ctr.unhealthy,
 			Ending: !ctr.deadline.IsZero(), Overdue: !now.Before(ctr.deadline),
+			Hooks: w.hooks(name, ctr),
 		})
 	}
 	return out

@@ -15,8 +15,14 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
+// noHooks is a prober whose hooks return at once.
+type noHooks struct{}
+
+func (noHooks) Hook(context.Context, probe.Target, spec.Hook) error { return nil }
+
 // tellProber says of every container what the test last said of it.
 type tellProber struct {
+	noHooks
 	now    probe.Health
 	target probe.Target
 	tell   func(probe.Health)

@@ -140,6 +140,9 @@ func (w *reporter) whyNotReady(op step.Op) (cause causes.Cause, message string) 
 		}
 	}
 	if w.order == step.OrderStop {
+		if text := w.preStopTrouble(); text != "" {
+			return causes.FailedPreStopHook, text
+		}
 		return "", ""
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {

@@ -214,6 +214,8 @@ type Background interface {
 	Watch(ctx context.Context, id runtime.ContainerID, ended func())
 	// Probe calls report with each change of health.
 	Probe(ctx context.Context, t probe.Target, report func(probe.Health))
+	// Hook runs a lifecycle hook and calls returned once, with why it failed; nil: it did not.
+	Hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error))
 }
 
 // goroutines is Background with a goroutine for each container and task.
@@ -232,4 +234,12 @@ func (g *goroutines) Watch(ctx context.Context, id runtime.ContainerID, ended fu
 
 func (g *goroutines) Probe(ctx context.Context, t probe.Target, report func(probe.Health)) {
 	g.group.Go(func() { g.c.Prober.Probe(ctx, t, report) })
+}
+
+func (g *goroutines) Hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error)) {
+	if g.c.Prober == nil {
+		returned(nil)
+		return
+	}
+	g.group.Go(func() { returned(g.c.Prober.Hook(ctx, t, h)) })
 }

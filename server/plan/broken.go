@@ -83,7 +83,7 @@ func causedByTemplate(r *records.Report) bool {
 	switch r.Cause {
 	case causes.ImageMissing, causes.ImagePull, causes.StartError, causes.ConfigMissing, causes.FilesError, causes.CrashLoop:
 		return true
-	case causes.OOMKilled, causes.Unhealthy: // also of a failed startup probe
+	case causes.OOMKilled, causes.Unhealthy, causes.FailedPostStartHook: // Unhealthy also of a failed startup probe
 		return slices.ContainsFunc(r.Containers, func(c records.ContainerReport) bool { return c.Restarts >= restartsOfALoop })
 	}
 	return false

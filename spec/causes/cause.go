@@ -57,6 +57,9 @@ const (
 	LogLost      Cause = "LogLost"      // its logger was killed: what it writes is lost
 	ProcessLimit Cause = "ProcessLimit" // it was refused a process or thread
 	ConfigGone   Cause = "ConfigGone"   // a ConfigMap, Secret or key was deleted, of which it has the files; nothing waits for it
+
+	FailedPostStartHook Cause = "FailedPostStartHook" // its postStart hook failed: it is stopped, and started again
+	FailedPreStopHook   Cause = "FailedPreStopHook"   // its preStop hook failed, or did not return in time; the stop continues
 )
 
 // Why a life is over. The worker says these in its last report, but for Fenced; with

@@ -63,7 +63,7 @@ var home = map[string][]string{
 	"github.com/vishvananda/":         {"agent/network"},
 	"github.com/klauspost/compress/":  {"agent/runtime/archive"},
 	"github.com/google/nftables":      {"agent/network"},
-	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server/fence", "server/access", "server", "agent", "agent/session", "cmd/..."},
+	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server/fence", "server/access", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
 	"google.golang.org/protobuf":      {"proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "agent/session", "cmd/..."},
 	"github.com/spf13/":               {"cmd/..."},
 	"golang.org/x/term":               {"cmd/..."},

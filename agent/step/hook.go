@@ -1,0 +1,59 @@
+package step
+
+import "github.com/stead-project/stead/spec/causes"
+
+// Hooks is how far the lifecycle hooks of a container that runs are.
+type Hooks struct {
+	// PostStart is HookNone when there is none, or it has returned: never HookOver.
+	PostStart HookState
+	// PreStop is HookNone when there is none, or the container was asked to end after it.
+	PreStop HookState
+}
+
+// HookState is how far one hook is.
+type HookState string
+
+// The states of a hook.
+const (
+	HookNone    HookState = ""
+	HookDue     HookState = "Due"     // to be begun when its time comes; also one that an earlier agent began and did not see return
+	HookRunning HookState = "Running" // it has not returned
+	HookOver    HookState = "Over"    // it has returned, or its time is over
+)
+
+// preStop is the next operation of the preStop hook of a container that is to end: its hook
+// first, then the signal. false: it waits, or was asked to end.
+func (c *Container) preStop() (Op, bool) {
+	switch {
+	case c.State != Running:
+		return Op{}, false // it has ended already: nothing is run
+	case c.Hooks.PreStop == HookDue:
+		return Op{Kind: RunPreStop, Container: c.Name}, true
+	case c.Hooks.PreStop == HookOver:
+		return Op{Kind: SignalContainer, Container: c.Name}, true
+	}
+	return Op{}, false
+}
+
+// preStops is that of all containers, but for what waits for its back-off.
+func (s Seen) preStops() (Op, bool) {
+	for i := range s.Containers {
+		if op, ok := s.Containers[i].preStop(); ok {
+			if due := s.hold(op); due.Kind != Wait {
+				return due, true
+			}
+		}
+	}
+	return Op{}, false
+}
+
+// postStarting reports whether the postStart hook of a container has not returned: no other one
+// starts before, as in Kubernetes.
+func (s Seen) postStarting() (Op, bool) {
+	for _, c := range s.Containers {
+		if c.State == Running && c.Hooks.PostStart != HookNone {
+			return waitOp(causes.NotReady, "container "+c.Name+": its postStart hook has not returned; the next container starts when it has"), true
+		}
+	}
+	return Op{}, false
+}

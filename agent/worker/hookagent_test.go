@@ -1,0 +1,256 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stead-project/stead/agent/probe"
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/agent/runtime/fakert"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+)
+
+// The agent is killed at any moment of a stop: a hook that it did not see return is run again while
+// the grace lasts, one that returned is not, and the grace does not begin anew.
+func TestAHookOutlastsTheAgent(t *testing.T) {
+	ignores := func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} }
+	cases := []struct {
+		name       string
+		hook       *spec.Hook
+		kill, away time.Duration // when the agent is killed, and for how long
+		want       []string
+	}{
+		{"in the middle of the hook", sleep(10), 4 * time.Second, 2 * time.Second,
+			[]string{"db sleep@0s", "db sleep broken off@4s", "db sleep@6s", "db sleep done@16s", "signal db, ScaleDown@16s", "KillAll@30s"}},
+		{"after the signal", sleep(10), 12 * time.Second, 2 * time.Second,
+			[]string{"db sleep@0s", "db sleep done@10s", "signal db, ScaleDown@10s", "KillAll@30s"}},
+		{"until the grace is over", sleep(10), 4 * time.Second, time.Minute,
+			[]string{"db sleep@0s", "db sleep broken off@4s", "signal db, ScaleDown@1m4s", "KillAll@1m6s"}},
+		{"with little of it left", hookOf("hang"), 4 * time.Second, 20 * time.Second,
+			[]string{"db hang@0s", "db hang broken off@4s", "db hang@24s", "signal db, ScaleDown@30s", "db hang broken off@30s", "KillAll@32s"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				n.host.OnStart(ignores)
+				p := hookNode(n)
+				l := with(life(5, records.GoalRun), hooked(spec.Lifecycle{PreStop: c.hook}))
+				n.startHooked(p, l)
+				n.w.Tell(stop(l))
+				time.Sleep(c.kill)
+				n.kill()
+				time.Sleep(c.away)
+				n.run()
+				time.Sleep(2 * time.Minute)
+				p.wantButProbes(t, c.want...)
+				n.wantStopped(tok(5))
+			})
+		})
+	}
+}
+
+// What returned is known although the agent is killed before it has signalled.
+func TestAHookThatReturnedIsNotRunAgain(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		l := with(life(5, records.GoalRun), hooked(spec.Lifecycle{PreStop: sleep(3)}))
+		n.startHooked(p, l)
+		n.host.OnCall(func(ctx context.Context, c fakert.Call) error {
+			if c.Op == "Signal" {
+				<-ctx.Done() // the agent dies
+				return ctx.Err()
+			}
+			return nil
+		})
+		n.w.Tell(stop(l))
+		time.Sleep(4 * time.Second)
+		n.kill()
+		n.host.OnCall(nil)
+		n.run()
+		time.Sleep(time.Second)
+		p.wantButProbes(t, "db sleep@0s", "db sleep done@3s")
+		n.wantStopped(tok(5))
+	})
+}
+
+// Kubernetes: a container that a probe gave up has its preStop hook run, within the grace.
+func TestAPreStopHookRunsWhenAProbeGivesAContainerUp(t *testing.T) {
+	for _, c := range []struct {
+		hook *spec.Hook
+		want []string
+	}{
+		{sleep(5), []string{"db sleep@0s", "db sleep done@5s", "signal db, @5s", "signal db, @30s"}},
+		{hookOf("hang"), []string{"db hang@0s", "signal db, @30s", "db hang broken off@30s", "signal db, @32s"}}, // the last one is SIGKILL
+	} {
+		scenario(t, func(t *testing.T, n *node) {
+			n.host.OnStart(func(c runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+			p := hookNode(n)
+			fails := &failingProber{hookProber: p}
+			n.prober = fails
+			l := with(life(5, records.GoalRun), hooked(spec.Lifecycle{PreStop: c.hook}))
+			n.startHooked(p, l)
+			fails.tell(probe.Health{Started: true, Failed: true, Message: "liveness: exit 1"})
+			time.Sleep(29 * time.Second)
+			n.wantCause(causes.Unhealthy, "liveness: exit 1")
+			time.Sleep(31 * time.Second)
+			p.wantButProbes(t, append(c.want, "Start db"+c.want[3][len("signal db, "):])...)
+			n.wantReady()
+			n.wantStarts(tok(5), 2)
+		})
+	}
+}
+
+// failingProber lets the test say how the container is.
+type failingProber struct {
+	*hookProber
+	tell func(probe.Health)
+}
+
+func (p *failingProber) Probe(ctx context.Context, _ probe.Target, tell func(probe.Health)) {
+	p.tell = tell
+	tell(probe.Health{Started: true, Ready: true})
+	<-ctx.Done()
+}
+
+// A guarded life that misses its deadline is killed at once, whatever its hook does.
+func TestADeadlineDoesNotWaitForAHook(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		g := &handGuard{ledger: func() error { return n.ledger.CloseToken(db0, tok(5), causes.DeadlinePassed) }}
+		n.guard = g
+		l := with(life(5, records.GoalRun), hooked(spec.Lifecycle{PreStop: hookOf("hang")}))
+		l.Member.Bound = time.Minute
+		g.state = Guarded{Recorded: true, Watched: true}
+		n.startHooked(p, l)
+		n.w.Tell(stop(l))
+		time.Sleep(3 * time.Second)
+		g.state.Passed = true
+		n.w.Expired()
+		p.wantButProbes(t, "db hang@0s", "KillAll@3s", "db hang broken off@3s")
+		n.wantStopped(tok(5))
+	})
+}
+
+// handGuard is a Guard whose word the test gives.
+type handGuard struct {
+	state  Guarded
+	ledger func() error
+}
+
+func (g *handGuard) Begin(spec.Identity, spec.Token, time.Duration) error  { return nil }
+func (g *handGuard) Look(spec.Identity, spec.Token, time.Duration) Guarded { return g.state }
+func (g *handGuard) Expire(spec.Identity, spec.Token) error                { return g.ledger() }
+func (g *handGuard) Forget(spec.Identity, spec.Token) error                { return nil }
+func (g *handGuard) Record(spec.Identity) string                           { return "" }
+
+// Kubernetes: nothing is probed, and nothing is ready, until the postStart hook has returned.
+func TestAPostStartHookHoldsReadiness(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), hooked(spec.Lifecycle{PostStart: sleep(20)})))
+		time.Sleep(19 * time.Second)
+		n.wantCause(causes.NotReady, "container db: waiting for its postStart hook")
+		time.Sleep(2 * time.Second)
+		n.wantReady()
+		p.want(t, "Start db@0s", "db sleep@0s", "db sleep done@20s", "probe db@20s")
+	})
+}
+
+// Also without any probe.
+func TestAContainerWithoutProbesIsReadyAfterItsPostStartHook(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		hookNode(n)
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
+			l.Template.Spec.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: sleep(20)}
+		}))
+		time.Sleep(19 * time.Second)
+		n.wantLast("not ready", func(r records.Report) bool { return !r.Ready && !r.ReadyOnce })
+		time.Sleep(2 * time.Second)
+		n.wantReady()
+	})
+}
+
+// Kubernetes: a container starts when the hooks of those before it have returned.
+func TestThePostStartHookOfAContainerHoldsUpTheNext(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), twoContainers, hooked(spec.Lifecycle{PostStart: sleep(5)})))
+		time.Sleep(4 * time.Second)
+		n.wantCause(causes.NotReady, "container db: its postStart hook has not returned")
+		time.Sleep(2 * time.Second)
+		n.wantReady()
+		p.wantButProbes(t, "Start db@0s", "db sleep@0s", "db sleep done@5s", "Start side@5s")
+	})
+}
+
+// Kubernetes: a postStart hook that fails has its container stopped, with its preStop hook, and
+// started again with back-off.
+func TestAPostStartHookThatFailsEndsItsContainer(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), hooked(spec.Lifecycle{PostStart: hookOf("fail"), PreStop: sleep(1)})))
+		time.Sleep(30 * time.Second)
+		n.wantLast("a back-off", func(r records.Report) bool {
+			return !r.Ready && !r.ReadyOnce && r.Cause == causes.FailedPostStartHook && r.Containers[0].Restarts == 3
+		})
+		once := func(at ...string) []string {
+			return []string{"Start db" + at[0], "db fail" + at[0], "db fail failed" + at[0], "db sleep" + at[0], "db sleep done" + at[1], "signal db, " + at[1]}
+		}
+		var want []string
+		want = append(want, once("@0s", "@1s")...)
+		want = append(want, once("@1s", "@2s")...)
+		want = append(want, once("@12s", "@13s")...)
+		p.want(t, want...)
+	})
+}
+
+// An agent that did not see the hook return runs it again; one that is told that it did does not.
+func TestAPostStartHookOutlastsTheAgent(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), hooked(spec.Lifecycle{PostStart: sleep(10)})))
+		time.Sleep(4 * time.Second)
+		n.kill()
+		n.run()
+		time.Sleep(9 * time.Second)
+		n.wantLast("not ready", func(r records.Report) bool { return !r.Ready })
+		time.Sleep(2 * time.Second)
+		n.wantReady()
+		n.kill()
+		n.run()
+		time.Sleep(time.Minute)
+		p.want(t, "Start db@0s", "db sleep@0s", "db sleep broken off@4s", "db sleep@4s", "db sleep done@14s", "probe db@14s", "probe db@15s")
+		n.wantStarts(tok(5), 1)
+	})
+}
+
+func TestAStopBreaksOffAPostStartHook(t *testing.T) {
+	for _, preStop := range []*spec.Hook{nil, sleep(1)} {
+		scenario(t, func(t *testing.T, n *node) {
+			p := hookNode(n)
+			l := with(life(5, records.GoalRun), hooked(spec.Lifecycle{PostStart: hookOf("hang"), PreStop: preStop}))
+			n.run()
+			n.w.Tell(l)
+			time.Sleep(time.Second)
+			n.w.Tell(stop(l))
+			time.Sleep(5 * time.Second)
+			n.wantStopped(tok(5))
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if !slices.Contains(p.seen, "db hang broken off@1s") {
+				t.Errorf("got %v", p.seen)
+			}
+		})
+	}
+}

@@ -1,0 +1,53 @@
+package manifest
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// lifecycle checks the hooks of a container; ports are the names of its ports.
+func (c containerChecks) lifecycle(at string, l *spec.Lifecycle, ports map[string]bool) {
+	if l == nil {
+		return
+	}
+	if h := l.PostStart; h != nil {
+		c.hook(at+".postStart", h, ports)
+		if h.TCPSocket != nil {
+			c.fail(at+".postStart.tcpSocket", "never succeeds: Kubernetes does not connect, and restarts the container again and again", "write exec or httpGet")
+		}
+	}
+	if h := l.PreStop; h != nil {
+		c.hook(at+".preStop", h, ports)
+		if h.TCPSocket != nil {
+			c.warn(at+".preStop.tcpSocket", "fails at each stop, as in Kubernetes, which does not connect either; the stop continues at once", "")
+		}
+		if c.grace == 0 {
+			c.warn(at+".preStop", "is not run, as in Kubernetes: terminationGracePeriodSeconds is 0", "")
+		}
+	}
+}
+
+func (c containerChecks) hook(at string, h *spec.Hook, ports map[string]bool) {
+	parts := map[string]bool{"exec": h.Exec != nil, "httpGet": h.HTTPGet != nil, "sleep": h.Sleep != nil}
+	if h.TCPSocket != nil {
+		parts["tcpSocket"] = true
+		c.actionPort(at+".tcpSocket.port", h.TCPSocket.Port, ports)
+	}
+	c.exactlyOne(at, parts)
+	c.execAction(at+".exec", h.Exec)
+	c.httpGet(at+".httpGet", h.HTTPGet, ports)
+	switch s := h.Sleep; {
+	case s == nil:
+	case s.Seconds > c.grace:
+		c.fail(at+".sleep.seconds", fmt.Sprintf("%d is more than terminationGracePeriodSeconds", s.Seconds), fmt.Sprintf("write 0 to %d", c.grace))
+	default:
+		c.between(at+".sleep.seconds", s.Seconds, 0, c.grace)
+	}
+}
+
+func (c containerChecks) execAction(at string, a *spec.ExecAction) {
+	if a != nil && len(a.Command) == 0 {
+		c.fail(at+".command", "is missing", "")
+	}
+}
