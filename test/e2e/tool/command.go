@@ -16,7 +16,8 @@ import (
 
 // command is what is run in a member: wait waits until it is stopped; cat copies
 // stdin, or the files named, to stdout; code exits with
-// the number given, after a line to each output; note adds a line to a file; tty
+// the number given, after a line to each output; note adds a line to a file; await and ended are
+// what hooks and their containers run (hook.go); tty
 // prints the terminal's size at
 // first and when it changes, echoes lines, tells of Ctrl-C and ends at the line "end".
 func command(ctx context.Context, args []string) error {
@@ -45,12 +46,11 @@ func command(ctx context.Context, args []string) error {
 		}
 		return err
 	case "note":
-		f, err := os.OpenFile(args[1], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(f, "noted")
-		return errors.Join(err, f.Close())
+		return note(args[1], "noted")
+	case "await":
+		return await(args[1:])
+	case "ended":
+		return ended(ctx, args[1:])
 	case "wait":
 		<-ctx.Done()
 		return nil
@@ -59,6 +59,16 @@ func command(ctx context.Context, args []string) error {
 	default:
 		return fmt.Errorf("no command %q", verb)
 	}
+}
+
+// note adds a line to a file.
+func note(file, line string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, line)
+	return errors.Join(err, f.Close())
 }
 
 func tty() error {
