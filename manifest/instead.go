@@ -74,7 +74,7 @@ var instead = map[string]string{
 	"VolumeMount.mountPropagation":  "write None, or remove it: mounts of a container stay in it",
 	"VolumeMount.recursiveReadOnly": "remove it, and write readOnly: true",
 
-	"Lifecycle.stopSignal":                "send it in preStop, as in exec: {command: [kill, -USR1, '1']}",
+	"Lifecycle.stopSignal":                "use an image with that STOPSIGNAL, or send it in preStop, as in exec: {command: [kill, -USR1, '1']}",
 	"Probe.terminationGracePeriodSeconds": "remove it: that of the template is used",
 
 	"MemberSecurityContext.supplementalGroupsPolicy": "write Merge, or remove it: the groups that the image gives the user always count",

@@ -18,8 +18,8 @@ type MemberSpec struct {
 	Volumes    []VolumeMedia `json:"volumes,omitempty"`
 	// RestartPolicy must be Always.
 	RestartPolicy string `json:"restartPolicy,omitempty"`
-	// TerminationGracePeriodSeconds is the time between the stop signal and
-	// SIGKILL; default 30.
+	// TerminationGracePeriodSeconds is the time from the begin of a stop, with its preStop
+	// hooks, to SIGKILL; default 30.
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 	// DNSPolicy must be ClusterFirst (default).
 	DNSPolicy       string                 `json:"dnsPolicy,omitempty"`

@@ -165,7 +165,7 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 		if w.hooks(c.Name, ctr).PreStop != step.HookNone {
 			return nil // its hook comes first
 		}
-		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigterm, false))
+		return ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false))
 	case step.SignalContainer:
 		return w.signalAfterHook(ctx, id, ctr)
 	case step.KillContainer:

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -64,6 +65,9 @@ func (c *container) clear() {
 	c.seen, c.status, c.broken, c.unhealthy, c.deadline = step.Absent, runtime.Status{}, false, false, time.Time{}
 	c.diedDuringStart = false
 }
+
+// stopSignal is what the container is asked to end with: its image's STOPSIGNAL, as in Kubernetes.
+func (c *container) stopSignal() int { return cmp.Or(c.status.StopSignal, sigterm) }
 
 func (c *container) unwatch() {
 	if c.stopWatch != nil {

@@ -154,7 +154,7 @@ func (w *subject) preStopFailed(ctr *container, why string) {
 
 // signalAfterHook asks a container to end whose preStop hook is over. It has at least leastGrace.
 func (w *actor) signalAfterHook(ctx context.Context, id runtime.ContainerID, ctr *container) error {
-	if err := ignoreGone(w.c.Runtime.Signal(ctx, id, sigterm, false)); err != nil {
+	if err := ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false)); err != nil {
 		return err
 	}
 	if !ctr.Hooks.PreStop {

@@ -254,3 +254,31 @@ func TestAStopBreaksOffAPostStartHook(t *testing.T) {
 		})
 	}
 }
+
+// Kubernetes: a container is asked to end with its image's STOPSIGNAL.
+func TestAContainerIsAskedToEndWithTheSignalOfItsImage(t *testing.T) {
+	const sigint = 2
+	ends := map[string]func(*node, *failingProber){
+		"by an order": func(n *node, _ *failingProber) { n.w.Tell(life(5, records.GoalStop)) },
+		"after a hook": func(n *node, _ *failingProber) {
+			n.w.Tell(stop(with(life(5, records.GoalRun), hooked(spec.Lifecycle{PreStop: sleep(1)}))))
+		},
+		"given up": func(_ *node, p *failingProber) { p.tell(probe.Health{Started: true, Failed: true}) },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{StopSignal: sigint} })
+				p := &failingProber{hookProber: hookNode(n)}
+				n.prober = p
+				n.startHooked(p.hookProber, with(life(5, records.GoalRun), probed))
+				end(n, p)
+				time.Sleep(2 * time.Second)
+				if got := n.host.RunningTokens(db0); name != "given up" && len(got) != 0 {
+					t.Errorf("it runs on")
+				}
+				n.wantStarts(tok(5), map[bool]int{true: 2, false: 1}[name == "given up"])
+			})
+		})
+	}
+}

@@ -82,7 +82,7 @@ func (h *Host) Signal(ctx context.Context, id runtime.ContainerID, sig int, _ bo
 			return runtime.ErrNotRunning
 		case sig == sigKill:
 			h.kill(c)
-		case sig == sigTerm && !c.behaviour.IgnoreTerm:
+		case sig == cmp.Or(c.behaviour.StopSignal, sigTerm) && !c.behaviour.IgnoreTerm:
 			h.end(c, runtime.Exited, runtime.Exit{Code: c.behaviour.TermCode})
 		}
 		return nil
@@ -239,7 +239,7 @@ func (c *container) status() runtime.Status {
 	s := runtime.Status{
 		ID: c.made.ID, Token: c.made.Token, Attempt: c.made.Attempt, State: c.state,
 		Started: c.started, Labels: maps.Clone(c.made.Labels), Image: c.made.Image,
-		Refused: c.refused,
+		Refused: c.refused, StopSignal: c.behaviour.StopSignal,
 	}
 	if c.state == runtime.Exited {
 		s.Exit = c.exit

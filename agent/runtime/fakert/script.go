@@ -27,6 +27,7 @@ type Behaviour struct {
 	Code       int
 	IgnoreTerm bool // SIGTERM does nothing
 	TermCode   int  // exit code on SIGTERM
+	StopSignal int  // of its image: ends it in place of SIGTERM; 0: SIGTERM does
 	Unkillable bool // even SIGKILL does nothing, as in D state, until Exit or Reboot
 }
 
