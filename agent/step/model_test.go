@@ -20,6 +20,8 @@ type model struct {
 	alive spec.Token // whose process runs; zero: none
 	box   State      // of the container
 	boxOf spec.Token
+	// hook is the preStop hook of the container; every third token has one. A crash forgets that it runs.
+	hook HookState
 	// What stands on the host.
 	sandbox, link, scratch bool
 	away                   bool
@@ -51,6 +53,19 @@ func newModel(seed int64) *model {
 }
 
 func guarded(t spec.Token) bool { return t.Number%2 == 1 }
+
+// hookOf is the hook of a token's container before it is begun.
+func hookOf(t spec.Token) HookState {
+	if t.Number%3 == 0 {
+		return HookDue
+	}
+	return HookNone
+}
+
+// hookLeft: the container is not to be signalled yet.
+func (m *model) hookLeft() bool {
+	return m.box == Running && !m.grace && (m.hook == HookDue || m.hook == HookRunning)
+}
 
 // killers kill what is condemned, at any moment.
 func (m *model) killers() {
@@ -109,6 +124,9 @@ func (m *model) crash() {
 		m.orders = Orders{Token: m.memory.Open, Goal: goal}
 	}
 	m.told, m.token = map[spec.Token]bool{}, spec.Token{}
+	if m.hook == HookRunning {
+		m.hook = HookDue
+	}
 	m.turn()
 }
 
@@ -162,6 +180,10 @@ func (m *model) look() (Wanted, Seen) {
 	c := Container{Name: "db", State: m.box, Image: m.prepared.image, Due: m.rng.Intn(2) == 0, Cause: "CrashLoop"}
 	if m.box != Absent && m.boxOf != token {
 		c.State = Exited
+	}
+	c.Hooks.PreStop = m.hook
+	if m.hook != HookNone && m.grace {
+		c.Hooks.PreStop = HookOver
 	}
 	s.Containers = []Container{c}
 	return Wanted{Order: order}, s
@@ -218,13 +240,26 @@ func (m *model) do(op Op) error {
 		if m.memory.Open != m.token || m.closed[m.token] || !m.alive.IsZero() || m.boxOf != m.token || !m.link || !m.scratch {
 			return fmt.Errorf("token %s was started: open %s, alive %s", m.token, m.memory.Open, m.alive)
 		}
-		m.box, m.alive = Running, m.token
+		m.box, m.alive, m.hook = Running, m.token, hookOf(m.token)
 	case SignalStop:
 		if !m.stopped[m.alive] {
 			return fmt.Errorf("token %s was signalled without an order", m.alive)
 		}
 		m.signal = true
+	case RunPreStop:
+		if m.hook != HookDue || m.box != Running || !m.stopped[m.alive] {
+			return fmt.Errorf("the preStop hook of %s was begun: %s, %s", m.alive, m.hook, m.box)
+		}
+		m.hook = HookRunning
+	case SignalContainer:
+		if m.hook == HookNone || m.hookLeft() || !m.stopped[m.alive] {
+			return fmt.Errorf("token %s was signalled, its hook is %s", m.alive, m.hook)
+		}
+		m.hook = HookNone
 	case KillAll:
+		if m.hookLeft() && m.memory.Open == m.alive {
+			return fmt.Errorf("token %s was killed, its hook is %s", m.alive, m.hook)
+		}
 		if !m.alive.IsZero() && !mayKill {
 			return fmt.Errorf("token %s was killed without an order", m.alive)
 		}

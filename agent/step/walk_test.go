@@ -17,6 +17,10 @@ func (m *model) disturb() {
 	newest := max(m.latest.Number, 1)
 	any := spec.Token{Epoch: 1, Number: 1 + m.rng.Int63n(newest)}
 	m.killers()
+	if m.hook == HookRunning && m.rng.Intn(4) == 0 {
+		m.note("the hook returns")
+		m.hook = HookOver
+	}
 	switch m.rng.Intn(17) {
 	case 0:
 		m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
