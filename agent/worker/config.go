@@ -53,7 +53,7 @@ type Config struct {
 	Logger *slog.Logger
 
 	// What follows is for a simulation. Background watches and probes; nil: goroutines for
-	// which Run waits.
+	// which Run waits, as hooks have them in any case.
 	Background Background
 	// AfterFunc calls f once, after d, unless it is stopped before; nil: time.AfterFunc.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)

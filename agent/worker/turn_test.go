@@ -20,10 +20,6 @@ type byHand struct{ ended func() }
 
 func (b *byHand) Watch(_ context.Context, _ runtime.ContainerID, ended func()) { b.ended = ended }
 
-func (*byHand) Hook(_ context.Context, _ probe.Target, _ spec.Hook, returned func(error)) {
-	returned(nil)
-}
-
 func (b *byHand) Probe(context.Context, probe.Target, func(probe.Health)) {}
 
 // TestATurnIsOneOperation: the simulation takes turns of the worker without a goroutine.

@@ -91,11 +91,6 @@ func (b background) Probe(ctx context.Context, t probe.Target, report func(probe
 	b.n.agent.workers[t.ID.ID].probed = &probing{ctx: ctx, report: report}
 }
 
-// Hook implements worker.Background: each returns at once.
-func (b background) Hook(_ context.Context, _ probe.Target, _ spec.Hook, returned func(error)) {
-	returned(nil)
-}
-
 // hear has watch and probes say what is so.
 func (x *memberWorker) hear() {
 	p := x.n.place(x.id)
