@@ -161,6 +161,7 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 	case step.StartContainer:
 		return w.start(ctx, id, ctr)
 	case step.EndContainer:
+		w.beginEnd(ctr)
 		ctr.deadline = w.c.Now().Add(w.grace())
 		if w.hooks(c.Name, ctr).PreStop != step.HookNone {
 			return nil // its hook comes first

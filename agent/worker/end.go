@@ -24,6 +24,9 @@ func (w *actor) signalStop(ctx context.Context) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		ctr := w.containers[name]
+		if ctr.deadline.IsZero() {
+			w.beginEnd(ctr)
+		}
 		if ctr.seen != step.Running || w.hooks(name, ctr).PreStop != step.HookNone {
 			continue
 		}

@@ -118,6 +118,14 @@ func (w *subject) target(c *spec.Container, ctr *container) probe.Target {
 	}
 }
 
+// takeHookEnds takes in which hooks have returned, but for those of containers that have ended.
+func (w *observer) takeHookEnds() {
+	for _, e := range w.hookEnds {
+		w.takeHookEnd(e)
+	}
+	w.hookEnds = nil
+}
+
 // takeHookEnd takes in that a hook has returned. A postStart hook that failed has its container end.
 func (w *observer) takeHookEnd(e hookEnd) {
 	ctr, ok := w.containers[e.container]
@@ -138,6 +146,15 @@ func (w *observer) takeHookEnd(e hookEnd) {
 		w.log.Warn("postStart hook failed", "token", w.token, "container", e.container, "err", e.err)
 	}
 	w.saveState()
+}
+
+// beginEnd: a container is to end. What ran before an end that did not come, for an agent died
+// meanwhile and the container did well again, does not count for this one.
+func (w *subject) beginEnd(ctr *container) {
+	if ctr.Hooks.PreStop || ctr.Hooks.Signalled {
+		ctr.Hooks.PreStop, ctr.Hooks.Signalled = false, false
+		w.saveState()
+	}
 }
 
 // preStopFailed notes that a preStop hook failed; why its container was given up stays known.

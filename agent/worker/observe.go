@@ -40,6 +40,7 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 		w.stopAt = w.c.Now().Add(w.graceLeft())
 	}
 	w.lookAtContainers(ctx)
+	w.takeHookEnds()
 	w.watchAll(ctx)
 	s.Unknown, s.Strange = w.runtimeDown, w.unknownContainer
 	s.Containers = w.seenContainers()
@@ -150,8 +151,8 @@ func (w *observer) takeEvents() {
 			w.takeHealth(ctr, h)
 		}
 	}
-	for _, e := range k.hooks {
-		w.takeHookEnd(e)
+	if len(k.hooks) > 0 { // a hook fails when its container ends: that is looked at first
+		w.hookEnds, w.dirty = append(w.hookEnds, k.hooks...), true
 	}
 }
 

@@ -58,6 +58,7 @@ type subject struct {
 	prepared   prepared
 	containers map[string]*container
 	held       map[holdKey]*hold
+	hookEnds   []hookEnd // to be taken in
 
 	unknownContainer string        // the sentence about one that the ledger does not know; "": there is none
 	runtimeDown      bool          // it did not answer
