@@ -175,27 +175,32 @@ func (c containerChecks) hostPort(at string, p *spec.ContainerPort) {
 	}
 }
 
-// hostPorts checks that no two ports of a member are the same on the host.
-func (c containerChecks) hostPorts(at string, containers []spec.Container) {
+// hostPorts checks that no two ports of a member are the same on the host. Those of init
+// containers, but for sidecars, are not opened.
+func (c containerChecks) hostPorts(at string, s *spec.MemberSpec) {
 	type place struct {
 		at   string
 		port spec.HostPort
 	}
 	var seen []place
-	for i := range containers {
-		for j := range containers[i].Ports {
-			p := &containers[i].Ports[j]
-			if p.HostPort == 0 {
+	check := func(at string, ports []spec.ContainerPort) {
+		for i := range ports {
+			if ports[i].HostPort == 0 {
 				continue
 			}
-			now := place{index(index(at, i)+".ports", j) + ".hostPort", p.OnHost()}
-			for _, before := range seen {
-				if before.port.Meets(now.port) {
-					c.fail(now.at, fmt.Sprintf("%s is taken by %s", now.port, before.at), "")
-					break
-				}
+			now := place{index(at+".ports", i) + ".hostPort", ports[i].OnHost()}
+			if j := slices.IndexFunc(seen, func(p place) bool { return p.port.Meets(now.port) }); j >= 0 {
+				c.fail(now.at, fmt.Sprintf("%s is taken by %s", now.port, seen[j].at), "")
 			}
 			seen = append(seen, now)
+		}
+	}
+	for i := range s.Containers {
+		check(index(at+".containers", i), s.Containers[i].Ports)
+	}
+	for i := range s.InitContainers {
+		if s.InitContainers[i].Role() == spec.RoleSidecar {
+			check(index(at+".initContainers", i), s.InitContainers[i].Ports)
 		}
 	}
 }

@@ -28,8 +28,15 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 		p := index(at2+".containers", i)
 		c.once(p+".name", s.Containers[i].Name, seen)
 		containers.container(p, &s.Containers[i], volumes, s.SecurityContext)
+		containers.notInit(p, &s.Containers[i])
 	}
-	containers.hostPorts(at2+".containers", s.Containers)
+	for i := range s.InitContainers {
+		p := index(at2+".initContainers", i)
+		c.once(p+".name", s.InitContainers[i].Name, seen)
+		containers.container(p, &s.InitContainers[i], volumes, s.SecurityContext)
+		containers.initContainer(p, &s.InitContainers[i])
+	}
+	containers.hostPorts(at2, s)
 	for _, claim := range sortedKeys(claims) {
 		if claim != "" && !t.Mounts(claim) {
 			c.warn("spec.volumeClaimTemplates", "no container mounts "+scalar.Quote(claim), "")

@@ -14,8 +14,8 @@ import (
 func dropWithoutEffect(s *spec.SetSpec) {
 	m := &s.Template.Spec
 	m.Volumes = slices.DeleteFunc(m.Volumes, func(v spec.VolumeMedia) bool { return shadowed(s, &v) })
-	for i := range m.Containers {
-		r := &m.Containers[i].Resources
+	for c := range m.All() {
+		r := &c.Resources
 		for _, of := range []map[string]scalar.Quantity{r.Limits, r.Requests} {
 			maps.DeleteFunc(of, func(name string, _ scalar.Quantity) bool { return name == ephemeralStorage })
 		}

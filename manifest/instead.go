@@ -21,7 +21,6 @@ var instead = map[string]string{
 	"ClaimSpec.volumeAttributesClassName": "remove it: a volume is a directory of its storage class",
 	"VolumeResources.limits":              "remove it: requests.storage is the size",
 
-	"MemberSpec.initContainers":        "put its commands before the program, in the container's own command",
 	"MemberSpec.ephemeralContainers":   "remove it: 'stead exec' runs commands in a container",
 	"MemberSpec.activeDeadlineSeconds": "remove it: a member runs until it is stopped",
 	"MemberSpec.dnsConfig":             "remove it: members ask their node's DNS server, which also completes short names",
@@ -59,7 +58,6 @@ var instead = map[string]string{
 	"Container.stdinOnce":                "remove it: 'stead exec -i -t' opens a terminal",
 	"Container.tty":                      "remove it: 'stead exec -i -t' opens a terminal",
 	"Container.resizePolicy":             "remove it: other resources restart the member",
-	"Container.restartPolicy":            "remove it: a container that ends is started again",
 	"Container.restartPolicyRules":       "remove it: a container that ends is started again",
 	"Container.leaderProbe":              onlyPlanned,
 	"Container.stepDown":                 onlyPlanned,

@@ -141,7 +141,8 @@ type Report struct {
 
 // ContainerReport is what was seen of one container.
 type ContainerReport struct {
-	Name string `json:"name"`
+	Name string             `json:"name"`
+	Role spec.ContainerRole `json:"role,omitempty"`
 	// State is Waiting, Running or Exited.
 	State    string       `json:"state"`
 	Ready    bool         `json:"ready,omitempty"`

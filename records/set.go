@@ -162,8 +162,8 @@ func (s *Set) SameLife(a, b spec.Template) bool {
 // does.
 func (s *Set) noticed(t spec.Template) spec.Template {
 	labels, annotations := map[string]bool{}, map[string]bool{RestartedAtAnnotation: true}
-	for i := range t.Spec.Containers {
-		addShown(&t.Spec.Containers[i], labels, annotations)
+	for c := range t.Spec.All() {
+		addShown(c, labels, annotations)
 	}
 	t.Metadata.Labels = only(t.Metadata.Labels, labels)
 	if s.Spec.UpdateStrategy.Metadata == spec.MetadataLive {

@@ -83,8 +83,8 @@ func (d defaulter) template(t *Template) {
 	set(d, &s.RestartPolicy, "Always")
 	setPointer(d, &s.TerminationGracePeriodSeconds, 30)
 	set(d, &s.DNSPolicy, "ClusterFirst")
-	for i := range s.Containers {
-		d.container(&s.Containers[i])
+	for c := range s.All() {
+		d.container(c)
 	}
 	for i := range s.Volumes {
 		if !d.clear && s.Volumes[i].sourceless() {

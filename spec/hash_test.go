@@ -16,7 +16,9 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	unhooked := Clone(whole)
+	uninitialized := Clone(whole)
+	uninitialized.Spec.InitContainers = nil
+	unhooked := Clone(uninitialized)
 	unhooked.Spec.Containers[0].Lifecycle = nil
 	unplaced := Clone(unhooked)
 	unplaced.Spec.NodeSelector, unplaced.Spec.Affinity, unplaced.Spec.Tolerations, unplaced.Spec.TopologySpreadConstraints = nil, nil, nil, nil
@@ -27,7 +29,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "f2llbbb9vx"},
+		{"every field", whole, "27qm9ddjf6"},
+		{"every field there was before init containers", uninitialized, "f2llbbb9vx"},
 		{"every field there was before hooks", unhooked, "466g6gp7cc"},
 		{"every field there was before placement", unplaced, "f46g9n8tgv"},
 	}
@@ -110,6 +113,11 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 		"grpc": func(x *Template) { x.Spec.Containers[0].LivenessProbe = &Probe{GRPC: &GRPCAction{Port: 1}} },
 		"grpc service": func(x *Template) {
 			x.Spec.Containers[0].LivenessProbe = &Probe{GRPC: &GRPCAction{Port: 1, Service: "a"}}
+		},
+		"init container": func(x *Template) { x.Spec.InitContainers = []Container{{Name: "b", Image: "a:1"}} },
+		"sidecar": func(x *Template) {
+			always := RestartAlways
+			x.Spec.InitContainers = []Container{{Name: "b", Image: "a:1", RestartPolicy: &always}}
 		},
 		"empty variable": func(x *Template) { x.Spec.Containers[0].Env = []EnvVar{{Name: "A"}} },
 	}

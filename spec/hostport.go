@@ -15,12 +15,13 @@ type HostPort struct {
 	To uint16
 }
 
-// HostPorts are those that the members' containers ask for, in their order.
+// HostPorts are those that the members' containers and sidecars ask for, in their order; what an
+// init container says of ports is for readers only, as in Kubernetes.
 func (s *MemberSpec) HostPorts() []HostPort {
 	var out []HostPort
-	for i := range s.Containers {
-		for j := range s.Containers[i].Ports {
-			if p := &s.Containers[i].Ports[j]; p.HostPort != 0 {
+	for c := range s.Lasting() {
+		for i := range c.Ports {
+			if p := &c.Ports[i]; p.HostPort != 0 {
 				out = append(out, p.OnHost())
 			}
 		}

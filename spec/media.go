@@ -141,10 +141,10 @@ func (p *ServicePort) Target(t *Template) int32 {
 	case to.Name == "":
 		return to.Number
 	}
-	for i := range t.Spec.Containers {
-		for _, c := range t.Spec.Containers[i].Ports {
-			if c.Name == p.TargetPort.Name && cmp.Or(c.Protocol, "TCP") == cmp.Or(p.Protocol, "TCP") {
-				return c.ContainerPort
+	for c := range t.Spec.Lasting() {
+		for _, port := range c.Ports {
+			if port.Name == p.TargetPort.Name && cmp.Or(port.Protocol, "TCP") == cmp.Or(p.Protocol, "TCP") {
+				return port.ContainerPort
 			}
 		}
 	}
@@ -200,16 +200,19 @@ func (s *Secret) Files() map[string][]byte {
 
 // Mounts reports whether a container mounts the volume or claim of that name.
 func (t *Template) Mounts(volume string) bool {
-	return slices.ContainsFunc(t.Spec.Containers, func(c Container) bool {
-		return slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume })
-	})
+	for c := range t.Spec.All() {
+		if slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume }) {
+			return true
+		}
+	}
+	return false
 }
 
 // MountsWithout is the name of a volume that a container mounts, and that is neither the
 // template's own nor a claim of s; "": there is none.
 func (t *Template) MountsWithout(s *SetSpec) string {
-	for i := range t.Spec.Containers {
-		for _, m := range t.Spec.Containers[i].VolumeMounts {
+	for c := range t.Spec.All() {
+		for _, m := range c.VolumeMounts {
 			own := slices.ContainsFunc(t.Spec.Volumes, func(v VolumeMedia) bool { return v.Name == m.Name })
 			if !own && s.Claim(ClaimName(m.Name)) == nil {
 				return m.Name

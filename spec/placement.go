@@ -174,17 +174,6 @@ func Tolerates(tolerations []Toleration, t Taint) bool {
 	})
 }
 
-// Requests are what the members ask for: millicores and bytes.
-func (s *MemberSpec) Requests() (cpuMillis, memoryBytes int64) {
-	for i := range s.Containers {
-		asked := s.Containers[i].Resources.Requests
-		cpuMillis += asked["cpu"].Milli
-		memory := asked["memory"]
-		memoryBytes += memory.Value()
-	}
-	return cpuMillis, memoryBytes
-}
-
 // Constrained reports whether it matters to the members which others run where.
 func (s *MemberSpec) Constrained() bool {
 	return len(s.HostPorts()) > 0 || s.Affinity != nil && (s.Affinity.PodAffinity != nil || s.Affinity.PodAntiAffinity != nil) || len(s.TopologySpreadConstraints) > 0

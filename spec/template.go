@@ -14,8 +14,12 @@ type Template struct {
 
 // MemberSpec is Kubernetes' PodSpec.
 type MemberSpec struct {
-	Containers []Container   `json:"containers"`
-	Volumes    []VolumeMedia `json:"volumes,omitempty"`
+	Containers []Container `json:"containers"`
+	// InitContainers run one after the other before the containers of a life, each until it
+	// exits with 0. One with restartPolicy Always is a sidecar: it runs for the whole life, and the
+	// next one starts when its startup probe succeeded.
+	InitContainers []Container   `json:"initContainers,omitempty"`
+	Volumes        []VolumeMedia `json:"volumes,omitempty"`
 	// RestartPolicy must be Always.
 	RestartPolicy string `json:"restartPolicy,omitempty"`
 	// TerminationGracePeriodSeconds is the time from the begin of a stop, with its preStop
@@ -32,7 +36,6 @@ type MemberSpec struct {
 	// TopologySpreadConstraints come on top of the set's own spread over the nodes.
 	TopologySpreadConstraints []Spread `json:"topologySpreadConstraints,omitempty"`
 
-	InitContainers        any     `json:"initContainers,omitempty" stead:"later,zero"`
 	EphemeralContainers   any     `json:"ephemeralContainers,omitempty" stead:"later"`
 	ActiveDeadlineSeconds *int64  `json:"activeDeadlineSeconds,omitempty" stead:"later"`
 	DNSConfig             any     `json:"dnsConfig,omitempty" stead:"later,zero"`
@@ -86,17 +89,19 @@ type Container struct {
 	StartupProbe    *Probe               `json:"startupProbe,omitempty"`
 	SecurityContext *SecurityContext     `json:"securityContext,omitempty"`
 	Lifecycle       *Lifecycle           `json:"lifecycle,omitempty"`
+	// RestartPolicy is only for init containers: Always makes a sidecar of it. Without it, it
+	// must exit with 0, and is run again until it does.
+	RestartPolicy *string `json:"restartPolicy,omitempty"`
 
-	VolumeDevices      any     `json:"volumeDevices,omitempty" stead:"later,zero"`
-	Stdin              bool    `json:"stdin,omitempty" stead:"later,zero"`
-	StdinOnce          bool    `json:"stdinOnce,omitempty" stead:"later,zero"`
-	TTY                bool    `json:"tty,omitempty" stead:"later,zero"`
-	ResizePolicy       any     `json:"resizePolicy,omitempty" stead:"later,zero"`
-	RestartPolicy      *string `json:"restartPolicy,omitempty" stead:"later"`
-	RestartPolicyRules any     `json:"restartPolicyRules,omitempty" stead:"later"`
-	LeaderProbe        any     `json:"leaderProbe,omitempty" stead:"only,later"`
-	StepDown           any     `json:"stepDown,omitempty" stead:"only,later"`
-	Ulimits            any     `json:"ulimits,omitempty" stead:"only,later"`
+	VolumeDevices      any  `json:"volumeDevices,omitempty" stead:"later,zero"`
+	Stdin              bool `json:"stdin,omitempty" stead:"later,zero"`
+	StdinOnce          bool `json:"stdinOnce,omitempty" stead:"later,zero"`
+	TTY                bool `json:"tty,omitempty" stead:"later,zero"`
+	ResizePolicy       any  `json:"resizePolicy,omitempty" stead:"later,zero"`
+	RestartPolicyRules any  `json:"restartPolicyRules,omitempty" stead:"later"`
+	LeaderProbe        any  `json:"leaderProbe,omitempty" stead:"only,later"`
+	StepDown           any  `json:"stepDown,omitempty" stead:"only,later"`
+	Ulimits            any  `json:"ulimits,omitempty" stead:"only,later"`
 
 	TerminationMessagePath   string `json:"terminationMessagePath,omitempty" stead:"ignored,same=/dev/termination-log"`
 	TerminationMessagePolicy string `json:"terminationMessagePolicy,omitempty" stead:"ignored,same=File"`

@@ -224,8 +224,8 @@ func bits(volume, item *int32) uint32 {
 
 // allEnv is the environment of each container.
 func allEnv(l *records.Life, n Node, find Lookup) (all [][]string, err error) {
-	for i := range l.Template.Spec.Containers {
-		env, err := Env(l, &l.Template.Spec.Containers[i], n, find)
+	for c := range l.Template.Spec.All() {
+		env, err := Env(l, c, n, find)
 		if err != nil {
 			return nil, err
 		}

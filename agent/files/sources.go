@@ -16,8 +16,7 @@ func IsNamed(l *records.Life, of func(FileSource) bool) bool {
 			return true
 		}
 	}
-	for i := range l.Template.Spec.Containers {
-		c := &l.Template.Spec.Containers[i]
+	for c := range l.Template.Spec.All() {
 		for _, from := range c.EnvFrom {
 			for _, s := range fromSources(from) {
 				if is(s) {
@@ -44,11 +43,14 @@ func MissingMedia(l *records.Life, find Lookup) string {
 	return missingText(err)
 }
 
-// MissingEnv is the same of the containers' variables: what Env would fail with, found
-// without making a value.
-func MissingEnv(l *records.Life, find Lookup) string {
-	for i := range l.Template.Spec.Containers {
-		if err := missingEnvOf(l, &l.Template.Spec.Containers[i], find); err != nil {
+// MissingEnv is the same of the variables of those containers for which needed is true: what Env
+// would fail with, found without making a value.
+func MissingEnv(l *records.Life, find Lookup, needed func(container string) bool) string {
+	for c := range l.Template.Spec.All() {
+		if !needed(c.Name) {
+			continue
+		}
+		if err := missingEnvOf(l, c, find); err != nil {
 			return missingText(err)
 		}
 	}

@@ -1,6 +1,9 @@
 package step
 
-import "github.com/stead-project/stead/spec/causes"
+import (
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+)
 
 // Hooks is how far the lifecycle hooks of a container that runs are.
 type Hooks struct {
@@ -35,10 +38,12 @@ func (c *Container) preStop() (Op, bool) {
 	return Op{}, false
 }
 
-// preStops is that of all containers, but for what waits for its back-off.
+// preStops is that of all containers, but for what waits for its back-off. The hooks of sidecars run
+// at the same time, as in Kubernetes; the signal after them comes in their turn (sidecarToStop).
 func (s Seen) preStops() (Op, bool) {
 	for i := range s.Containers {
-		if op, ok := s.Containers[i].preStop(); ok {
+		c := &s.Containers[i]
+		if op, ok := c.preStop(); ok && (op.Kind == RunPreStop || c.Role != spec.RoleSidecar) {
 			if due := s.hold(op); due.Kind != Wait {
 				return due, true
 			}

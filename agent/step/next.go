@@ -3,6 +3,7 @@ package step
 import (
 	"slices"
 
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
@@ -76,6 +77,12 @@ func run(s Seen) Op {
 		case wait.Kind == Nothing:
 			wait = op
 		}
+		if op, stop := s.initializing(c); stop {
+			if wait.Kind == Nothing {
+				wait = op
+			}
+			break
+		}
 	}
 	if op, ok := surroundings(s); ok && s.anyRunning() {
 		if op := s.hold(op); op.Kind != Wait || wait.Kind == Nothing {
@@ -87,6 +94,9 @@ func run(s Seen) Op {
 
 // nextFor is what one container needs, or Nothing.
 func nextFor(s Seen, c Container) Op {
+	if c.Role == spec.RoleInit && c.Passed {
+		return passed(s, c)
+	}
 	switch c.State {
 	case Running:
 		return watch(c)
@@ -187,7 +197,10 @@ func end(s Seen) Op {
 		if op, ok := s.preStops(); ok {
 			return op
 		}
-		if !s.GraceOver {
+		if name, found := s.sidecarToStop(); found {
+			return s.hold(Op{Kind: SignalSidecar, Container: name})
+		}
+		if !s.GraceOver || s.sidecarHasTime() {
 			return waitOp(causes.Grace, "asked to stop")
 		}
 	}

@@ -61,7 +61,7 @@ type Seen struct {
 
 	// Prepared: what was made for this life and need not be made again.
 	Volumes, Sandbox, Network, Files bool
-	// Containers of the life, in the template's order.
+	// Containers of the life in the order in which they start: those of initContainers first.
 	Containers []Container
 
 	// Empty: the host itself shows no process of the identity (SAFETY S13).
@@ -98,6 +98,11 @@ const (
 type Container struct {
 	Name  string
 	State State
+	// Role is its part in the start of the member. Passed, of one of initContainers: it
+	// ended with 0 in this life, or, of a sidecar, it has started once: what comes after it
+	// may begin.
+	Role   spec.ContainerRole
+	Passed bool
 	// Loaded, of those Created only: its own process is there, and waits to be started.
 	Loaded bool
 	// Unborn, when Lost: a crash came into its very start, and it was never seen running.
@@ -112,6 +117,9 @@ type Container struct {
 	// its end was begun for that; Overdue, of those only: the grace since then is over.
 	Unhealthy, Ending, Overdue bool
 	Hooks                      Hooks
+	// Asked, of a sidecar of a life that is being stopped: it was sent the stop signal, which
+	// it gets after the containers. Overdue: its time since then is over.
+	Asked bool
 }
 
 // Held is an operation that must wait, and why.
@@ -147,6 +155,7 @@ const (
 	SignalStop       Kind = "SignalStop"
 	RunPreStop       Kind = "RunPreStop"      // begin the hook; it goes on beside the turns
 	SignalContainer  Kind = "SignalContainer" // ask a container to end whose preStop hook is over
+	SignalSidecar    Kind = "SignalSidecar"   // the stop signal for one, after the containers
 	KillAll          Kind = "KillAll"
 	RemoveContainers Kind = "RemoveContainers"
 	Detach           Kind = "Detach"

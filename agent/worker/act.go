@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -90,7 +89,8 @@ func (w *actor) perform(ctx context.Context, op step.Op) error {
 		return w.openToken()
 	case step.Refuse:
 		return w.c.Ledger.CloseToken(w.id, w.token, causes.Refused)
-	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer, step.SignalContainer:
+	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer,
+		step.SignalContainer, step.SignalSidecar:
 		return w.performOn(ctx, op, w.container(op.Container))
 	case step.EnsureVolumes:
 		return w.ensureVolumes(ctx)
@@ -169,12 +169,19 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false))
 	case step.SignalContainer:
 		return w.signalAfterHook(ctx, id, ctr)
+	case step.SignalSidecar:
+		return w.signalSidecar(ctx, id, ctr)
 	case step.KillContainer:
 		ctr.deadline = w.c.Now().Add(killAgain)
 		w.dirty = true
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigkill, true))
 	}
 	w.dirty = true
+	if w.role(op.Container) == spec.RoleInit && ctr.Passed {
+		if err := w.writeState(); err != nil { // its end is not seen any more once it is removed
+			return err
+		}
+	}
 	return w.c.Runtime.Remove(ctx, id)
 }
 
@@ -192,23 +199,6 @@ func ignoreGone(err error) error {
 		return nil
 	}
 	return err
-}
-
-// templates are the descriptions of the life's containers; none while it is not known.
-func (w *subject) templates() []spec.Container {
-	if w.life == nil {
-		return nil
-	}
-	return w.life.Template.Spec.Containers
-}
-
-// template is the description of a container of the life; nil: not known.
-func (w *subject) template(name string) *spec.Container {
-	cs := w.templates()
-	if i := slices.IndexFunc(cs, func(c spec.Container) bool { return c.Name == name }); i >= 0 {
-		return &cs[i]
-	}
-	return nil
 }
 
 // occupyPlace ends when an operation has had one of the node's places for placeTime: the

@@ -112,6 +112,7 @@ func (w *observer) takeStatus(ctx context.Context, ctr *container, st runtime.St
 	}
 	ctr.unwatch()
 	switch {
+	case w.takeCompleted(ctr, st):
 	case st.Attempt >= ctr.Attempt:
 		ctr.Attempt = st.Attempt
 		w.countEnd(ctr, w.ending(ctx, ctr, st), st.Exit)
@@ -199,7 +200,7 @@ func (w *observer) watchAll(ctx context.Context) {
 	if w.runtimeDown || w.standing != step.Open {
 		return
 	}
-	for _, c := range w.templates() {
+	for c, role := range w.all() {
 		ctr := w.container(c.Name)
 		if ctr.seen != step.Running {
 			continue
@@ -207,11 +208,15 @@ func (w *observer) watchAll(ctx context.Context) {
 		if ctr.stopWatch == nil {
 			var sub context.Context
 			sub, ctr.stopWatch = context.WithCancel(ctx)
-			w.beginHealth(sub, &c, ctr)
+			if role == spec.RoleInit { // it has no probes and hooks, and is never ready
+				ctr.Cause, ctr.Message = "", ""
+			} else {
+				w.beginHealth(sub, c, ctr)
+			}
 			w.watch(sub, c.Name, ctr)
 			continue
 		}
-		w.probeAfterHook(&c, ctr)
+		w.probeAfterHook(c, ctr)
 		select {
 		case <-ctr.watching:
 			if ctr.rewatch.IsZero() {
@@ -279,5 +284,8 @@ func (w *observer) takeHealth(ctr *container, h probe.Health) {
 	}
 	if changed {
 		w.saveState()
+	}
+	if h.Started && w.role(ctr.status.ID.Name) == spec.RoleSidecar {
+		w.pass(ctr)
 	}
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
-// signalStop shows the member why, then asks all its containers to end that have no preStop hook
-// to run first.
+// signalStop shows the member why, then asks its containers to end that have no preStop hook to run
+// first; sidecars are asked after them.
 func (w *actor) signalStop(ctx context.Context) error {
 	reason := records.ReasonReplace
 	if w.life != nil && w.life.Member.StopReason != "" {
@@ -27,7 +28,7 @@ func (w *actor) signalStop(ctx context.Context) error {
 		if ctr.deadline.IsZero() {
 			w.beginEnd(ctr)
 		}
-		if ctr.seen != step.Running || w.hooks(name, ctr).PreStop != step.HookNone {
+		if ctr.seen != step.Running || w.hooks(name, ctr).PreStop != step.HookNone || w.role(name) == spec.RoleSidecar {
 			continue
 		}
 		ctr.endHook() // that came after its start

@@ -174,11 +174,7 @@ func (w *actor) signalAfterHook(ctx context.Context, id runtime.ContainerID, ctr
 	if err := ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false)); err != nil {
 		return err
 	}
-	if !ctr.Hooks.PreStop {
-		w.preStopFailed(ctr, "it did not return within terminationGracePeriodSeconds")
-	}
-	ctr.endHook()
-	ctr.Hooks.Signalled = true
+	w.preStopOver(ctr)
 	least := w.c.Now().Add(leastGrace)
 	switch {
 	case w.order != step.OrderStop && ctr.deadline.Before(least):
@@ -190,6 +186,15 @@ func (w *actor) signalAfterHook(ctx context.Context, id runtime.ContainerID, ctr
 	w.keepState()
 	w.dirty = true
 	return nil
+}
+
+// preStopOver notes that a container was asked to end after its preStop hook.
+func (w *subject) preStopOver(ctr *container) {
+	if !ctr.Hooks.PreStop {
+		w.preStopFailed(ctr, "it did not return within terminationGracePeriodSeconds")
+	}
+	ctr.endHook()
+	ctr.Hooks.Signalled = true
 }
 
 // setStopAt sets when the grace of a stop is over, also for an agent after this one.
@@ -228,7 +233,7 @@ func (w *observer) probeAfterHook(c *spec.Container, ctr *container) {
 func (w *subject) preStopTrouble() string {
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		if ctr := w.containers[name]; ctr.Cause == causes.FailedPreStopHook {
-			return inContainer(name, ctr.Message)
+			return w.inContainer(name, ctr.Message)
 		}
 	}
 	return ""

@@ -160,6 +160,10 @@ type ContainerState struct {
 	Sources string `json:"sources,omitempty"`
 	// Hooks is how far its hooks are in this attempt.
 	Hooks HooksDone `json:"hooks,omitzero"`
+	// Passed, of one of initContainers: it ended with 0 in this life, or, of a sidecar, it has
+	// started. Asked, of a sidecar: it was sent the stop signal, because the life is to end.
+	Passed bool `json:"passed,omitempty"`
+	Asked  bool `json:"asked,omitempty"`
 }
 
 // saveLife keeps the description of the life, unless it is kept as it is.
@@ -184,11 +188,15 @@ func (w *subject) keepState() {
 		return
 	}
 	w.stateMoved = false
+	if err := w.writeState(); err != nil {
+		w.log.Warn("state not kept", "token", w.token, "err", err)
+	}
+}
+
+func (w *subject) writeState() error {
 	w.state.Containers = map[string]ContainerState{}
 	for name, ctr := range w.containers {
 		w.state.Containers[name] = ctr.ContainerState
 	}
-	if err := w.c.Files.SaveState(w.id, &w.state); err != nil {
-		w.log.Warn("state not kept", "token", w.token, "err", err)
-	}
+	return w.c.Files.SaveState(w.id, &w.state)
 }

@@ -162,14 +162,14 @@ func (w *actor) writeFiles() error {
 }
 
 // writeVolumeNew shows a container that is about to start which volumes are new, as it is
-// known now: since the one before it a peer may have been ready (SAFETY S19). Those that
-// run keep it as they found it: without a probe a member is ready, and its volume old,
+// known now: since the one before it a peer may have been ready (SAFETY S19). Containers that
+// run keep it as they found it; sidecars do not. Without a probe a member is ready, and its volume old,
 // before its program has read a line.
 func (w *actor) writeVolumeNew() error {
 	switch {
 	case w.state.ReadyOnce:
 		return w.c.Files.ShowVolumeNew(w.id, nil)
-	case w.anyStarted():
+	case w.anyMainStarted():
 		return nil
 	}
 	return w.c.Files.ShowVolumeNew(w.id, files.VolumeNew(w.life))
@@ -183,7 +183,8 @@ func (w *observer) missing() string {
 	if !w.c.Sets.IsKnown(w.id, w.wake.Notify) {
 		return "the server has not sent the snapshot of the set yet"
 	}
-	if text := files.MissingEnv(w.life, w.c.Find); text != "" || w.state.Media {
+	needed := func(name string) bool { return !w.isDone(name) }
+	if text := files.MissingEnv(w.life, w.c.Find, needed); text != "" || w.state.Media {
 		return text
 	}
 	return files.MissingMedia(w.life, w.c.Find)

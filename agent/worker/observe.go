@@ -38,6 +38,7 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 	}
 	if w.state.Signalled && w.stopAt.IsZero() { // by the agent before this one
 		w.stopAt = w.c.Now().Add(w.graceLeft())
+		w.resumeStop()
 	}
 	w.lookAtContainers(ctx)
 	w.takeHookEnds()
@@ -73,7 +74,7 @@ func (w *observer) choose() bool {
 		w.switchTo(token)
 	}
 	w.life = w.lives[token]
-	for _, c := range w.templates() {
+	for c := range w.all() {
 		if !slices.Contains(w.names, c.Name) {
 			w.names = append(w.names, c.Name)
 		}
@@ -167,6 +168,9 @@ func (w *observer) lookAtContainers(ctx context.Context) {
 	entry := w.c.Ledger.Look(w.id)
 	strange := ""
 	for _, name := range w.names {
+		if w.isDone(name) {
+			continue
+		}
 		st, err := w.c.Runtime.Status(ctx, runtime.ContainerID{ID: w.id, Name: name})
 		switch {
 		case errors.Is(err, runtime.ErrNotFound):
@@ -183,6 +187,7 @@ func (w *observer) lookAtContainers(ctx context.Context) {
 		}
 		w.takeStatus(ctx, w.container(name), st)
 	}
+	w.takePassed()
 	w.setRuntimeDown(false)
 	w.unknownContainer, w.dirty, w.observed = strange, false, true
 }
@@ -207,7 +212,7 @@ func (w *observer) seenContainers() []step.Container {
 	names := w.names
 	if w.life != nil {
 		names = nil
-		for _, c := range w.templates() {
+		for c := range w.all() {
 			names = append(names, c.Name)
 		}
 	}
@@ -216,8 +221,8 @@ func (w *observer) seenContainers() []step.Container {
 	for _, name := range names {
 		ctr := w.container(name)
 		out = append(out, step.Container{
-			Name: name, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart, Image: ctr.image, Due: !now.Before(ctr.due),
-			Cause: ctr.Cause, Message: inContainer(name, ctr.waitMessage(now)), Unhealthy: ctr.unhealthy,
+			Name: name, Role: w.role(name), Passed: ctr.Passed, Asked: ctr.Asked, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart, Image: ctr.image, Due: !now.Before(ctr.due),
+			Cause: ctr.Cause, Message: w.inContainer(name, ctr.waitMessage(now)), Unhealthy: ctr.unhealthy,
 			Ending: !ctr.deadline.IsZero(), Overdue: !now.Before(ctr.deadline),
 			Hooks: w.hooks(name, ctr),
 		})

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -68,13 +67,27 @@ func (w *reporter) advance(op step.Op) {
 	}
 }
 
-// allStarted: each container of the life runs, as far as is known.
+// allStarted: each container and sidecar of the life runs, as far as is known.
 func (w *subject) allStarted() bool {
-	stopped := func(c spec.Container) bool { return w.container(c.Name).seen != step.Running }
-	return w.life != nil && !slices.ContainsFunc(w.templates(), stopped)
+	for c, role := range w.all() {
+		if role != spec.RoleInit && w.container(c.Name).seen != step.Running {
+			return false
+		}
+	}
+	return w.life != nil
 }
 
-// anyStarted: one of them does.
+// anyMainStarted: a container runs that is none of initContainers.
+func (w *subject) anyMainStarted() bool {
+	for c, role := range w.all() {
+		if role == spec.RoleMain && w.container(c.Name).seen == step.Running {
+			return true
+		}
+	}
+	return false
+}
+
+// anyStarted: any container of the life runs.
 func (w *subject) anyStarted() bool {
 	for _, ctr := range w.containers {
 		if ctr.seen == step.Running {
@@ -84,12 +97,12 @@ func (w *subject) anyStarted() bool {
 	return false
 }
 
-// updateReady: a member is ready while all its containers run and are ready, until it
+// updateReady: a member is ready while all its containers and sidecars run and are ready, until it
 // is to stop. While the runtime is away it stays as it was, for the probes go on.
 func (w *reporter) updateReady() {
 	ready := w.state.Phase == records.PhaseRunning && w.allStarted()
-	for _, c := range w.templates() {
-		ready = ready && w.container(c.Name).Ready
+	for c, role := range w.all() {
+		ready = ready && (role == spec.RoleInit || w.container(c.Name).Ready)
 	}
 	if ready == w.state.Ready {
 		return
@@ -129,14 +142,13 @@ func (w *reporter) whyNotReady(op step.Op) (cause causes.Cause, message string) 
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		if w.containers[name].isLoggerDead(w.c.Now()) {
-			return causes.LogLost, fmt.Sprintf("container %s: its logger was killed; what it writes to its standard output fails "+
-				"and is lost until it is restarted", name)
+			return causes.LogLost, w.inContainer(name, "its logger was killed; what it writes to its standard output fails and is lost until it is restarted")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		if ctr := w.containers[name]; ctr.seen == step.Running && w.c.Now().Sub(ctr.processRefused) < processRefusedTime {
-			return causes.ProcessLimit, fmt.Sprintf("container %s: it reached the limit of processes and threads, its own or that of "+
-				"all members of the host, and was refused more; see --max-processes of the agent", name)
+			return causes.ProcessLimit, w.inContainer(name, "it reached the limit of processes and threads, its own or that of "+
+				"all members of the host, and was refused more; see --max-processes of the agent")
 		}
 	}
 	if w.order == step.OrderStop {
@@ -147,7 +159,7 @@ func (w *reporter) whyNotReady(op step.Op) (cause causes.Cause, message string) 
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
 		if ctr := w.containers[name]; ctr.Cause != "" {
-			return ctr.Cause, inContainer(name, ctr.Message)
+			return ctr.Cause, w.inContainer(name, ctr.Message)
 		}
 	}
 	if w.sourceGone != "" {
@@ -156,28 +168,20 @@ func (w *reporter) whyNotReady(op step.Op) (cause causes.Cause, message string) 
 	return "", ""
 }
 
-// inContainer names the container that a message is about.
-func inContainer(name, message string) string {
-	if message == "" {
-		return ""
-	}
-	return "container " + name + ": " + message
-}
-
 // processRefusedTime is how long it is reported that a container was refused a process.
 const processRefusedTime = 5 * time.Minute
 
 func (w *reporter) containerReports() []records.ContainerReport {
 	var out []records.ContainerReport
-	for _, c := range w.templates() {
+	for c, role := range w.all() {
 		ctr := w.container(c.Name)
 		r := records.ContainerReport{
-			Name: c.Name, State: "Waiting", Restarts: ctr.Attempt, Image: c.Image, Cause: ctr.Cause, ExitCode: ctr.Exit,
+			Name: c.Name, Role: role, State: "Waiting", Restarts: ctr.Attempt, Image: c.Image, Cause: ctr.Cause, ExitCode: ctr.Exit,
 		}
 		switch {
 		case ctr.seen == step.Running:
 			r.State, r.Ready, r.Started = "Running", ctr.Ready, ctr.status.Started
-		case ctr.over():
+		case ctr.over(), w.isDone(c.Name):
 			r.State = "Exited"
 		}
 		out = append(out, r)

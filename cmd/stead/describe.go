@@ -154,21 +154,34 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 	for _, v := range m.Volumes {
 		fmt.Fprintf(d.out, "%-13s %s: %s of class %s (id %s)\n", "Volume:", v.Claim, bytesText(v.SizeBytes), v.Class, v.ID)
 	}
-	if st.Report != nil && len(st.Report.Containers) > 0 {
-		fmt.Fprintln(d.out, "\nContainers:")
-		t := newTable(d.out, "NAME", "STATE", "READY", "RESTARTS", "EXIT", "CAUSE", "IMAGE")
-		for _, c := range st.Report.Containers {
-			exit := ""
-			if c.ExitCode != nil {
-				exit = fmt.Sprint(*c.ExitCode)
-			}
-			t.row(c.Name, c.State, c.Ready, c.Restarts, exit, c.Cause, c.Image)
-		}
-		if err := t.flush(); err != nil {
-			return err
-		}
+	main, initial := containersOf(st)
+	if err := d.containers("Init containers", initial); err != nil {
+		return err
+	}
+	if err := d.containers("Containers", main); err != nil {
+		return err
 	}
 	return d.list(ctx, proto.KindEvent, string(set), "Events", o.Metadata.Name)
+}
+
+// containers prints a table of them, if there are any; sidecars are named as such.
+func (d describer) containers(title string, list []records.ContainerReport) error {
+	if len(list) == 0 {
+		return nil
+	}
+	fmt.Fprintf(d.out, "\n%s:\n", title)
+	t := newTable(d.out, "NAME", "STATE", "READY", "RESTARTS", "EXIT", "CAUSE", "IMAGE")
+	for _, c := range list {
+		name, exit := c.Name, ""
+		if c.Role == spec.RoleSidecar {
+			name += " (sidecar)"
+		}
+		if c.ExitCode != nil {
+			exit = fmt.Sprint(*c.ExitCode)
+		}
+		t.row(name, c.State, c.Ready, c.Restarts, exit, c.Cause, c.Image)
+	}
+	return t.flush()
 }
 
 func lifeText(m *records.Member, st *records.MemberStatus) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -83,13 +84,13 @@ func (l *logReader) member(ctx context.Context, name string) ([]*shownMember, er
 func (l *logReader) logsOf(members []*shownMember, ofSet bool) (out []source) {
 	for _, m := range members {
 		names := []string{l.req.GetContainer()}
-		if reported := containersOf(&m.Status); len(reported) > 0 && names[0] == "" && (l.allContainers || l.prefix) {
-			names = nil
-			for _, c := range reported {
-				names = append(names, c.Name)
-			}
-			if !l.allContainers {
-				names = names[:1]
+		if main, initial := containersOf(&m.Status); len(main) > 0 && names[0] == "" && (l.allContainers || l.prefix) {
+			names = []string{main[0].Name}
+			if l.allContainers {
+				names = nil
+				for _, c := range slices.Concat(initial, main) {
+					names = append(names, c.Name)
+				}
 			}
 		}
 		for _, name := range names {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // podStatus are the fields of a Pod's status that scripts read, as Kubernetes means them. The
@@ -22,6 +23,8 @@ type podStatus struct {
 	StartTime         time.Time         `json:"startTime,omitzero"`
 	Conditions        []podCondition    `json:"conditions"`
 	ContainerStatuses []containerStatus `json:"containerStatuses,omitempty"`
+	// InitContainerStatuses are those of init containers and sidecars.
+	InitContainerStatuses []containerStatus `json:"initContainerStatuses,omitempty"`
 }
 
 type podAddress struct {
@@ -116,25 +119,37 @@ func podStatusOf(st *records.ShownMember, host string) podStatus {
 	contained := ready
 	contained.Type = "ContainersReady"
 	out.Conditions = []podCondition{placed, contained, ready}
-	for _, c := range containersOf(st) {
+	main, initial := containersOf(st)
+	for _, c := range main {
 		out.ContainerStatuses = append(out.ContainerStatuses, containerStatusOf(c))
+	}
+	for _, c := range initial {
+		out.InitContainerStatuses = append(out.InitContainerStatuses, containerStatusOf(c))
 	}
 	return out
 }
 
-// containersOf are the reports of a member's containers; none before the first report.
-func containersOf(st *records.ShownMember) []records.ContainerReport {
+// containersOf are the reports of a member's containers, and of its init containers and sidecars;
+// none before the first report.
+func containersOf(st *records.ShownMember) (main, initial []records.ContainerReport) {
 	if st.Report == nil {
-		return nil
+		return nil, nil
 	}
-	return st.Report.Containers
+	for _, c := range st.Report.Containers {
+		if c.Role == spec.RoleMain {
+			main = append(main, c)
+			continue
+		}
+		initial = append(initial, c)
+	}
+	return main, initial
 }
 
 // podPhase follows the rule of the kubelet for containers that are always restarted: Pending
 // while one has never been started, then Running; once nothing is left of the life, Succeeded
 // if all containers ended with 0, else Failed.
 func podPhase(st *records.ShownMember) string {
-	containers := containersOf(st)
+	containers, _ := containersOf(st)
 	if st.Phase.Over() {
 		for _, c := range containers {
 			if c.ExitCode == nil || *c.ExitCode != 0 {
@@ -167,8 +182,9 @@ func containerStatusOf(c records.ContainerReport) containerStatus {
 	default:
 		state.ExitCode, state.Reason = c.ExitCode, cmp.Or(state.Reason, ended(c.ExitCode))
 	}
+	completed := c.Role == spec.RoleInit && word == "terminated" && c.ExitCode != nil && *c.ExitCode == 0
 	return containerStatus{
-		Name: c.Name, Image: c.Image, Ready: c.Ready, Started: c.State == "Running", RestartCount: c.Restarts,
+		Name: c.Name, Image: c.Image, Ready: c.Ready || completed, Started: c.State == "Running", RestartCount: c.Restarts,
 		State: map[string]containerState{word: state},
 	}
 }

@@ -97,8 +97,8 @@ func setState(st *records.ShownSet) string {
 
 func memberRow(o *shownMember) (cells, wide []any) {
 	images := ""
-	if o.Status.Report != nil {
-		images = joined(o.Status.Report.Containers, func(c records.ContainerReport) string { return c.Image })
+	if main, _ := containersOf(&o.Status); len(main) > 0 {
+		images = joined(main, func(c records.ContainerReport) string { return c.Image })
 	}
 	row := o.Status.MemberStatus
 	return []any{row.Name, yesNo(row.Ready), phaseText(row), row.Restarts, age(row.BeganAt), row.Node, addressText(row), row.Revision,

@@ -85,9 +85,7 @@ func (s nodes) container(inNamespace, member, name string) (id spec.Identity, no
 		}
 		node = m.Node
 		if rev := v.Revision(id.Ref(), m.Revision); rev != nil {
-			for _, c := range rev.Template.Spec.Containers {
-				names = append(names, c.Name)
-			}
+			names = containerNames(&rev.Template.Spec)
 		}
 	})
 	switch {
@@ -101,6 +99,18 @@ func (s nodes) container(inNamespace, member, name string) (id spec.Identity, no
 	}
 	return id, "", "", absent("%s has no container %q; it has %s",
 		member, name, strings.Join(names, ", "))
+}
+
+// containerNames are those of the containers, then of the sidecars and init containers: the first
+// is the one that is meant by none.
+func containerNames(s *spec.MemberSpec) (names []string) {
+	for i := range s.Containers {
+		names = append(names, s.Containers[i].Name)
+	}
+	for i := range s.InitContainers {
+		names = append(names, s.InitContainers[i].Name)
+	}
+	return names
 }
 
 // Exec implements proto.ControlServer. It passes frames on both ways; that the person

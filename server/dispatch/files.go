@@ -38,8 +38,8 @@ func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 			add(KindSecret, v.Secret.SecretName)
 		}
 	}
-	for i := range t.Spec.Containers {
-		envFiles(&t.Spec.Containers[i], add)
+	for c := range t.Spec.All() {
+		envFiles(c, add)
 	}
 	slices.SortFunc(refs, FileRef.compare)
 	return slices.Compact(refs)

@@ -87,20 +87,27 @@ func forOthers(reason causes.BlockedReason) bool {
 	return reason == causes.BlockedTurn || reason == causes.BlockedPredecessor
 }
 
-// allowance is the time that a startup probe gives a member of a revision on top of the
-// deadline.
+// allowance is the time that startup probes give a member of a revision on top of the
+// deadline: those of sidecars come one after the other, those of the containers together.
 func (f *facts) allowance(h spec.RevisionHash) (most time.Duration) {
 	tpl := f.template(h)
 	if tpl == nil {
 		return 0
 	}
-	for i := range tpl.Spec.Containers {
-		if p := tpl.Spec.Containers[i].StartupProbe; p != nil {
-			seconds := int64(p.InitialDelaySeconds) + int64(p.PeriodSeconds)*int64(p.FailureThreshold)
-			most = max(most, time.Duration(seconds)*time.Second)
+	var before time.Duration
+	for c, role := range tpl.Spec.All() {
+		p := c.StartupProbe
+		if p == nil {
+			continue
 		}
+		seconds := int64(p.InitialDelaySeconds) + int64(p.PeriodSeconds)*int64(p.FailureThreshold)
+		if role == spec.RoleSidecar {
+			before += time.Duration(seconds) * time.Second
+			continue
+		}
+		most = max(most, time.Duration(seconds)*time.Second)
 	}
-	return most
+	return before + most
 }
 
 // mayGoBack: the set asks for it, and there is a completed revision to go back to. What

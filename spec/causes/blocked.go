@@ -7,44 +7,46 @@ type BlockedReason string
 
 // The reasons of the planner.
 const (
-	BlockedPredecessor BlockedReason = "WaitingForPredecessor"      // OrderedReady: one before it is not available
-	BlockedSuccessor   BlockedReason = "WaitingForSuccessor"        // it stops after the one above it is gone
-	BlockedSurvivors   BlockedReason = "WaitingForSurvivors"        // surplus stays until the survivors are available
-	BlockedTurn        BlockedReason = "WaitingForTurn"             // it is well, and updated after others
-	BlockedPaused      BlockedReason = "Paused"                     // it is well, and updated after the rollout is resumed
-	BlockedFloor       BlockedReason = "DisruptionFloor"            // it is well, and fewer than the floor would be left
-	BlockedNodeSilent  BlockedReason = "NodeSilent"                 // its node has no live session; silence proves nothing
-	BlockedFence       BlockedReason = "FenceFailed"                // its node is silent, and the fence command did not prove it off
-	BlockedNodeReboot  BlockedReason = "NodeRebooted"               // its node booted since, and has not said what became of it
-	BlockedReconnected BlockedReason = "NodeReconnected"            // its node has a new session, and has not reported on it there
-	BlockedNoNode      BlockedReason = "NoNode"                     // no node may take it
-	BlockedNoRoom      BlockedReason = "NoRoom"                     // the nodes that might take it have too little left of what it asks for
-	BlockedHostPort                  = BlockedReason(HostPortTaken) // the nodes that might take it have one of its host ports taken
-	BlockedNoClass     BlockedReason = "NoStorageClass"             // no node that could take it has the storage class
-	BlockedNoGuard     BlockedReason = "NoGuard"                    // its lives are to be guarded, and no node that could take it does that
-	BlockedCordoned    BlockedReason = "Cordoned"                   // its volumes are on a node that takes no new lives
-	BlockedAddress     BlockedReason = "NoAddress"                  // no address is free
-	BlockedStray                     = BlockedReason(Stray)         // a node runs a life of it that the store does not know
-	BlockedHeld        BlockedReason = "Held"                       // the store went back, and nobody has declared its restore
-	BlockedAwaiting    BlockedReason = "WaitingForNodes"            // the server has just started, and a node may know what the store does not
-	BlockedRestored                  = BlockedReason(Restored)      // a node has not said what it runs since the store was restored
-	BlockedVolume      BlockedReason = "VolumeMismatch"             // its volume does not serve the claim
-	BlockedReclaiming  BlockedReason = "VolumeReclaiming"           // its volume is being given up, or is lost; a new one follows
-	BlockedRestoring   BlockedReason = "VolumeRestoring"            // its volume is being brought back from the trash
-	BlockedBackOff     BlockedReason = "BackOff"                    // its last lives failed one after another
-	BlockedUnreadable  BlockedReason = "Unreadable"                 // a stored record cannot be read
-	BlockedOrphaned    BlockedReason = "Orphaned"                   // nobody owns the set
-	BlockedStarting    BlockedReason = "Starting"                   // its life begins
-	BlockedNotReady                  = BlockedReason(NotReady)      // it runs, and is not ready
-	BlockedNotYet      BlockedReason = "NotAvailableYet"            // ready, but for less than minReadySeconds
-	BlockedStopping    BlockedReason = "Stopping"                   // its life ends
+	BlockedPredecessor  BlockedReason = "WaitingForPredecessor"      // OrderedReady: one before it is not available
+	BlockedSuccessor    BlockedReason = "WaitingForSuccessor"        // it stops after the one above it is gone
+	BlockedSurvivors    BlockedReason = "WaitingForSurvivors"        // surplus stays until the survivors are available
+	BlockedTurn         BlockedReason = "WaitingForTurn"             // it is well, and updated after others
+	BlockedPaused       BlockedReason = "Paused"                     // it is well, and updated after the rollout is resumed
+	BlockedFloor        BlockedReason = "DisruptionFloor"            // it is well, and fewer than the floor would be left
+	BlockedNodeSilent   BlockedReason = "NodeSilent"                 // its node has no live session; silence proves nothing
+	BlockedFence        BlockedReason = "FenceFailed"                // its node is silent, and the fence command did not prove it off
+	BlockedNodeReboot   BlockedReason = "NodeRebooted"               // its node booted since, and has not said what became of it
+	BlockedReconnected  BlockedReason = "NodeReconnected"            // its node has a new session, and has not reported on it there
+	BlockedNoNode       BlockedReason = "NoNode"                     // no node may take it
+	BlockedNoRoom       BlockedReason = "NoRoom"                     // the nodes that might take it have too little left of what it asks for
+	BlockedHostPort                   = BlockedReason(HostPortTaken) // the nodes that might take it have one of its host ports taken
+	BlockedNoClass      BlockedReason = "NoStorageClass"             // no node that could take it has the storage class
+	BlockedNoGuard      BlockedReason = "NoGuard"                    // its lives are to be guarded, and no node that could take it does that
+	BlockedCordoned     BlockedReason = "Cordoned"                   // its volumes are on a node that takes no new lives
+	BlockedAddress      BlockedReason = "NoAddress"                  // no address is free
+	BlockedStray                      = BlockedReason(Stray)         // a node runs a life of it that the store does not know
+	BlockedHeld         BlockedReason = "Held"                       // the store went back, and nobody has declared its restore
+	BlockedAwaiting     BlockedReason = "WaitingForNodes"            // the server has just started, and a node may know what the store does not
+	BlockedRestored                   = BlockedReason(Restored)      // a node has not said what it runs since the store was restored
+	BlockedVolume       BlockedReason = "VolumeMismatch"             // its volume does not serve the claim
+	BlockedReclaiming   BlockedReason = "VolumeReclaiming"           // its volume is being given up, or is lost; a new one follows
+	BlockedRestoring    BlockedReason = "VolumeRestoring"            // its volume is being brought back from the trash
+	BlockedBackOff      BlockedReason = "BackOff"                    // its last lives failed one after another
+	BlockedUnreadable   BlockedReason = "Unreadable"                 // a stored record cannot be read
+	BlockedOrphaned     BlockedReason = "Orphaned"                   // nobody owns the set
+	BlockedStarting     BlockedReason = "Starting"                   // its life begins
+	BlockedInitializing               = BlockedReason(Initializing)  // its init containers run
+	BlockedNotReady                   = BlockedReason(NotReady)      // it runs, and is not ready
+	BlockedNotYet       BlockedReason = "NotAvailableYet"            // ready, but for less than minReadySeconds
+	BlockedStopping     BlockedReason = "Stopping"                   // its life ends
 )
 
 // ComesByItself reports whether what is waited for comes by itself; anything else may need a
 // person.
 func (r BlockedReason) ComesByItself() bool {
 	switch r {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing,
+		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
 		return true
 	}
 	return false

@@ -19,6 +19,7 @@ const (
 	ConfigMissing      Cause = "ConfigMissing"      // a ConfigMap, Secret or key of the template is not there
 	ProcessLeft        Cause = "ProcessLeft"        // processes of the member are there although no container runs
 	Unconfirmed        Cause = "Unconfirmed"        // it is guarded, and no server confirmed the node within its bound
+	Initializing       Cause = "Initializing"       // one of its init containers runs, or a sidecar has not started yet
 	Unwatched          Cause = "Unwatched"          // it is guarded, and no watchdog on its node guards it yet
 	Grace              Cause = "Grace"              // it was asked to stop, and has time to; not reported, the phase says it
 )
