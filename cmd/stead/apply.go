@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -24,15 +26,27 @@ func applyCommand(c *cli) *cobra.Command {
 		files   []string
 		request proto.ApplyRequest
 		wait    waitFlags
+		dryRun  string
 	)
 	cmd := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Create or update objects from manifests, all or nothing",
+		Long: `Create or update objects from manifests, all or nothing. --dry-run (or --dry-run=server)
+shows what the server would do; --dry-run=client checks the manifests without a server.`,
 		Example: `  stead apply -f examples/etcd.yaml --wait
   helm template my-release chart/ | stead apply -f -
-  stead apply -f db.yaml --dry-run`,
+  stead apply -f db.yaml --dry-run=server`,
 		Args: exactly(0, "no arguments, only -f"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			switch dryRun {
+			case dryRunClient:
+				return checkManifests(cmd, files, &request, c.namespace)
+			case dryRunServer, "true": // true: as a flag without value was once written
+				request.DryRun = true
+			case "none", "false":
+			default:
+				return misuse("invalid --dry-run %q; use %s, %s or none", dryRun, dryRunServer, dryRunClient)
+			}
 			done, err := c.apply(cmd, files, &request)
 			if err != nil {
 				return err
@@ -45,9 +59,48 @@ func applyCommand(c *cli) *cobra.Command {
 		},
 	}
 	manifestFlags(cmd.Flags(), &files, &request)
-	cmd.Flags().BoolVar(&request.DryRun, "dry-run", false, "show what would be done, and change nothing; 'stead diff' also shows the differences")
+	cmd.Flags().StringVar(&dryRun, "dry-run", "none", "server: show what would be done, and change nothing ('stead diff' also shows the differences); client: check without a server")
+	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunServer
 	wait.add(cmd, "wait until every member of the applied sets is available, and show what each waits for")
 	return cmd
+}
+
+// The values of --dry-run.
+const (
+	dryRunServer = "server"
+	dryRunClient = "client"
+)
+
+// checkManifests reads manifests as the server does, without one, and prints the objects. What
+// depends on stored objects is not checked.
+func checkManifests(cmd *cobra.Command, names []string, request *proto.ApplyRequest, namespace string) error {
+	files, err := readManifests(names, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	sources := sourcesOf(files)
+	_, problems, warnings := manifest.Parse(sources, manifest.Options{Namespace: spec.Namespace(namespace), SkipUnsupported: request.GetSkipUnsupported()})
+	for _, w := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+scalar.Plain(w.String()))
+	}
+	if len(problems) > 0 {
+		return errors.New(joinedLines(problems))
+	}
+	objects, _ := manifest.NamedObjects(sources, spec.Namespace(namespace)) // they were read above
+	for _, o := range objects {
+		if appliable[o.Kind] != "" {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s is valid (dry run, without a server)\n", strings.ToLower(o.Kind), o.Namespace, o.Name)
+		}
+	}
+	return nil
+}
+
+func sourcesOf(files []*proto.File) []manifest.Source {
+	out := make([]manifest.Source, len(files))
+	for i, f := range files {
+		out[i] = manifest.Source{Name: f.GetName(), Content: f.GetContent()}
+	}
+	return out
 }
 
 // manifestFlags add the flags that name manifests and say how to apply them.

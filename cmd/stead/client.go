@@ -30,6 +30,7 @@ type cli struct {
 	server    string // "": that of config, or this host's socket
 	config    string // a client file; "": none
 	namespace string
+	words     []string // of the command line
 
 	control proto.ControlClient
 	trust   proto.TrustClient

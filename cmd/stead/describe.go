@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -17,37 +18,77 @@ import (
 )
 
 func describeCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:   "describe KIND NAME",
-		Short: "Show a set or member with everything that belongs to it",
+	var selector string
+	cmd := &cobra.Command{
+		Use:   "describe KIND [NAME...] | KIND/NAME...",
+		Short: "Show sets, members or other objects with everything that belongs to them",
 		Example: `  stead describe set etcd
-  stead describe member/etcd-0`,
+  stead describe member/etcd-0
+  stead describe pods -l app=etcd
+  stead describe nodes`,
 		ValidArgsFunction: c.completeTarget,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			kind, name, err := parseTarget(args, "")
-			if err != nil {
+			if _, err := spec.ParseSelector(selector); selector != "" && err != nil {
+				return misuse("-l: %w", err)
+			}
+			targets, err := parseTargets(args)
+			switch {
+			case err != nil:
 				return err
+			case selector != "" && len(targets[0].names) > 0:
+				return misuse("-l chooses among all objects; omit it, or the names")
 			}
-			ctx, d := cmd.Context(), describer{cli: c, out: cmd.OutOrStdout()}
-			got, err := c.control.Get(ctx, &proto.GetRequest{Kind: kind, Namespace: c.namespace, Name: name})
-			if err != nil {
-				return err
-			}
-			switch kind {
-			case proto.KindSet:
-				return d.set(ctx, got)
-			case proto.KindMember:
-				return d.member(ctx, got)
-			}
-			return (&printer{out: d.out, form: "yaml", kind: kind}).all([]*proto.Object{got}, true)
+			d := describer{cli: c, out: cmd.OutOrStdout()}
+			g := getter{cli: c, out: d.out, errOut: cmd.ErrOrStderr(), list: proto.ListRequest{Namespace: c.namespace, Selector: selector}}
+			return d.all(cmd.Context(), &g, targets)
 		},
 	}
+	cmd.Flags().StringVarP(&selector, "selector", "l", "", "only objects with these labels: app=db,tier!=test")
+	return cmd
 }
 
 // describer prints everything about one object.
 type describer struct {
 	*cli
 	out io.Writer
+}
+
+// all describes what targets name, one after the other. Objects that do not exist are reported
+// after the others.
+func (d describer) all(ctx context.Context, g *getter, targets []target) error {
+	var missing []error
+	shown := 0
+	for _, t := range targets {
+		objects, absent, err := g.fetch(ctx, t)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, absent...)
+		for _, o := range objects {
+			if shown > 0 {
+				fmt.Fprintln(d.out)
+			}
+			shown++
+			if err := d.object(ctx, o); err != nil {
+				return err
+			}
+		}
+	}
+	if shown == 0 && len(missing) == 0 {
+		g.printNone(targets)
+	}
+	return errors.Join(missing...)
+}
+
+// object describes one object; those of most kinds are shown as YAML.
+func (d describer) object(ctx context.Context, o *proto.Object) error {
+	switch o.GetKind() {
+	case proto.KindSet:
+		return d.set(ctx, o)
+	case proto.KindMember:
+		return d.member(ctx, o)
+	}
+	return (&printer{out: d.out, form: "yaml", kind: o.GetKind()}).all([]*proto.Object{o}, true)
 }
 
 func (d describer) set(ctx context.Context, got *proto.Object) error {

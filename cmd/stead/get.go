@@ -195,13 +195,20 @@ func (g *getter) print(all []found, count, missing int) error {
 		}
 	}
 	if count+missing == 0 && first.show.isTable() {
-		g.printNone(all)
+		g.printNone(targetsOf(all))
 	}
 	return nil
 }
 
+func targetsOf(all []found) (out []target) {
+	for _, f := range all {
+		out = append(out, f.target)
+	}
+	return out
+}
+
 // printNone says that there is nothing to show, not among the output that scripts count.
-func (g *getter) printNone(all []found) {
+func (g *getter) printNone(all []target) {
 	what, where := "objects of these kinds", " in namespace "+g.list.Namespace
 	if len(all) == 1 {
 		what = all[0].kind + "s"

@@ -59,7 +59,7 @@ var positioned = regexp.MustCompile(`^\S+:\d+:\d+: `)
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, out, errOut io.Writer) int {
-	c := &cli{}
+	c := &cli{words: args}
 	defer c.close()
 	root := newRoot(c)
 	ctx = metadata.AppendToOutgoingContext(ctx, proto.UserKey, userName())
@@ -109,14 +109,14 @@ Try it on one machine:
 		SilenceErrors: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return misuse("unknown command %q; see 'stead --help'", args[0])
+				return absentVerb(args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return misuse("%w; see '%s --help'", err, cmd.CommandPath())
+		return wrongFlag(cmd, c.words, err)
 	})
 	flags := root.PersistentFlags()
 	flags.StringVar(&c.server, "server", os.Getenv("STEAD_SERVER"),
@@ -127,9 +127,10 @@ Try it on one machine:
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
-		logsCommand(c), execCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c),
+		logsCommand(c), execCommand(c), copyCommand(c), editCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c),
 		statusCommand(c), versionCommand(c), tokenCommand(c), clientCommand(c),
 	)
+	root.AddCommand(aliasCommands(c)...)
 	root.SetHelpCommand(helpCommand())
 	return root
 }

@@ -114,11 +114,7 @@ func filesTargets(cmd *cobra.Command, files []string, namespace string) (out []t
 	if err != nil {
 		return nil, err
 	}
-	var sources []manifest.Source
-	for _, f := range read {
-		sources = append(sources, manifest.Source{Name: f.GetName(), Content: f.GetContent()})
-	}
-	names, problems := manifest.NamedObjects(sources, spec.Namespace(namespace))
+	names, problems := manifest.NamedObjects(sourcesOf(read), spec.Namespace(namespace))
 	if len(problems) > 0 {
 		return nil, errors.New(joinedLines(problems))
 	}

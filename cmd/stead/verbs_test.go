@@ -25,6 +25,8 @@ func TestEveryVerbEndsWithItsCode(t *testing.T) {
 	c.play("verbs.txt")
 }
 
+func TestWhoKnowsKubectlFindsTheWay(t *testing.T) { newCluster(t, nil).play("habits.txt") }
+
 func TestNodeVerbs(t *testing.T)                { newCluster(t, nil).play("node.txt") }
 func TestASetIsOrphanedAndAdopted(t *testing.T) { newCluster(t, nil).play("orphan.txt") }
 
