@@ -114,6 +114,7 @@ func TestAnArchiveOfAMemberWritesNothingElsewhere(t *testing.T) {
 		"a neighbor":            {[]tar.Header{{Name: "data2/x", Typeflag: tar.TypeReg}}, "not asked for"},
 		"links":                 {[]tar.Header{{Name: "data/l", Typeflag: tar.TypeSymlink, Linkname: outside}, {Name: "data/l/evil", Typeflag: tar.TypeReg}}, ""},
 		"a link that was there": {[]tar.Header{{Name: "data/out/evil", Typeflag: tar.TypeReg}}, "escapes"},
+		"a link to a file":      {[]tar.Header{{Name: "data/file", Typeflag: tar.TypeReg}}, "escapes"},
 		"setuid":                {[]tar.Header{{Name: "data/s", Typeflag: tar.TypeReg, Mode: 0o6755}}, ""},
 		"nothing":               {nil, "sent nothing"},
 	} {
@@ -128,7 +129,7 @@ func TestAnArchiveOfAMemberWritesNothingElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := t.TempDir()
-		if err := errors.Join(os.Mkdir(dir+"/mine", 0o755), os.Symlink(outside, dir+"/mine/out")); err != nil {
+		if err := errors.Join(os.Mkdir(dir+"/mine", 0o755), os.Symlink(outside, dir+"/mine/out"), os.Symlink(outside+"/evil", dir+"/mine/file")); err != nil {
 			t.Fatal(err)
 		}
 		root, err := os.OpenRoot(dir)

@@ -165,7 +165,8 @@ func (w *waiter) once(ctx context.Context, kind, name string, first *string) err
 		case ev.GetSynced() && !found && w.want.gone:
 			return nil
 		case ev.GetSynced() && !found:
-			return fmt.Errorf("there is no %s %s in namespace %s", kind, name, w.namespace)
+			_, err := w.control.Get(ctx, &proto.GetRequest{Kind: kind, Namespace: w.namespace, Name: name})
+			return cmp.Or(err, io.EOF) // it appeared meanwhile: once more
 		case ev.GetSynced() || ev.GetObject().GetName() != name:
 			continue
 		case ev.GetGone() && w.want.gone:

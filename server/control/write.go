@@ -123,6 +123,9 @@ func withCode(code codes.Code, format string, args []any) error {
 func isConflict(err error) bool { return status.Code(err) == codes.Aborted }
 
 func notFound(kind string, ns spec.Namespace, name string) error {
+	if kind == proto.KindNode { // which has no namespace
+		return absent("there is no node %s", name)
+	}
 	return absent("there is no %s %s in namespace %s", kind, name, ns)
 }
 
