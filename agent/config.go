@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/session"
@@ -35,6 +36,9 @@ type Config struct {
 	Boot spec.BootID
 	// Facts are what the node says of itself; name, uid and boot are filled in.
 	Facts records.NodeFacts
+	// Allocatable is what members are shown in place of limits that they do not set; fields that
+	// are 0 are taken from Facts.
+	Allocatable files.Allocatable
 	// Gateway is the members' gateway and name server; default 169.254.1.1.
 	Gateway string
 	// Snapshots takes the newest snapshots of all sets, at start and after each change, from
@@ -97,6 +101,8 @@ func (c Config) filled() (Config, error) {
 	if c.Hosts == nil {
 		c.Hosts = func([]netip.Addr) {}
 	}
+	c.Allocatable.CPUMillis = cmp.Or(c.Allocatable.CPUMillis, c.Facts.CPUMillis)
+	c.Allocatable.MemoryBytes = cmp.Or(c.Allocatable.MemoryBytes, c.Facts.MemoryBytes)
 	c.Facts.Name, c.Facts.UID, c.Facts.Boot = c.Home.Name(), c.Home.UID(), c.Boot
 	c.Tuning = c.Tuning.filled()
 	return c, nil

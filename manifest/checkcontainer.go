@@ -79,21 +79,11 @@ func (c containerChecks) env(at string, env []spec.EnvVar) {
 	}
 }
 
-// fieldPaths are the fields of a member that a variable can show.
-var fieldPaths = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName",
-	"spec.serviceAccountName", "status.hostIP", "status.podIP", "status.podIPs"}
-
 func (c containerChecks) envSource(at string, s *spec.EnvVarSource) {
 	c.exactlyOne(at, map[string]bool{"fieldRef": s.FieldRef != nil,
-		"configMapKeyRef": s.ConfigMapKeyRef != nil, "secretKeyRef": s.SecretKeyRef != nil})
-	if f := s.FieldRef; f != nil {
-		c.choice(at+".fieldRef.apiVersion", f.APIVersion, []string{"v1"})
-		_, key := f.Keyed()
-		if c.required(at+".fieldRef.fieldPath", f.FieldPath) && !slices.Contains(fieldPaths, f.FieldPath) && !scalar.ValidLabelKey(key) {
-			c.fail(at+".fieldRef.fieldPath", scalar.Quote(f.FieldPath)+" is not supported",
-				"write metadata.labels['key'], metadata.annotations['key'], "+either(fieldPaths))
-		}
-	}
+		"configMapKeyRef": s.ConfigMapKeyRef != nil, "secretKeyRef": s.SecretKeyRef != nil, "resourceFieldRef": s.ResourceFieldRef != nil})
+	c.fieldRef(at+".fieldRef", s.FieldRef, fieldPaths)
+	c.resourceRef(at+".resourceFieldRef", s.ResourceFieldRef)
 	c.keyRef(at+".configMapKeyRef", s.ConfigMapKeyRef)
 	c.keyRef(at+".secretKeyRef", s.SecretKeyRef)
 }

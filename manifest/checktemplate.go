@@ -15,11 +15,13 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	c.metadata(at+".metadata", &t.Metadata)
 	s, at2 := &t.Spec, at+".spec"
 	c.choice(at2+".restartPolicy", s.RestartPolicy, []string{"Always"}, "OnFailure", "Never")
-	c.choice(at2+".dnsPolicy", s.DNSPolicy, []string{"ClusterFirst"}, "Default", "None", "ClusterFirstWithHostNet")
+	nameChecks{c}.dns(at2, s)
+	nameChecks{c}.hostAliases(at2+".hostAliases", s.HostAliases)
 	c.between(at2+".terminationGracePeriodSeconds", *s.TerminationGracePeriodSeconds, 0, maxSeconds)
 	c.memberContext(at2+".securityContext", s.SecurityContext)
 	placementChecks{c}.placement(at2, s)
 	volumes := c.volumes(at2+".volumes", s.Volumes, claims)
+	factChecks{c, containerNames(s)}.template(at2, s)
 	if len(s.Containers) == 0 {
 		c.fail(at2+".containers", "contains no container", "write at least one")
 	}
@@ -59,17 +61,20 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 			continue
 		}
 		known[v.Name] = true
-		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil})
+		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil,
+			"projected": v.Projected != nil, "downwardAPI": v.DownwardAPI != nil})
 		if v.EmptyDir != nil {
 			c.emptyDir(p+".emptyDir", v.EmptyDir)
 		}
 		if v.ConfigMap != nil {
 			c.subdomain(p+".configMap.name", v.ConfigMap.Name)
-			c.files(p+".configMap", v.ConfigMap.Items, v.ConfigMap.DefaultMode)
+			c.mode(p+".configMap.defaultMode", v.ConfigMap.DefaultMode)
+			c.items(p+".configMap.items", v.ConfigMap.Items, map[string]bool{})
 		}
 		if v.Secret != nil {
 			c.subdomain(p+".secret.secretName", v.Secret.SecretName)
-			c.files(p+".secret", v.Secret.Items, v.Secret.DefaultMode)
+			c.mode(p+".secret.defaultMode", v.Secret.DefaultMode)
+			c.items(p+".secret.items", v.Secret.Items, map[string]bool{})
 		}
 	}
 	delete(known, "")
@@ -88,18 +93,29 @@ func (c *checks) emptyDir(at string, e *spec.EmptyDir) {
 	c.size(at+".sizeLimit", *e.SizeLimit, 1)
 }
 
-func (c *checks) files(at string, items []spec.KeyToPath, mode *int32) {
-	c.mode(at+".defaultMode", mode)
-	seen := map[string]bool{}
+// items checks which keys are shown where; seen holds the paths of the volume that are taken.
+func (c *checks) items(at string, items []spec.KeyToPath, seen map[string]bool) {
 	for i, item := range items {
-		p := index(at+".items", i)
+		p := index(at, i)
 		c.fileName(p+".key", item.Key)
-		if c.required(p+".path", item.Path) && !insidePath(item.Path) {
-			c.fail(p+".path", scalar.Quote(item.Path)+" points outside the volume", `write a relative path without ".."`)
-		}
-		c.once(p+".path", path.Clean(item.Path), seen)
+		c.filePath(p+".path", item.Path, seen)
 		c.mode(p+".mode", item.Mode)
 	}
+}
+
+// filePath checks the path of a file of a volume, and adds it to seen.
+func (c *checks) filePath(at, file string, seen map[string]bool) {
+	if !c.required(at, file) {
+		return
+	}
+	clean := path.Clean(file)
+	switch {
+	case !insidePath(file):
+		c.fail(at, scalar.Quote(file)+" points outside the volume", `write a relative path without ".."`)
+	case clean == "." || strings.HasPrefix(clean, ".."):
+		c.fail(at, scalar.Quote(file)+" is not the name of a file", `write a relative path that does not start with ".."`)
+	}
+	c.once(at, clean, seen)
 }
 
 func (c *checks) mode(at string, mode *int32) {
@@ -124,6 +140,17 @@ var (
 	hidden   = []string{"/", "/dev", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
 )
 
+func (c *checks) subPath(at string, m *spec.VolumeMount) {
+	for _, part := range []struct{ field, path string }{{".subPath", m.SubPath}, {".subPathExpr", m.SubPathExpr}} {
+		if !insidePath(part.path) {
+			c.fail(at+part.field, scalar.Quote(part.path)+" points outside the volume", `write a relative path without ".."`)
+		}
+	}
+	if m.SubPath != "" && m.SubPathExpr != "" {
+		c.fail(at, "has subPath and subPathExpr", "write one of them")
+	}
+}
+
 func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[string]bool) {
 	seen := map[string]bool{}
 	for i, m := range mounts {
@@ -131,9 +158,7 @@ func (c *checks) mountPoints(at string, mounts []spec.VolumeMount, volumes map[s
 		if c.required(p+".name", m.Name) && !volumes[m.Name] {
 			c.fail(p+".name", scalar.Quote(m.Name)+" is neither a volume nor a claim", names(volumes))
 		}
-		if m.SubPath != "" && !insidePath(m.SubPath) {
-			c.fail(p+".subPath", scalar.Quote(m.SubPath)+" points outside the volume", `write a relative path without ".."`)
-		}
+		c.subPath(p, &m)
 		if !c.required(p+".mountPath", m.MountPath) {
 			continue
 		}

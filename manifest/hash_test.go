@@ -35,6 +35,8 @@ func TestTemplatesThatMeanTheSameHashAlike(t *testing.T) {
       restartPolicy: Always
       terminationGracePeriodSeconds: 30
       securityContext: {}
+      dnsConfig: {}
+      hostAliases: []
       volumes: [{secret: {secretName: s, defaultMode: 0644, items: []}, name: v}]
       containers:
         - image: a:1
@@ -72,5 +74,43 @@ func TestHashingChangesNothingAndSurvivesTheStore(t *testing.T) {
 	}
 	if got := spec.HashTemplate(back); got != h {
 		t.Errorf("got %s, want %s", got, h)
+	}
+}
+
+// What later fields say by default is what their absence says.
+func TestDefaultsOfFilesAndNamesHashAsAbsent(t *testing.T) {
+	const head = "\n    metadata: {labels: {app: db}}\n    spec:\n"
+	short := parseTemplate(t, head+`
+      containers:
+        - name: a
+          image: "a:1"
+          env:
+            - {name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}
+          volumeMounts: [{name: v, mountPath: /v}]
+      volumes:
+        - {name: v, downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}
+        - {name: w, projected: {sources: [{downwardAPI: {items: [{path: m, resourceFieldRef: {containerName: a, resource: limits.memory}}]}}, {secret: {name: s}}]}}
+`)
+	long := parseTemplate(t, head+`
+      dnsPolicy: ClusterFirst
+      dnsConfig: {nameservers: [], searches: [], options: []}
+      hostAliases: []
+      containers:
+        - name: a
+          image: "a:1"
+          env:
+            - {name: CPU, valueFrom: {resourceFieldRef: {resource: limits.cpu, containerName: "", divisor: 1}}}
+          volumeMounts: [{name: v, mountPath: /v, subPathExpr: ""}]
+      volumes:
+        - {name: v, downwardAPI: {defaultMode: 0644, items: [{path: name, fieldRef: {apiVersion: v1, fieldPath: metadata.name}}]}}
+        - name: w
+          projected:
+            defaultMode: 0644
+            sources:
+              - downwardAPI: {items: [{path: m, resourceFieldRef: {containerName: a, resource: limits.memory, divisor: "0"}}]}
+              - secret: {name: s, items: [], optional: false}
+`)
+	if a, b := spec.HashTemplate(short), spec.HashTemplate(long); a != b {
+		t.Errorf("got %s and %s", a, b)
 	}
 }

@@ -23,7 +23,6 @@ var instead = map[string]string{
 
 	"MemberSpec.ephemeralContainers":   "remove it: 'stead exec' runs commands in a container",
 	"MemberSpec.activeDeadlineSeconds": "remove it: a member runs until it is stopped",
-	"MemberSpec.dnsConfig":             "remove it: members ask their node's DNS server, which also completes short names",
 	"MemberSpec.nodeName":              "write nodeSelector: {kubernetes.io/hostname: NODE}",
 	"MemberSpec.hostNetwork":           "write a hostPort at each port that is to be reached at the host's address",
 	"MemberSpec.hostPID":               "remove it: a container sees its own processes only",
@@ -34,7 +33,6 @@ var instead = map[string]string{
 	"MemberSpec.hostname":              "remove it: the hostname is the member's name",
 	"MemberSpec.hostnameOverride":      "remove it: the hostname is the member's name",
 	"MemberSpec.subdomain":             "remove it: serviceName of the set is the subdomain",
-	"MemberSpec.hostAliases":           "use names that the hosts' DNS resolves",
 	"MemberSpec.readinessGates":        "remove it: a member is ready when the readiness probes of its containers succeed",
 	"MemberSpec.runtimeClassName":      "remove it: every container runs with runc",
 	"MemberSpec.overhead":              "remove it: members request what their containers request",
@@ -65,10 +63,8 @@ var instead = map[string]string{
 	"Container.terminationMessagePath":   "'stead logs --previous' shows the last output",
 	"Container.terminationMessagePolicy": "'stead logs --previous' shows the last output",
 
-	"EnvVarSource.resourceFieldRef": "write the number as value",
 	"EnvVarSource.fileKeyRef":       "read the file in the container's command",
 	"ResourceRequirements.claims":   noDevices,
-	"VolumeMount.subPathExpr":       "write subPath, without variables: every member has volumes of its own",
 	"VolumeMount.mountPropagation":  "write None, or remove it: mounts of a container stay in it",
 	"VolumeMount.recursiveReadOnly": "remove it, and write readOnly: true",
 
@@ -98,9 +94,10 @@ var instead = map[string]string{
 	"Spread.matchLabelKeys":        "write the labels in labelSelector",
 	"Toleration.tolerationSeconds": "a taint ends no life",
 
+	"Projection.serviceAccountToken": "remove this source: " + noToken,
+	"Projection.clusterTrustBundle":  "write the certificates into a ConfigMap: there is no Kubernetes API for members",
+
 	"VolumeMedia.hostPath":              onNodes,
-	"VolumeMedia.projected":             "write a configMap or secret volume for each source",
-	"VolumeMedia.downwardAPI":           "write variables with valueFrom.fieldRef, or read /run/stead",
 	"VolumeMedia.persistentVolumeClaim": "write a volumeClaimTemplate of this name: each member gets a volume of its own",
 	"VolumeMedia.ephemeral":             "write emptyDir, or a volumeClaimTemplate",
 	"VolumeMedia.csi":                   onNodes,

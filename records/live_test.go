@@ -28,6 +28,18 @@ func TestWhatNeedsANewLife(t *testing.T) {
 			x.Spec.Containers[0].Env = []spec.EnvVar{{Name: "X", ValueFrom: &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}}}}
 		}
 	}
+	files := func(path string) func(*spec.Template) {
+		return func(x *spec.Template) {
+			x.Spec.Volumes = []spec.VolumeMedia{{Name: "v", Projected: &spec.ProjectedVolume{Sources: []spec.Projection{{
+				DownwardAPI: &spec.DownwardAPIProjection{Items: []spec.DownwardAPIFile{{Path: "x", FieldRef: &spec.FieldRef{FieldPath: path}}}},
+			}}}}}
+		}
+	}
+	all := func(x *spec.Template) {
+		files("metadata.labels")(x)
+		x.Spec.Volumes[0] = spec.VolumeMedia{Name: "v", DownwardAPI: &spec.DownwardAPIVolume{Items: x.Spec.Volumes[0].Projected.Sources[0].DownwardAPI.Items}}
+	}
+	further := func(x *spec.Template) { x.Metadata.Labels["more"] = "three" }
 	tier, sum := shows("metadata.labels['tier']"), shows("metadata.annotations['sum']")
 	for _, c := range []struct {
 		name     string
@@ -44,6 +56,12 @@ func TestWhatNeedsANewLife(t *testing.T) {
 		{"an annotation, as said", spec.MetadataRestart, nil, []func(*spec.Template){annotation}, false},
 		{"an annotation that is live", spec.MetadataLive, nil, []func(*spec.Template){annotation}, true},
 		{"a live annotation that a variable shows", spec.MetadataLive, []func(*spec.Template){sum}, []func(*spec.Template){sum, annotation}, false},
+		{"a label that a file shows", "", []func(*spec.Template){files("metadata.labels['tier']")}, []func(*spec.Template){files("metadata.labels['tier']"), label}, false},
+		{"another label than a file shows", "", []func(*spec.Template){files("metadata.labels['app']")}, []func(*spec.Template){files("metadata.labels['app']"), label}, true},
+		{"a label of all that a file shows", "", []func(*spec.Template){all}, []func(*spec.Template){all, label}, false},
+		{"a further label of all that a file shows", "", []func(*spec.Template){all}, []func(*spec.Template){all, further}, false},
+		{"a label beside annotations that a file shows", "", []func(*spec.Template){files("metadata.annotations")}, []func(*spec.Template){files("metadata.annotations"), label}, true},
+		{"a live annotation that a file shows", spec.MetadataLive, []func(*spec.Template){files("metadata.annotations")}, []func(*spec.Template){files("metadata.annotations"), annotation}, false},
 		{"a restart", spec.MetadataLive, nil, []func(*spec.Template){restarted}, false},
 		{"an image", spec.MetadataLive, nil, []func(*spec.Template){image}, false},
 		{"an image and a label", "", nil, []func(*spec.Template){image, label}, false},

@@ -153,17 +153,20 @@ func (s *Set) RevisionHash(stored []*Revision) spec.RevisionHash {
 
 // SameLife reports whether a member that runs a needs no new life to run b: they differ
 // in labels at most, and with updateStrategy.metadata: Live in annotations, but in none
-// that a variable shows.
+// that a variable or a file shows.
 func (s *Set) SameLife(a, b spec.Template) bool {
 	return spec.SameTemplate(s.noticed(a), s.noticed(b))
 }
 
-// noticed is t without what a running member does not notice. What a variable shows, it
-// does.
+// noticed is t without what a running member does not notice. What a variable or a file shows,
+// it does.
 func (s *Set) noticed(t spec.Template) spec.Template {
 	labels, annotations := map[string]bool{}, map[string]bool{RestartedAtAnnotation: true}
 	for c := range t.Spec.All() {
 		addShown(c, labels, annotations)
+	}
+	for f := range t.Spec.FileFacts() {
+		addField(f.FieldRef, &t.Metadata, labels, annotations)
 	}
 	t.Metadata.Labels = only(t.Metadata.Labels, labels)
 	if s.Spec.UpdateStrategy.Metadata == spec.MetadataLive {
@@ -175,15 +178,33 @@ func (s *Set) noticed(t spec.Template) spec.Template {
 // addShown adds the labels and annotations that variables of c show.
 func addShown(c *spec.Container, labels, annotations map[string]bool) {
 	for _, e := range c.Env {
-		if e.ValueFrom == nil || e.ValueFrom.FieldRef == nil {
-			continue
+		if e.ValueFrom != nil {
+			addField(e.ValueFrom.FieldRef, nil, labels, annotations)
 		}
-		switch of, key := e.ValueFrom.FieldRef.Keyed(); of {
-		case "labels":
-			labels[key] = true
-		case "annotations":
-			annotations[key] = true
-		}
+	}
+}
+
+// addField adds the labels and annotations that f, which may be nil, shows: one, or all of m.
+func addField(f *spec.FieldRef, m *spec.ObjectMeta, labels, annotations map[string]bool) {
+	if f == nil {
+		return
+	}
+	switch of, key := f.Keyed(); {
+	case of == "labels":
+		labels[key] = true
+	case of == "annotations":
+		annotations[key] = true
+	case m == nil:
+	case f.FieldPath == "metadata.labels":
+		addKeys(labels, m.Labels)
+	case f.FieldPath == "metadata.annotations":
+		addKeys(annotations, m.Annotations)
+	}
+}
+
+func addKeys(to map[string]bool, m map[string]string) {
+	for key := range m {
+		to[key] = true
 	}
 }
 

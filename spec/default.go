@@ -82,7 +82,7 @@ func (d defaulter) template(t *Template) {
 	s := &t.Spec
 	set(d, &s.RestartPolicy, "Always")
 	setPointer(d, &s.TerminationGracePeriodSeconds, 30)
-	set(d, &s.DNSPolicy, "ClusterFirst")
+	set(d, &s.DNSPolicy, DNSClusterFirst)
 	for c := range s.All() {
 		d.container(c)
 	}
@@ -90,12 +90,10 @@ func (d defaulter) template(t *Template) {
 		if !d.clear && s.Volumes[i].sourceless() {
 			s.Volumes[i].EmptyDir = &EmptyDir{}
 		}
-		if v := s.Volumes[i].ConfigMap; v != nil {
-			setPointer(d, &v.DefaultMode, 0o644)
-		}
-		if v := s.Volumes[i].Secret; v != nil {
-			setPointer(d, &v.DefaultMode, 0o644)
-		}
+		d.volume(&s.Volumes[i])
+	}
+	for f := range s.FileFacts() {
+		d.fieldRefs(f.FieldRef, f.ResourceFieldRef)
 	}
 	for i := range s.Tolerations {
 		set(d, &s.Tolerations[i].Operator, Equal)
@@ -107,6 +105,9 @@ func (d defaulter) template(t *Template) {
 		clearAffinity(&s.Affinity)
 		t.Metadata.Name, t.Metadata.Namespace = "", "" // change nothing in a template
 		clearContext(&s.SecurityContext)
+		if s.DNSConfig != nil && saysNothing(*s.DNSConfig) {
+			s.DNSConfig = nil
+		}
 	}
 }
 
@@ -116,8 +117,8 @@ func (d defaulter) container(c *Container) {
 		set(d, &c.Ports[i].Protocol, "TCP")
 	}
 	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil && from.FieldRef != nil {
-			set(d, &from.FieldRef.APIVersion, "v1")
+		if from := c.Env[i].ValueFrom; from != nil {
+			d.fieldRefs(from.FieldRef, from.ResourceFieldRef)
 		}
 	}
 	for _, p := range []*Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
@@ -136,6 +137,31 @@ func (d defaulter) container(c *Container) {
 		if saysNothing(*c.SecurityContext) {
 			c.SecurityContext = nil
 		}
+	}
+}
+
+func (d defaulter) volume(v *VolumeMedia) {
+	if v.ConfigMap != nil {
+		setPointer(d, &v.ConfigMap.DefaultMode, 0o644)
+	}
+	if v.Secret != nil {
+		setPointer(d, &v.Secret.DefaultMode, 0o644)
+	}
+	if v.DownwardAPI != nil {
+		setPointer(d, &v.DownwardAPI.DefaultMode, 0o644)
+	}
+	if v.Projected != nil {
+		setPointer(d, &v.Projected.DefaultMode, 0o644)
+	}
+}
+
+// fieldRefs may be nil.
+func (d defaulter) fieldRefs(field *FieldRef, resource *ResourceFieldRef) {
+	if field != nil {
+		set(d, &field.APIVersion, "v1")
+	}
+	if resource != nil {
+		set(d, &resource.Divisor, scalar.Quantity{Milli: 1000})
 	}
 }
 

@@ -16,7 +16,8 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	uninitialized := Clone(whole)
+	unread := withoutFiles(whole)
+	uninitialized := Clone(unread)
 	uninitialized.Spec.InitContainers = nil
 	unhooked := Clone(uninitialized)
 	unhooked.Spec.Containers[0].Lifecycle = nil
@@ -29,7 +30,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "27qm9ddjf6"},
+		{"every field", whole, "bmtrmmsp98"},
+		{"every field there was before projected volumes", unread, "27qm9ddjf6"},
 		{"every field there was before init containers", uninitialized, "f2llbbb9vx"},
 		{"every field there was before hooks", unhooked, "466g6gp7cc"},
 		{"every field there was before placement", unplaced, "f46g9n8tgv"},

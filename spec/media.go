@@ -15,10 +15,12 @@ type VolumeMedia struct {
 	EmptyDir  *EmptyDir        `json:"emptyDir,omitempty"`
 	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
 	Secret    *SecretVolume    `json:"secret,omitempty"`
+	// Projected shows ConfigMaps, Secrets and facts of the member in one directory.
+	Projected *ProjectedVolume `json:"projected,omitempty"`
+	// DownwardAPI shows facts of the member as files.
+	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
 
 	HostPath              any `json:"hostPath,omitempty" stead:"later"`
-	Projected             any `json:"projected,omitempty" stead:"later"`
-	DownwardAPI           any `json:"downwardAPI,omitempty" stead:"later"`
 	PersistentVolumeClaim any `json:"persistentVolumeClaim,omitempty" stead:"later"`
 	Ephemeral             any `json:"ephemeral,omitempty" stead:"later"`
 	CSI                   any `json:"csi,omitempty" stead:"later"`

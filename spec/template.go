@@ -25,8 +25,15 @@ type MemberSpec struct {
 	// TerminationGracePeriodSeconds is the time from the begin of a stop, with its preStop
 	// hooks, to SIGKILL; default 30.
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
-	// DNSPolicy must be ClusterFirst (default).
-	DNSPolicy       string                 `json:"dnsPolicy,omitempty"`
+	// DNSPolicy is where names are looked up. ClusterFirst (default), ClusterFirstWithHostNet: the
+	// node's DNS server, which knows all members and asks the host's servers for the rest. Default:
+	// the resolv.conf of the host when the container starts; the node's DNS server stands in for
+	// servers on the host's loopback. None: only what dnsConfig says.
+	DNSPolicy string `json:"dnsPolicy,omitempty"`
+	// DNSConfig adds name servers, search domains and options; None needs a name server.
+	DNSConfig *DNSConfig `json:"dnsConfig,omitempty"`
+	// HostAliases are further lines of /etc/hosts.
+	HostAliases     []HostAlias            `json:"hostAliases,omitempty"`
 	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
 
 	// NodeSelector holds labels that the node must have.
@@ -38,7 +45,6 @@ type MemberSpec struct {
 
 	EphemeralContainers   any     `json:"ephemeralContainers,omitempty" stead:"later"`
 	ActiveDeadlineSeconds *int64  `json:"activeDeadlineSeconds,omitempty" stead:"later"`
-	DNSConfig             any     `json:"dnsConfig,omitempty" stead:"later,zero"`
 	NodeName              string  `json:"nodeName,omitempty" stead:"later,zero"`
 	HostNetwork           bool    `json:"hostNetwork,omitempty" stead:"later,zero"`
 	HostPID               bool    `json:"hostPID,omitempty" stead:"later,zero"`
@@ -49,7 +55,6 @@ type MemberSpec struct {
 	Hostname              string  `json:"hostname,omitempty" stead:"later,zero"`
 	HostnameOverride      *string `json:"hostnameOverride,omitempty" stead:"later"`
 	Subdomain             string  `json:"subdomain,omitempty" stead:"later,zero"`
-	HostAliases           any     `json:"hostAliases,omitempty" stead:"later,zero"`
 	ReadinessGates        any     `json:"readinessGates,omitempty" stead:"later,zero"`
 	RuntimeClassName      *string `json:"runtimeClassName,omitempty" stead:"later"`
 	Overhead              any     `json:"overhead,omitempty" stead:"later,zero"`
@@ -139,12 +144,13 @@ type EnvVar struct {
 type EnvVarSource struct {
 	// FieldRef: metadata.name, metadata.namespace, metadata.uid,
 	// metadata.labels['k'], metadata.annotations['k'], spec.nodeName,
-	// status.podIP, status.podIPs, status.hostIP, spec.serviceAccountName ("").
-	FieldRef         *FieldRef `json:"fieldRef,omitempty"`
-	ConfigMapKeyRef  *KeyRef   `json:"configMapKeyRef,omitempty"`
-	SecretKeyRef     *KeyRef   `json:"secretKeyRef,omitempty"`
-	ResourceFieldRef any       `json:"resourceFieldRef,omitempty" stead:"later"`
-	FileKeyRef       any       `json:"fileKeyRef,omitempty" stead:"later"`
+	// status.podIP, status.podIPs, status.hostIP, status.hostIPs, spec.serviceAccountName ("").
+	FieldRef        *FieldRef `json:"fieldRef,omitempty"`
+	ConfigMapKeyRef *KeyRef   `json:"configMapKeyRef,omitempty"`
+	SecretKeyRef    *KeyRef   `json:"secretKeyRef,omitempty"`
+	// ResourceFieldRef: a limit or request of a container, in units of the divisor, rounded up.
+	ResourceFieldRef *ResourceFieldRef `json:"resourceFieldRef,omitempty"`
+	FileKeyRef       any               `json:"fileKeyRef,omitempty" stead:"later"`
 }
 
 // FieldRef names a field of the member.
@@ -200,8 +206,10 @@ type VolumeMount struct {
 	// SubPath is a relative path inside the volume, without "..". A directory is made if
 	// nothing is there. It is resolved at every start of the container; a symbolic link
 	// that leads out of the volume is refused. Needs Linux 5.6.
-	SubPath           string `json:"subPath,omitempty"`
-	SubPathExpr       string `json:"subPathExpr,omitempty" stead:"later,zero"`
+	SubPath string `json:"subPath,omitempty"`
+	// SubPathExpr is a SubPath in which $(VAR) stands for a variable of the container; one that
+	// is empty or not there keeps the container from being started. Not beside SubPath.
+	SubPathExpr       string `json:"subPathExpr,omitempty"`
 	MountPropagation  string `json:"mountPropagation,omitempty" stead:"later,same=None"`
 	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty" stead:"later,same=Disabled"`
 }

@@ -28,6 +28,10 @@ func Build(l *records.Life, c *spec.Container, n Node, find Lookup, parts Parts)
 	if err != nil {
 		return runtime.Container{}, err
 	}
+	mounted, err := mounts(l, c, v, parts)
+	if err != nil {
+		return runtime.Container{}, err
+	}
 	out := runtime.Container{
 		ID:       runtime.ContainerID{ID: l.Member.ID, Name: c.Name},
 		Token:    l.Member.Token,
@@ -37,7 +41,7 @@ func Build(l *records.Life, c *spec.Container, n Node, find Lookup, parts Parts)
 		Args:     expandAll(c.Args, v),
 		Dir:      c.WorkingDir,
 		Hostname: l.Member.ID.MemberName(),
-		Mounts:   mounts(l, c, parts),
+		Mounts:   mounted,
 		Log:      parts.Log,
 		Env:      v.list(),
 	}
@@ -54,11 +58,12 @@ func expandAll(in []string, v *variables) []string {
 	return out
 }
 
-// mounts lists parents before what is mounted below them.
-func mounts(l *records.Life, c *spec.Container, parts Parts) []runtime.Mount {
+// mounts lists parents before what is mounted below them; v are the container's variables.
+// Errors: *MissingError.
+func mounts(l *records.Life, c *spec.Container, v *variables, parts Parts) ([]runtime.Mount, error) {
 	media := map[string]bool{}
 	for _, v := range l.Template.Spec.Volumes {
-		media[v.Name] = v.ConfigMap != nil || v.Secret != nil
+		media[v.Name] = v.ShowsFiles()
 	}
 	out := []runtime.Mount{
 		{Source: parts.Place.Stead, Target: SteadDir, ReadOnly: true},
@@ -68,13 +73,16 @@ func mounts(l *records.Life, c *spec.Container, parts Parts) []runtime.Mount {
 	}
 	for i, m := range c.VolumeMounts {
 		source := parts.Volumes[m.Name]
+		below, err := subPathOf(&m, v)
 		switch {
+		case err != nil:
+			return nil, err
 		case media[m.Name]:
 			source = filepath.Join(parts.Place.Media, m.Name)
-			if m.SubPath != "" { // of the present version: it does not follow later changes, as in Kubernetes
-				source = filepath.Join(source, "..data", m.SubPath)
+			if below != "" { // of the present version: it does not follow later changes, as in Kubernetes
+				source = filepath.Join(source, "..data", below)
 			}
-		case m.SubPath != "":
+		case below != "":
 			source = parts.SubPaths[i]
 		}
 		target := filepath.Clean(m.MountPath)
@@ -82,7 +90,7 @@ func mounts(l *records.Life, c *spec.Container, parts Parts) []runtime.Mount {
 		out = append(out, runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || media[m.Name]})
 	}
 	slices.SortStableFunc(out, func(a, b runtime.Mount) int { return strings.Compare(a.Target, b.Target) })
-	return out
+	return out, nil
 }
 
 func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.SecurityContext) {
@@ -121,24 +129,4 @@ func limit(out *runtime.Container, r spec.ResourceRequirements) {
 	if q, ok := r.Requests["cpu"]; ok {
 		out.CPURequestMillis = q.Milli
 	}
-}
-
-// SubPaths are the parts of claims and emptyDirs that a container of a life mounts by
-// subPath; volumes holds their directories. Members write in these, so the host must
-// resolve each for itself before it is mounted (runtime.Volumes.SubPath).
-func SubPaths(l *records.Life, c *spec.Container, volumes map[string]string) []runtime.SubPath {
-	var group *int64
-	if sc := l.Template.Spec.SecurityContext; sc != nil {
-		group = sc.FSGroup
-	}
-	var out []runtime.SubPath
-	for i, m := range c.VolumeMounts {
-		if dir, ok := volumes[m.Name]; ok && m.SubPath != "" {
-			out = append(out, runtime.SubPath{
-				ID: l.Member.ID, Container: c.Name, Index: i,
-				Volume: m.Name, Dir: dir, Path: filepath.Clean(m.SubPath), FSGroup: group,
-			})
-		}
-	}
-	return out
 }

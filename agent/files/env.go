@@ -70,7 +70,7 @@ func environment(l *records.Life, c *spec.Container, n Node, find Lookup) (*vari
 			v.set(e.Name, spec.Expand(e.Value, v.get))
 			continue
 		}
-		value, ok, err := valueFrom(l, e.ValueFrom, n, find)
+		value, ok, err := valueFrom(l, c, e.ValueFrom, n, find)
 		if err != nil {
 			return nil, fmt.Errorf("variable %s: %w", e.Name, err)
 		}
@@ -120,10 +120,14 @@ func keyFrom(from *spec.EnvVarSource) (s source, key string, ok bool) {
 	return source{kind, ref.Name, ref.Optional}, ref.Key, true
 }
 
-func valueFrom(l *records.Life, from *spec.EnvVarSource, n Node, find Lookup) (string, bool, error) {
+func valueFrom(l *records.Life, c *spec.Container, from *spec.EnvVarSource, n Node, find Lookup) (string, bool, error) {
 	if s, key, ok := keyFrom(from); ok {
 		value, ok, err := s.key(l.Member.ID.Namespace, key, find)
 		return string(value), ok, err
+	}
+	if from.ResourceFieldRef != nil {
+		value, err := resourceValue(l, c, from.ResourceFieldRef, n)
+		return value, err == nil, err
 	}
 	if from.FieldRef == nil {
 		return "", false, nil

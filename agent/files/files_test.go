@@ -164,7 +164,7 @@ func TestMissingNamesWhatIsMissing(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := life()
 			l.Template.Spec.Containers[0].Env = c.env
-			if got := MissingEnv(l, find, func(string) bool { return true }); got != c.want {
+			if got := MissingEnv(l, host, find, func(string) bool { return true }); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -239,7 +239,9 @@ func TestWhatMembersWriteInIsMountedWhereTheHostResolvedIt(t *testing.T) {
 		{Name: "conf", MountPath: "/c", SubPath: "c"}, {Name: "tmp", MountPath: "/t", SubPath: "t"},
 	}
 	volumes := map[string]string{"data": "/v/data", "tmp": "/s/tmp"}
-	equal(t, "sub-paths", SubPaths(l, c, volumes), []runtime.SubPath{
+	mounted, err := SubPaths(l, c, host, book(), volumes)
+	must(t, err)
+	equal(t, "sub-paths", mounted, []runtime.SubPath{
 		{ID: l.Member.ID, Container: "db", Index: 1, Volume: "data", Dir: "/v/data", Path: "a/b", FSGroup: &group},
 		{ID: l.Member.ID, Container: "db", Index: 3, Volume: "tmp", Dir: "/s/tmp", Path: "t", FSGroup: &group},
 	})

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"sync"
 
@@ -134,7 +133,7 @@ func (s source) key(ns spec.Namespace, key string, find Lookup) (scalar.Bytes, b
 	return v, ok, nil
 }
 
-// Media is the content of one ConfigMap or Secret volume.
+// Media is the content of one volume that shows files.
 type Media struct {
 	Name  string
 	Files map[string]MediaFile // by relative path
@@ -148,26 +147,18 @@ type MediaFile struct {
 
 const defaultMode = 0o644
 
-// MediaOf builds the content of all ConfigMap and Secret volumes of a life, in the
-// template's order. Those of which something is missing are left out, and the first of
-// them is the error. Errors: *MissingError.
-func MediaOf(l *records.Life, find Lookup) ([]Media, error) {
+// MediaOf builds the content of all volumes of a life that show files, in the template's
+// order. Those of which something is missing are left out, and the first of them is the
+// error. Errors: *MissingError.
+func MediaOf(l *records.Life, n Node, find Lookup) ([]Media, error) {
 	var out []Media
 	var first error
 	for i := range l.Template.Spec.Volumes {
 		v := &l.Template.Spec.Volumes[i]
-		s, ok := volumeSource(v)
-		if !ok {
+		if !v.ShowsFiles() {
 			continue
 		}
-		var items []spec.KeyToPath
-		var mode *int32
-		if v.ConfigMap != nil {
-			items, mode = v.ConfigMap.Items, v.ConfigMap.DefaultMode
-		} else {
-			items, mode = v.Secret.Items, v.Secret.DefaultMode
-		}
-		files, err := project(l.Member.ID.Namespace, s, items, mode, find)
+		files, err := mediaFiles(l, v, n, find)
 		if err == nil {
 			out = append(out, Media{Name: v.Name, Files: files})
 		} else if first == nil {
@@ -175,51 +166,6 @@ func MediaOf(l *records.Life, find Lookup) ([]Media, error) {
 		}
 	}
 	return out, first
-}
-
-// volumeSource is what a volume shows; false: it is of another kind.
-func volumeSource(v *spec.VolumeMedia) (source, bool) {
-	switch {
-	case v.ConfigMap != nil:
-		return source{KindConfigMap, v.ConfigMap.Name, v.ConfigMap.Optional}, true
-	case v.Secret != nil:
-		return source{KindSecret, v.Secret.SecretName, v.Secret.Optional}, true
-	}
-	return source{}, false
-}
-
-func project(ns spec.Namespace, s source, items []spec.KeyToPath, mode *int32, find Lookup) (map[string]MediaFile, error) {
-	content, err := s.content(ns, find)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string]MediaFile{}
-	if len(items) == 0 {
-		for key, value := range content {
-			out[key] = MediaFile{value, bits(mode, nil)}
-		}
-		return out, nil
-	}
-	for _, item := range items {
-		value, ok, err := s.key(ns, item.Key, find)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			out[path.Clean(item.Path)] = MediaFile{value, bits(mode, item.Mode)}
-		}
-	}
-	return out, nil
-}
-
-func bits(volume, item *int32) uint32 {
-	switch {
-	case item != nil:
-		return uint32(*item) & 0o777
-	case volume != nil:
-		return uint32(*volume) & 0o777
-	}
-	return defaultMode
 }
 
 // allEnv is the environment of each container.
@@ -237,7 +183,7 @@ func allEnv(l *records.Life, n Node, find Lookup) (all [][]string, err error) {
 // Fingerprint is a hash of all that a life takes from ConfigMaps and Secrets, as files
 // and as variables; empty while something of it is missing.
 func Fingerprint(l *records.Life, n Node, find Lookup) string {
-	media, err := MediaOf(l, find)
+	media, err := MediaOf(l, n, find)
 	all, err2 := allEnv(l, n, find)
 	if err != nil || err2 != nil {
 		return ""

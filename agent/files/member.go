@@ -62,7 +62,7 @@ const (
 // Place names the directories of the host that hold one member's files.
 type Place struct {
 	// Stead is mounted as /run/stead; Etc holds hosts, resolv.conf and hostname;
-	// Media holds one directory for each ConfigMap or Secret volume.
+	// Media holds one directory for each volume that shows files.
 	Stead, Etc, Media string
 }
 
@@ -80,6 +80,10 @@ type Node struct {
 	HostIP string // "" when unknown
 	// Gateway is the members' gateway and name server.
 	Gateway string
+	// ResolvConf is the host's resolv.conf; "": /etc/resolv.conf.
+	ResolvConf string
+	// Allocatable stands in for limits that a container does not set.
+	Allocatable Allocatable
 }
 
 // memberDoc is the form of member.json.
@@ -140,22 +144,6 @@ func VolumeNew(l *records.Life) []byte {
 		out = fmt.Appendf(out, "%s %s\n", claim, l.FreshVolumes[claim])
 	}
 	return out
-}
-
-// Hosts is the content of /etc/hosts.
-func Hosts(l *records.Life) []byte {
-	own := ""
-	if l.Member.Address.IsValid() {
-		own = address(l) + "\t" + l.FQDN() + "\t" + l.Member.ID.MemberName() + "\n"
-	}
-	return []byte("# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" + own)
-}
-
-// Resolv is the content of /etc/resolv.conf: as Kubernetes writes it for ClusterFirst.
-func Resolv(l *records.Life, n Node) []byte {
-	svc := "svc." + l.Domain
-	return fmt.Appendf(nil, "nameserver %s\nsearch %s.%s %s %s\noptions ndots:5\n",
-		n.Gateway, l.Member.ID.Namespace, svc, svc, l.Domain)
 }
 
 // Hostname is the content of /etc/hostname.

@@ -12,8 +12,10 @@ import (
 func IsNamed(l *records.Life, of func(FileSource) bool) bool {
 	is := func(s source) bool { return of(FileSource{s.kind, l.Member.ID.Namespace, s.name}) }
 	for i := range l.Template.Spec.Volumes {
-		if s, ok := volumeSource(&l.Template.Spec.Volumes[i]); ok && is(s) {
-			return true
+		for _, p := range partsOf(&l.Template.Spec.Volumes[i]) {
+			if p.isObject() && is(p.source) {
+				return true
+			}
 		}
 	}
 	for c := range l.Template.Spec.All() {
@@ -39,25 +41,25 @@ func IsNamed(l *records.Life, of func(FileSource) bool) bool {
 // MissingMedia is the sentence about the first ConfigMap, Secret or key that a volume of
 // the life needs and that is not there; empty when nothing is missing.
 func MissingMedia(l *records.Life, find Lookup) string {
-	_, err := MediaOf(l, find)
+	_, err := MediaOf(l, Node{}, find) // nothing is missing for what a node has
 	return missingText(err)
 }
 
 // MissingEnv is the same of the variables of those containers for which needed is true: what Env
-// would fail with, found without making a value.
-func MissingEnv(l *records.Life, find Lookup, needed func(container string) bool) string {
+// would fail with, found without making a value, and what paths that are made of variables lack.
+func MissingEnv(l *records.Life, n Node, find Lookup, needed func(container string) bool) string {
 	for c := range l.Template.Spec.All() {
 		if !needed(c.Name) {
 			continue
 		}
-		if err := missingEnvOf(l, c, find); err != nil {
+		if err := missingEnvOf(l, c, n, find); err != nil {
 			return missingText(err)
 		}
 	}
 	return ""
 }
 
-func missingEnvOf(l *records.Life, c *spec.Container, find Lookup) error {
+func missingEnvOf(l *records.Life, c *spec.Container, n Node, find Lookup) error {
 	ns := l.Member.ID.Namespace
 	for _, from := range c.EnvFrom {
 		for _, s := range fromSources(from) {
@@ -70,16 +72,20 @@ func missingEnvOf(l *records.Life, c *spec.Container, find Lookup) error {
 		if e.ValueFrom == nil {
 			continue
 		}
-		if err := missingValue(ns, e.ValueFrom, find); err != nil {
+		if err := missingValue(l, c, e.ValueFrom, find); err != nil {
 			return fmt.Errorf("variable %s: %w", e.Name, err)
 		}
 	}
-	return nil
+	return missingSubPath(l, c, n, find)
 }
 
-func missingValue(ns spec.Namespace, from *spec.EnvVarSource, find Lookup) error {
+func missingValue(l *records.Life, c *spec.Container, from *spec.EnvVarSource, find Lookup) error {
 	if s, key, ok := keyFrom(from); ok {
-		_, _, err := s.key(ns, key, find)
+		_, _, err := s.key(l.Member.ID.Namespace, key, find)
+		return err
+	}
+	if from.ResourceFieldRef != nil {
+		_, err := containerOf(l, c, from.ResourceFieldRef)
 		return err
 	}
 	if from.FieldRef == nil {

@@ -46,13 +46,20 @@ func randomLife(r *rand.Rand) *records.Life {
 	}
 	for n := range r.IntN(3) {
 		v := spec.VolumeMedia{Name: fmt.Sprintf("v%d", n)}
-		switch r.IntN(3) {
+		switch r.IntN(5) {
 		case 0:
 			v.ConfigMap = &spec.ConfigMapVolume{Name: name(), Optional: r.IntN(3) == 0}
 		case 1:
 			v.Secret = &spec.SecretVolume{SecretName: name(), Items: []spec.KeyToPath{{Key: "k0", Path: "p"}}}
 		case 2:
 			v.EmptyDir = &spec.EmptyDir{}
+		case 3:
+			v.DownwardAPI = &spec.DownwardAPIVolume{Items: []spec.DownwardAPIFile{{Path: "p", FieldRef: &spec.FieldRef{FieldPath: "metadata.labels"}}}}
+		case 4:
+			v.Projected = &spec.ProjectedVolume{Sources: []spec.Projection{
+				{ConfigMap: &spec.ObjectProjection{Name: name(), Optional: r.IntN(2) == 0}},
+				{Secret: &spec.ObjectProjection{Name: name(), Optional: r.IntN(2) == 0, Items: []spec.KeyToPath{{Key: "k1", Path: "p"}}}},
+			}}
 		}
 		l.Template.Spec.Volumes = append(l.Template.Spec.Volumes, v)
 	}
@@ -86,7 +93,7 @@ func TestWhatVariablesLackIsWhatMakingThemFailsWith(t *testing.T) {
 		l, find := randomLife(r), book(randomObjects(r)...)
 		_, err := allEnv(l, host, find)
 		want := missingText(err)
-		if got := MissingEnv(l, find, func(string) bool { return true }); got != want {
+		if got := MissingEnv(l, host, find, func(string) bool { return true }); got != want {
 			t.Fatalf("life %d: got %q, want %q", n, got, want)
 		}
 		if want != "" {
@@ -119,7 +126,7 @@ func TestALifeNamesWhatItLooksUp(t *testing.T) {
 		if _, err := allEnv(l, host, find); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := MediaOf(l, find); err != nil {
+		if _, err := MediaOf(l, host, find); err != nil {
 			t.Fatal(err)
 		}
 		for _, kind := range []string{KindConfigMap, KindSecret} {

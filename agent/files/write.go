@@ -31,8 +31,8 @@ func Put(dir, name string, content []byte, mode os.FileMode) error {
 	return durable.PutUnsynced(target, content, mode)
 }
 
-// WriteMember writes what is constant for the life: member.json, hosts, resolv.conf,
-// hostname.
+// WriteMember writes what is constant for the life: member.json, hosts, hostname, and
+// resolv.conf, but for what of it the host says.
 func WriteMember(p Place, l *records.Life, n Node) error {
 	member, err := Member(l)
 	if err != nil {
@@ -41,7 +41,11 @@ func WriteMember(p Place, l *records.Life, n Node) error {
 	if err := Put(p.Stead, MemberFile, member, 0o444); err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"hosts": Hosts(l), "resolv.conf": Resolv(l, n), "hostname": Hostname(l)} {
+	host, err := hostResolver(l, n)
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"hosts": Hosts(l), "resolv.conf": Resolv(l, n, host), "hostname": Hostname(l)} {
 		if err := Put(p.Etc, name, content, 0o444); err != nil {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stead-project/stead/agent/cgroup"
 )
 
@@ -54,6 +56,15 @@ func mostProcesses() (int64, error) {
 		}
 	}
 	return most, nil
+}
+
+// diskBytes is the size of the disk on which dir is; 0: not known.
+func diskBytes(dir string) int64 {
+	var st unix.Statfs_t
+	if unix.Statfs(dir, &st) != nil {
+		return 0
+	}
+	return int64(st.Blocks) * st.Bsize
 }
 
 // memoryBytes is the machine's memory, from /proc/meminfo.

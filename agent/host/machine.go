@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/stead-project/stead/agent/cgroup"
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
@@ -51,6 +52,7 @@ type Machine struct {
 	changed *notify.Signal // something of the host's network went
 
 	bounds cgroup.Bounds // of all members
+	disk   int64         // bytes of the agent's disk
 	// What was logged last, so that it is logged once: of the bounds, of the network.
 	unbounded trouble.Last
 	warned    []string
@@ -86,7 +88,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{helper: helper, log: log, bounds: bounds, changed: notify.New()}
+	m := &Machine{helper: helper, log: log, bounds: bounds, disk: diskBytes(o.Root), changed: notify.New()}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, Log: log,
@@ -127,6 +129,12 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	}
 	m.newest = dnsd.Snapshot{Domain: at.Domain(), Gateway: gateway, Members: cidr}
 	return m, nil
+}
+
+// Allocatable is what members together can have: of memory what is not reserved for the host,
+// of disk the size of that on which the agent's root is. Zero: all, or not known.
+func (m *Machine) Allocatable() files.Allocatable {
+	return files.Allocatable{MemoryBytes: m.bounds.MemoryBytes, DiskBytes: m.disk}
 }
 
 // Prepare sets the host's network up and opens the DNS addresses. It retries until that

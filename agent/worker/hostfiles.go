@@ -140,7 +140,7 @@ type State struct {
 	Signalled bool `json:"signalled,omitempty"`
 	// StopAt, of those only, is when the grace is over, on the boot clock; 0: not known.
 	StopAt time.Duration `json:"stopAt,omitempty"`
-	// Media: the files of all ConfigMap and Secret volumes were written in this life.
+	// Media: the files of all volumes that show any were written in this life.
 	Media      bool                      `json:"media,omitempty"`
 	Containers map[string]ContainerState `json:"containers,omitempty"`
 }

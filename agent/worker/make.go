@@ -29,7 +29,11 @@ func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) e
 		log.Guard = w.c.Guard.Record(w.id)
 	}
 	subPaths := map[int]string{}
-	for _, s := range files.SubPaths(w.life, c, w.prepared.dirs) {
+	mounted, err := files.SubPaths(w.life, c, w.c.Node, w.c.Find, w.prepared.dirs)
+	if err != nil {
+		return err
+	}
+	for _, s := range mounted {
 		path, err := w.c.Volumes.SubPath(ctx, s)
 		if err != nil {
 			return err
@@ -184,15 +188,15 @@ func (w *observer) missing() string {
 		return "the server has not sent the snapshot of the set yet"
 	}
 	needed := func(name string) bool { return !w.isDone(name) }
-	if text := files.MissingEnv(w.life, w.c.Find, needed); text != "" || w.state.Media {
+	if text := files.MissingEnv(w.life, w.c.Node, w.c.Find, needed); text != "" || w.state.Media {
 		return text
 	}
 	return files.MissingMedia(w.life, w.c.Find)
 }
 
-// writeMedia shows the member its ConfigMaps and Secrets as they are now.
+// writeMedia shows the member the files of its volumes as they are now.
 func (w *actor) writeMedia() error {
-	media, err := files.MediaOf(w.life, w.c.Find)
+	media, err := files.MediaOf(w.life, w.c.Node, w.c.Find)
 	w.sourceGone = ""
 	if _, missing := errors.AsType[*files.MissingError](err); missing && w.state.Media {
 		w.sourceGone = err.Error() + "; the member keeps the files that it has"

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
@@ -98,5 +99,26 @@ func TestWhatACrashLeftBetweenMountAndCreationIsUnmounted(t *testing.T) {
 		if clean, err := n.host.Clean(t.Context(), db0); err != nil || !clean {
 			t.Errorf("stopped is told while a sub-path is mounted: %v, %v", clean, err)
 		}
+	})
+}
+
+// As in Kubernetes: a variable of the path that has no value keeps the container from being
+// started, until it has one.
+func TestASubPathExprWaitsForItsVariables(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		expr := func(l *records.Life) {
+			c := &l.Template.Spec.Containers[0]
+			c.EnvFrom = []spec.EnvFromSource{{ConfigMapRef: &spec.NameRef{Name: "etc"}}}
+			c.VolumeMounts[0].SubPath, c.VolumeMounts[0].SubPathExpr = "", "$(STEAD_MEMBER)/$(run.sh)"
+		}
+		n.apply("../x")
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), expr))
+		time.Sleep(time.Minute)
+		n.wantCause(causes.ConfigMissing, `becomes "db-0/../x", which is outside the volume`)
+		n.wantStarts(tok(5), 0)
+		n.apply("x")
+		time.Sleep(time.Minute)
+		n.wantReady()
 	})
 }

@@ -124,7 +124,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		Home: at, RunDir: o.RunDir, Dial: dial,
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
-		Boot:   facts.Boot, Facts: facts, Gateway: o.Gateway, Snapshots: m.Update, Hosts: m.UpdateHosts, Logger: log,
+		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Hosts: m.UpdateHosts, Logger: log,
 		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, Cgroup: m.Runtime.Cgroup,
 	})
 	if err != nil {

@@ -37,6 +37,9 @@ func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 		if v.Secret != nil {
 			add(KindSecret, v.Secret.SecretName)
 		}
+		if v.Projected != nil {
+			projectedFiles(v.Projected, add)
+		}
 	}
 	for c := range t.Spec.All() {
 		envFiles(c, add)
@@ -47,6 +50,17 @@ func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 
 func (r FileRef) compare(o FileRef) int {
 	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
+}
+
+func projectedFiles(v *spec.ProjectedVolume, add func(kind, name string)) {
+	for _, p := range v.Sources {
+		if p.ConfigMap != nil {
+			add(KindConfigMap, p.ConfigMap.Name)
+		}
+		if p.Secret != nil {
+			add(KindSecret, p.Secret.Name)
+		}
+	}
 }
 
 func envFiles(c *spec.Container, add func(kind, name string)) {

@@ -262,6 +262,9 @@ func TestFilesOfATemplate(t *testing.T) {
 		Volumes: []spec.VolumeMedia{
 			{Name: "a", ConfigMap: &spec.ConfigMapVolume{Name: "conf"}}, {Name: "b", Secret: &spec.SecretVolume{SecretName: "cert"}},
 			{Name: "c", EmptyDir: &spec.EmptyDir{}},
+			{Name: "d", Projected: &spec.ProjectedVolume{Sources: []spec.Projection{
+				{ConfigMap: &spec.ObjectProjection{Name: "part"}}, {Secret: &spec.ObjectProjection{Name: "tls"}}, {DownwardAPI: &spec.DownwardAPIProjection{}},
+			}}},
 		},
 		Containers: []spec.Container{{
 			Env: []spec.EnvVar{
@@ -273,7 +276,8 @@ func TestFilesOfATemplate(t *testing.T) {
 		}},
 	}}
 	want := []FileRef{
-		{KindConfigMap, "ns", "all"}, {KindConfigMap, "ns", "conf"}, {KindSecret, "ns", "cert"}, {KindSecret, "ns", "pass"},
+		{KindConfigMap, "ns", "all"}, {KindConfigMap, "ns", "conf"}, {KindConfigMap, "ns", "part"},
+		{KindSecret, "ns", "cert"}, {KindSecret, "ns", "pass"}, {KindSecret, "ns", "tls"},
 	}
 	if got := FilesOf("ns", &tpl); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %v, want %v", got, want)

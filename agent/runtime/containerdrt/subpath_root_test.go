@@ -65,14 +65,19 @@ func (a *attacked) run(which, attempt int, args ...string) (runtime.Container, e
 	c := &a.life.Template.Spec.Containers[which]
 	c.Command, c.Args = []string{"/box"}, args
 	parts := files.Parts{Attempt: attempt, Volumes: map[string]string{"data": a.dir}, SubPaths: map[int]string{}}
-	for _, s := range files.SubPaths(&a.life, c, parts.Volumes) {
+	none := func(string, spec.Namespace, string) (records.Files, bool) { return records.Files{}, false }
+	mounted, err := files.SubPaths(&a.life, c, files.Node{}, none, parts.Volumes)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, s := range mounted {
 		path, err := a.volumes.SubPath(a.t.Context(), s)
 		if err != nil {
 			return runtime.Container{}, err
 		}
 		parts.SubPaths[s.Index] = path
 	}
-	desc, err := files.Build(&a.life, c, files.Node{}, func(string, spec.Namespace, string) (records.Files, bool) { return records.Files{}, false }, parts)
+	desc, err := files.Build(&a.life, c, files.Node{}, none, parts)
 	if err != nil {
 		a.t.Fatal(err)
 	}
