@@ -14,12 +14,34 @@ import (
 func dropWithoutEffect(s *spec.SetSpec) {
 	m := &s.Template.Spec
 	m.Volumes = slices.DeleteFunc(m.Volumes, func(v spec.VolumeMedia) bool { return shadowed(s, &v) })
+	if readsDisk(m) {
+		return
+	}
 	for c := range m.All() {
 		r := &c.Resources
 		for _, of := range []map[string]scalar.Quantity{r.Limits, r.Requests} {
 			maps.DeleteFunc(of, func(name string, _ scalar.Quantity) bool { return name == ephemeralStorage })
 		}
 	}
+}
+
+// readsDisk reports whether a member reads the ephemeral storage of a container, which then stays
+// in the template.
+func readsDisk(m *spec.MemberSpec) bool {
+	disk := func(r *spec.ResourceFieldRef) bool {
+		return r != nil && strings.HasSuffix(r.Resource, "."+ephemeralStorage)
+	}
+	for f := range m.FileFacts() {
+		if disk(f.ResourceFieldRef) {
+			return true
+		}
+	}
+	for c := range m.All() {
+		if slices.ContainsFunc(c.Env, func(e spec.EnvVar) bool { return e.ValueFrom != nil && disk(e.ValueFrom.ResourceFieldRef) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // shadowed reports whether a claim of s takes the place of the volume v.

@@ -88,6 +88,22 @@ func TestEphemeralStorageIsLeftOut(t *testing.T) {
 	}
 }
 
+// TestEphemeralStorageThatAMemberReadsIsKept: resourceFieldRef shows it as it is written.
+func TestEphemeralStorageThatAMemberReadsIsKept(t *testing.T) {
+	const containers = "      containers:\n        - name: db\n          image: db:1\n          volumeMounts: [{name: data, mountPath: /data}]\n" +
+		"          resources: {limits: {ephemeral-storage: 2Gi}}\n"
+	for _, reads := range []string{
+		"          env: [{name: DISK, valueFrom: {resourceFieldRef: {resource: limits.ephemeral-storage}}}]\n",
+		"      volumes: [{name: v, downwardAPI: {items: [{path: disk, resourceFieldRef: {containerName: db, resource: requests.ephemeral-storage}}]}}]\n",
+	} {
+		got, said := parsed(t, dropHead+containers+reads)
+		r := got.Spec.Containers[0].Resources
+		if len(said) != 1 || r.Limits[ephemeralStorage].String() != "2Gi" || r.Requests[ephemeralStorage].String() != "2Gi" {
+			t.Errorf("got %+v, %q", r, said)
+		}
+	}
+}
+
 // TestBudgetsOfOldCharts: policy/v1beta1, and what policy/v1 accepts although it says nothing.
 func TestBudgetsOfOldCharts(t *testing.T) {
 	budget := func(version, body string) Source {
