@@ -70,9 +70,16 @@ func (z *Zone) takeOthers(before *Zone, list []records.SetNames) {
 	if z.nodes[svc] == nil {
 		z.nodes[svc] = bare
 	}
-	for _, t := range z.parts {
+	for ref, t := range z.parts {
+		if t.brief { // what is above its members' names
+			for _, service := range []string{t.service, t.former} {
+				if name := serviceKey(service, ref.Namespace) + svc; z.nodes[name] == bare {
+					delete(z.nodes, name)
+				}
+			}
+		}
 		for _, service := range t.services {
-			if slices.ContainsFunc(z.others.find([]byte(service)), func(o other) bool { return z.parts[o.set] == nil }) {
+			if slices.ContainsFunc(z.others.find([]byte(service)), func(o other) bool { return !z.follows(o.set) }) {
 				z.hide(t, service+svc)
 			}
 		}
@@ -91,6 +98,12 @@ func (z *Zone) hide(t *part, service string) {
 			delete(z.nodes, name[1+int(name[0]):])
 		}
 	}
+}
+
+// follows reports whether z has all of a set.
+func (z *Zone) follows(ref spec.SetRef) bool {
+	t := z.parts[ref]
+	return t != nil && !t.brief
 }
 
 // part is what z has of a set, made for a domain; nil: nothing.

@@ -64,7 +64,7 @@ func (z *Zone) missingBelow(name []byte) (missing, Interest) {
 	}
 	service := n == 3 || name[1] == '_' && (n == 4 || name[at[1]+1] == '_') // or a name of its ports
 	for _, o := range z.others.find(name[at[n-3]:at[n-1]]) {
-		if z.parts[o.set] == nil && (service || n == 4 && o.hasMember(name[1:at[1]])) {
+		if !z.follows(o.set) && (service || n == 4 && o.hasMember(name[1:at[1]])) {
 			return unfollowed, Interest{Set: o.set}
 		}
 	}

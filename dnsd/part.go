@@ -11,6 +11,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // part is the names of one set, as far as they come from it alone.
@@ -20,6 +21,7 @@ type part struct {
 	former  string
 	peers   []records.Peer
 	names   []records.DNSName
+	brief   bool // it has the names of members alone; of services there is no telling who is ready
 
 	nodes    map[string]*node // below the domain, by wire name
 	pointers map[string]*node // reverse names, by wire name
@@ -29,13 +31,13 @@ type part struct {
 
 // of reports whether the part is what newPart would make of p, in the same domain.
 func (t *part) of(p records.Snapshot) bool {
-	return t.service == p.Service && t.former == p.Former && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
+	return t.brief == p.Brief && t.service == p.Service && t.former == p.Former && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
 }
 
 // newPart makes the names of a set and packs their answers. The part before it may be nil.
 func newPart(p records.Snapshot, domain string, before *part) *part {
 	t := &part{
-		service: p.Service, former: p.Former, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
+		brief: p.Brief, service: p.Service, former: p.Former, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
 		nodes: map[string]*node{}, pointers: map[string]*node{}, asked: new(atomic.Bool),
 	}
 	if before != nil {
@@ -52,7 +54,33 @@ func newPart(p records.Snapshot, domain string, before *part) *part {
 		}
 	}
 	former := t.members(t.former, base)
-	inShort := records.SetNames{Ref: p.Ref, Service: t.service, Names: []string{t.former}}
+	if p.Brief {
+		t.dropServices(base)
+	} else {
+		t.serveAll(p.Ref, base, members, former)
+	}
+	asked := []*atomic.Bool{t.asked}
+	for _, named := range []map[string]*node{t.nodes, t.pointers} {
+		for _, n := range named {
+			n.finish()
+			n.asked = asked
+		}
+	}
+	return t
+}
+
+// dropServices takes out the names of services: they are unfollowed.
+func (t *part) dropServices(base string) {
+	for _, service := range []string{t.service, t.former} {
+		if wire, ok := wireName(service + base); ok {
+			delete(t.nodes, wire)
+		}
+	}
+}
+
+// serveAll adds all services of the set.
+func (t *part) serveAll(ref spec.SetRef, base string, members, former []member) {
+	inShort := records.SetNames{Ref: ref, Service: t.service, Names: []string{t.former}}
 	for _, n := range t.names {
 		inShort.Names = append(inShort.Names, n.Name)
 		switch {
@@ -64,14 +92,6 @@ func newPart(p records.Snapshot, domain string, before *part) *part {
 		}
 	}
 	t.services = serviceKeys(&inShort)
-	asked := []*atomic.Bool{t.asked}
-	for _, named := range []map[string]*node{t.nodes, t.pointers} {
-		for _, n := range named {
-			n.finish()
-			n.asked = asked
-		}
-	}
-	return t
 }
 
 type member struct {

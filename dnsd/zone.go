@@ -28,10 +28,11 @@ type Snapshot struct {
 	// Members is the range of members' addresses: inside it this server alone
 	// knows who exists. Zero: only the addresses in Pictures are known.
 	Members netip.Prefix
-	// Pictures are the sets; their order does not matter.
+	// Pictures are the sets; their order does not matter. Of one in brief the members are answered; it is
+	// among Others, too.
 	Pictures []records.Snapshot
 	// Others are the sets that exist beside those, in any order. A set that is in neither does not
-	// exist; one that is in both is answered from Pictures. Zones keep the slice, which must not
+	// exist; one that is in both is answered from Pictures, as far as they go. Zones keep the slice, which must not
 	// change any more. Given again as it is, or in the order of Ref, it costs the next zone less.
 	Others []records.SetNames
 }

@@ -202,7 +202,7 @@ func (m *Machine) bound() {
 // are reached where they say. One goroutine at a time may call it, and the snapshots must not be
 // changed. For agent.Config.Snapshots.
 func (m *Machine) Update(snapshots []records.Snapshot) {
-	m.newest.Pictures, m.newest.Others = nil, nil
+	m.newest.Pictures, m.newest.Others = snapshots, nil
 	for i := range snapshots {
 		s := &snapshots[i]
 		if s.Sequence.Compare(m.newest.Sequence) > 0 {
@@ -210,8 +210,6 @@ func (m *Machine) Update(snapshots []records.Snapshot) {
 		}
 		if s.Brief {
 			m.newest.Others = append(m.newest.Others, s.SetNames())
-		} else {
-			m.newest.Pictures = append(m.newest.Pictures, *s)
 		}
 	}
 	m.zone = m.zone.Next(m.newest)
