@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stead-project/stead/agent/probe"
@@ -127,6 +128,7 @@ func TestADeadlineDoesNotWaitForAHook(t *testing.T) {
 		n.startHooked(p, l)
 		n.w.Tell(stop(l))
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		g.state.Passed = true
 		n.w.Expired()
 		p.wantButProbes(t, "db hang@0s", "KillAll@3s", "db hang broken off@3s")

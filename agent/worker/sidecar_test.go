@@ -84,6 +84,7 @@ func TestSidecarsAreStoppedAfterTheContainersInReverseOrder(t *testing.T) {
 		want := func(names ...string) {
 			t.Helper()
 			time.Sleep(time.Second)
+			synctest.Wait()
 			if !slices.Equal(*signals, names) {
 				t.Fatalf("signals went to %v, want %v", *signals, names)
 			}
@@ -112,6 +113,7 @@ func TestASidecarHasAMomentAfterTheGrace(t *testing.T) {
 		signals := n.signals()
 		n.w.Tell(with(life(5, records.GoalStop), twoSidecars))
 		time.Sleep(31 * time.Second)
+		synctest.Wait()
 		if got := strings.Join(*signals, " "); got != "db db two side" { // SIGKILL for db, when its grace is over
 			t.Fatalf("signals went to %s", got)
 		}
