@@ -21,9 +21,13 @@ func SubPaths(l *records.Life, c *spec.Container, n Node, find Lookup, volumes m
 	if sc := l.Template.Spec.SecurityContext; sc != nil {
 		group = sc.FSGroup
 	}
-	v, err := environment(l, c, n, find)
-	if err != nil {
-		return nil, err
+	var v *variables // nil: no path is made of variables
+	if slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool { return m.SubPathExpr != "" }) {
+		made, err := environment(l, c, n, find)
+		if err != nil {
+			return nil, err
+		}
+		v = made
 	}
 	var out []runtime.SubPath
 	for i := range c.VolumeMounts {
@@ -42,9 +46,9 @@ func SubPaths(l *records.Life, c *spec.Container, n Node, find Lookup, volumes m
 	return out, nil
 }
 
-// subPathOf is the path inside its volume that m mounts; "": all of the volume. As in
-// Kubernetes, each variable of an expression must have a value, and the result must be relative
-// and without "..". Errors: *MissingError.
+// subPathOf is the path inside its volume that m mounts; "": all of the volume. v are the variables of
+// which an expression is made. As in Kubernetes, each variable of an expression must have a value, and
+// the result must be relative and without "..". Errors: *MissingError.
 func subPathOf(m *spec.VolumeMount, v *variables) (string, error) {
 	if m.SubPathExpr == "" {
 		return m.SubPath, nil
@@ -68,9 +72,6 @@ func subPathOf(m *spec.VolumeMount, v *variables) (string, error) {
 
 // missingSubPath is what the expressions of a container lack.
 func missingSubPath(l *records.Life, c *spec.Container, n Node, find Lookup) error {
-	if !slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool { return m.SubPathExpr != "" }) {
-		return nil
-	}
 	_, err := SubPaths(l, c, n, find, nil)
 	return err
 }

@@ -163,7 +163,7 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 	case step.EndContainer:
 		w.beginEnd(ctr)
 		ctr.deadline = w.c.Now().Add(w.grace())
-		if w.hooks(c.Name, ctr).PreStop != step.HookNone {
+		if w.hooks(c, ctr).PreStop != step.HookNone {
 			return nil // its hook comes first
 		}
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false))

@@ -28,7 +28,7 @@ func (w *actor) signalStop(ctx context.Context) error {
 		if ctr.deadline.IsZero() {
 			w.beginEnd(ctr)
 		}
-		if ctr.seen != step.Running || w.hooks(name, ctr).PreStop != step.HookNone || w.role(name) == spec.RoleSidecar {
+		if ctr.seen != step.Running || w.hooks(w.template(name), ctr).PreStop != step.HookNone || w.role(name) == spec.RoleSidecar {
 			continue
 		}
 		ctr.endHook() // that came after its start

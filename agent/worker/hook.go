@@ -14,8 +14,8 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// leastGrace is what a container has to end after its preStop hook, however long that took:
-// Kubernetes' number.
+// leastGrace is what a container has to end after its preStop hook, however long that took, and a sidecar
+// after all others: Kubernetes' number.
 const leastGrace = 2 * time.Second
 
 // HooksDone is how far the hooks of a container are, in one attempt. A hook that an agent began and
@@ -48,9 +48,8 @@ func (c *container) endHook() {
 	c.hook = nil
 }
 
-// hooks says how far the hooks of a container are.
-func (w *subject) hooks(name string, ctr *container) (h step.Hooks) {
-	c := w.template(name)
+// hooks says how far the hooks of a container are; c describes it, nil: it is not known.
+func (w *subject) hooks(c *spec.Container, ctr *container) (h step.Hooks) {
 	if c == nil || c.Lifecycle == nil || ctr.seen != step.Running {
 		return h
 	}

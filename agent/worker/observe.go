@@ -209,25 +209,27 @@ func (w *subject) setRuntimeDown(down bool) {
 // seenContainers are those of the life; of a life whose template is not known, all
 // that are here.
 func (w *observer) seenContainers() []step.Container {
-	names := w.names
-	if w.life != nil {
-		names = nil
-		for c := range w.all() {
-			names = append(names, c.Name)
+	out := make([]step.Container, 0, len(w.names))
+	if w.life == nil {
+		for _, name := range w.names {
+			out = append(out, w.seenContainer(name, nil, spec.RoleMain))
 		}
+		return out
 	}
-	now := w.c.Now()
-	out := make([]step.Container, 0, len(names))
-	for _, name := range names {
-		ctr := w.container(name)
-		out = append(out, step.Container{
-			Name: name, Role: w.role(name), Passed: ctr.Passed, Asked: ctr.Asked, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart, Image: ctr.image, Due: !now.Before(ctr.due),
-			Cause: ctr.Cause, Message: w.inContainer(name, ctr.waitMessage(now)), Unhealthy: ctr.unhealthy,
-			Ending: !ctr.deadline.IsZero(), Overdue: !now.Before(ctr.deadline),
-			Hooks: w.hooks(name, ctr),
-		})
+	for c, role := range w.all() {
+		out = append(out, w.seenContainer(c.Name, c, role))
 	}
 	return out
+}
+
+// seenContainer is one of them; c describes it, nil: it is not known.
+func (w *observer) seenContainer(name string, c *spec.Container, role spec.ContainerRole) step.Container {
+	ctr, now := w.container(name), w.c.Now()
+	return step.Container{
+		Name: name, Role: role, Passed: ctr.Passed, Asked: ctr.Asked, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart,
+		Image: ctr.image, Due: !now.Before(ctr.due), Cause: ctr.Cause, Message: inContainer(name, role, ctr.waitMessage(now)),
+		Unhealthy: ctr.unhealthy, Ending: !ctr.deadline.IsZero(), Overdue: !now.Before(ctr.deadline), Hooks: w.hooks(c, ctr),
+	}
 }
 
 // observeEmpty looks at the host itself, where it matters; an error is no proof.

@@ -41,43 +41,59 @@ func (se *session) receiveFollow(m *proto.Follow) {
 		return
 	}
 	se.mu.Lock()
-	se.asking, se.changed = askedSets(m), true
+	se.asking, se.askingMoved, se.changed = askedSets(m), true, true
 	se.mu.Unlock()
 	se.out.filled.Notify()
 }
 
-// askedNow is what the node asks for; it must not be changed.
-func (se *session) askedNow() map[spec.SetRef]bool {
+// takeAsking is what the node asks for, which must not be changed, and whether it is another than at
+// the last call.
+func (se *session) takeAsking() (asking map[spec.SetRef]bool, moved bool) {
 	se.mu.Lock()
 	defer se.mu.Unlock()
-	return se.asking
+	moved, se.askingMoved = se.askingMoved, false
+	return se.asking, moved
 }
 
 // nextNeed is what the session is to be sent of sets: in full those with a member on its node and
-// those that it asks for; of those that were in the other form, all. Sets stay as they are
-// while one is looked at.
-func (se *session) nextNeed(v cache.View, sent *sentState) need {
+// those that it asks for; of those that were in the other form, all.
+func (se *session) nextNeed(sent *sentState) need {
 	want := need{since: sent.snapshots, differences: se.differences, whole: se.takeResend()}
 	if !se.interest {
 		return want
 	}
-	full := map[spec.SetRef]bool{}
-	maps.Copy(full, se.askedNow())
-	for _, ref := range v.On(se.node).Sets() {
-		full[ref] = true
+	if asking, moved := se.takeAsking(); moved || sent.setsMoved {
+		se.turnForms(sent, asking, &want)
 	}
+	full := sent.full
 	want.brief = func(ref spec.SetRef) bool { return !full[ref] }
-	for _, one := range [][2]map[spec.SetRef]bool{{full, sent.full}, {sent.full, full}} {
-		for ref := range one[0] {
-			if one[1][ref] {
-				continue
-			}
-			if want.whole == nil {
-				want.whole = map[spec.SetRef]bool{}
-			}
+	return want
+}
+
+// turnForms finds the sets that are to be in full now, and has those that were in the other form sent whole.
+func (se *session) turnForms(sent *sentState, asking map[spec.SetRef]bool, want *need) {
+	was, full := sent.full, map[spec.SetRef]bool{}
+	maps.Copy(full, asking)
+	se.server.cfg.Cache.Look(func(v cache.View) {
+		for _, ref := range v.On(se.node).Sets() {
+			full[ref] = true
+		}
+	})
+	if want.whole == nil {
+		want.whole = map[spec.SetRef]bool{}
+	}
+	for ref := range full {
+		if !was[ref] {
 			want.whole[ref] = true
 		}
 	}
-	sent.full = full
-	return want
+	for ref := range was {
+		if !full[ref] {
+			want.whole[ref] = true
+		}
+	}
+	sent.full, sent.setsMoved = full, false
+	if se.watcher != nil {
+		se.server.snapshots.watchers.ask(se.watcher, asking)
+	}
 }

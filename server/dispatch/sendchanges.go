@@ -92,6 +92,7 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 		moved   = se.takeHoldings(all)
 	)
 	sent.hold(moved)
+	sent.setsMoved = sent.setsMoved || changes.All || len(changes.Members) > 0
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		seq = sequence(v)
 		mine = v.ModRev(store.SessionKey(se.node)) == se.rev && seq.Epoch == se.epoch
@@ -164,12 +165,7 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 // sendSnapshots sends the snapshots that differ, and with them what is new in the histories of the
 // node's sets, which is read later and so is never behind them.
 func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
-	var want need
-	se.server.cfg.Cache.Look(func(v cache.View) { want = se.nextNeed(v, sent) })
-	if se.watcher != nil {
-		se.server.snapshots.watchers.ask(se.watcher, se.askedNow())
-	}
-	fresh := se.server.snapshots.since(want)
+	fresh := se.server.snapshots.since(se.nextNeed(sent))
 	sent.snapshots = fresh.next
 	var histories [][]byte
 	var rev store.Rev

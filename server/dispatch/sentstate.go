@@ -45,6 +45,8 @@ type sentState struct {
 	snapshots uint64
 	// full are the sets that were sent in full, if the session is sent others in brief.
 	full map[spec.SetRef]bool
+	// setsMoved: other sets than those may have a member on the machine.
+	setsMoved bool
 	// changes is the last change sent of each set that has a member on the machine.
 	changes map[spec.SetRef]records.ChangeID
 }

@@ -54,6 +54,7 @@ type session struct {
 	moved         map[spec.LifeID]bool // what it opened (true) and closed since run looked
 	resend        map[spec.SetRef]bool // sets that it asked for as a whole
 	asking        map[spec.SetRef]bool // sets that it asks for in full; replaced whole
+	askingMoved   bool                 // asking differs from what run looked at
 	changed       bool                 // holding, resend, asking or volumeReports changed since run looked
 	volumeReports pendingVolumeReports // of volumes, not stored yet
 }
