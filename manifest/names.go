@@ -27,7 +27,7 @@ func NamedObjects(files []Source, namespace spec.Namespace) (names []ObjectName,
 		problems = append(problems, unreadable...)
 	}
 	if len(names) == 0 && len(problems) == 0 {
-		problems = append(problems, noObjects(files))
+		problems = append(problems, noObjects(files, 0))
 	}
 	return names, sortProblems(problems)
 }

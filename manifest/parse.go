@@ -25,6 +25,8 @@ type Options struct {
 	// SkipUnsupported leaves out objects of kinds that Stead does not have, with a
 	// warning, instead of refusing them.
 	SkipUnsupported bool
+	// Selector leaves out, unread, the objects whose labels it does not choose; nil: none.
+	Selector *spec.LabelSelector
 }
 
 // Objects are what files hold, by kind, each in the order of the files. All are
@@ -82,7 +84,7 @@ func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 	}
 	warnings = append(counted(warnings), p.left.summary(len(p.out.Sets) > 0)...)
 	if p.objects == 0 && len(problems) == 0 {
-		problems = append(problems, noObjects(files))
+		problems = append(problems, noObjects(files, p.unchosen))
 	}
 	return p.out, problems, warnings
 }
@@ -108,11 +110,16 @@ func (o *Objects) namedPorts(found [][]Problem) {
 	}
 }
 
-// noObjects is the problem of sources without a single object.
-func noObjects(files []Source) Problem {
+// noObjects is the problem of sources without a single object; unchosen are those that a selector
+// left out.
+func noObjects(files []Source, unchosen int) Problem {
 	names := make([]string, 0, len(files))
 	for _, f := range files {
 		names = append(names, f.Name)
+	}
+	if unchosen > 0 {
+		return Problem{File: strings.Join(names, ", "), What: fmt.Sprintf("the selector chooses none of the %d %s", unchosen, plural("object", unchosen)),
+			Fix: "it is compared with metadata.labels of each object"}
 	}
 	return Problem{File: strings.Join(names, ", "), What: "contains no objects",
 		Fix: "write at least one; empty standard input often means that the command before the pipe failed"}
@@ -125,6 +132,7 @@ type parser struct {
 	problems, warnings []Problem
 	nodes              int // objects and lists
 	objects            int
+	unchosen           int // objects that the selector left out
 	left               leftOut
 }
 
@@ -149,6 +157,10 @@ func (p *parser) object(doc *document, base string, root *yaml.Node, depth int) 
 	if kind == "List" && version == "v1" && depth < 2 {
 		p.list(doc, d, base, root, depth)
 		p.keep(d)
+		return
+	}
+	if p.opts.Selector != nil && !p.opts.Selector.Matches(labelsOf(root)) {
+		p.unchosen++
 		return
 	}
 	p.objects++

@@ -397,7 +397,9 @@ type ApplyRequest struct {
 	SkipUnsupported bool                   `protobuf:"varint,4,opt,name=skip_unsupported,json=skipUnsupported,proto3" json:"skip_unsupported,omitempty"`
 	// Sets may get another serviceName: their members restart for it, and both names
 	// resolve until all have.
-	RenameService bool `protobuf:"varint,5,opt,name=rename_service,json=renameService,proto3" json:"rename_service,omitempty"`
+	RenameService bool   `protobuf:"varint,5,opt,name=rename_service,json=renameService,proto3" json:"rename_service,omitempty"`
+	Selector      string `protobuf:"bytes,6,opt,name=selector,proto3" json:"selector,omitempty"` // only objects with these labels, as in ListRequest; "": all
+	Prune         *Prune `protobuf:"bytes,7,opt,name=prune,proto3" json:"prune,omitempty"`       // absent: nothing is deleted
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,17 +469,90 @@ func (x *ApplyRequest) GetRenameService() bool {
 	return false
 }
 
-type ApplyResponse struct {
+func (x *ApplyRequest) GetSelector() string {
+	if x != nil {
+		return x.Selector
+	}
+	return ""
+}
+
+func (x *ApplyRequest) GetPrune() *Prune {
+	if x != nil {
+		return x.Prune
+	}
+	return nil
+}
+
+// Prune deletes, in the same transaction, what the files no longer have: the sets, services,
+// budgets, configmaps and secrets that the request's selector chooses, in the namespaces of the
+// files' objects. Sets that are orphaned are left alone. Codes of Apply: INVALID_ARGUMENT neither
+// a selector nor all; ABORTED something else than expected would be deleted.
+type Prune struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Applied       []*Applied             `protobuf:"bytes,1,rep,name=applied,proto3" json:"applied,omitempty"`
-	Warnings      []string               `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"` // file:line:col: path: text
+	All           bool                   `protobuf:"varint,1,opt,name=all,proto3" json:"all,omitempty"`          // without a selector
+	Expected      []string               `protobuf:"bytes,2,rep,name=expected,proto3" json:"expected,omitempty"` // what may be deleted, as a dry run told it: "set default/db"
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prune) Reset() {
+	*x = Prune{}
+	mi := &file_control_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prune) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prune) ProtoMessage() {}
+
+func (x *Prune) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prune.ProtoReflect.Descriptor instead.
+func (*Prune) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Prune) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *Prune) GetExpected() []string {
+	if x != nil {
+		return x.Expected
+	}
+	return nil
+}
+
+type ApplyResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Applied  []*Applied             `protobuf:"bytes,1,rep,name=applied,proto3" json:"applied,omitempty"`
+	Warnings []string               `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"` // file:line:col: path: text
+	Pruned   []*Applied             `protobuf:"bytes,3,rep,name=pruned,proto3" json:"pruned,omitempty"`     // what prune deletes; a set's members are stopped first
+	// chose: selector and prune were obeyed. A server that does not know them says false.
+	Chose         bool `protobuf:"varint,4,opt,name=chose,proto3" json:"chose,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -489,7 +564,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -502,7 +577,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApplyResponse) GetApplied() []*Applied {
@@ -517,6 +592,20 @@ func (x *ApplyResponse) GetWarnings() []string {
 		return x.Warnings
 	}
 	return nil
+}
+
+func (x *ApplyResponse) GetPruned() []*Applied {
+	if x != nil {
+		return x.Pruned
+	}
+	return nil
+}
+
+func (x *ApplyResponse) GetChose() bool {
+	if x != nil {
+		return x.Chose
+	}
+	return false
 }
 
 type Applied struct {
@@ -536,7 +625,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +637,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +650,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Applied) GetKind() string {
@@ -624,7 +713,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +725,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +738,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetRequest) GetKind() string {
@@ -685,7 +774,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +786,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +799,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Object) GetKind() string {
@@ -754,7 +843,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +855,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +868,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListRequest) GetKind() string {
@@ -826,7 +915,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +927,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +940,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListResponse) GetObjects() []*Object {
@@ -873,7 +962,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +974,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +987,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *WatchEvent) GetObject() *Object {
@@ -934,7 +1023,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1035,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1048,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ScaleRequest) GetNamespace() string {
@@ -1001,7 +1090,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1013,7 +1102,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1026,7 +1115,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ScaleResponse) GetBefore() int32 {
@@ -1064,7 +1153,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1165,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1178,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteRequest) GetKind() string {
@@ -1129,7 +1218,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1230,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1243,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteResponse) GetEffects() []string {
@@ -1180,7 +1269,7 @@ type ReclaimVolumeRequest struct {
 
 func (x *ReclaimVolumeRequest) Reset() {
 	*x = ReclaimVolumeRequest{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1281,7 @@ func (x *ReclaimVolumeRequest) String() string {
 func (*ReclaimVolumeRequest) ProtoMessage() {}
 
 func (x *ReclaimVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1294,7 @@ func (x *ReclaimVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReclaimVolumeRequest) GetNamespace() string {
@@ -1262,7 +1351,7 @@ type RestoreVolumeRequest struct {
 
 func (x *RestoreVolumeRequest) Reset() {
 	*x = RestoreVolumeRequest{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1363,7 @@ func (x *RestoreVolumeRequest) String() string {
 func (*RestoreVolumeRequest) ProtoMessage() {}
 
 func (x *RestoreVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1376,7 @@ func (x *RestoreVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RestoreVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RestoreVolumeRequest) GetNamespace() string {
@@ -1321,7 +1410,7 @@ type VolumeResponse struct {
 
 func (x *VolumeResponse) Reset() {
 	*x = VolumeResponse{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1333,7 +1422,7 @@ func (x *VolumeResponse) String() string {
 func (*VolumeResponse) ProtoMessage() {}
 
 func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1346,7 +1435,7 @@ func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeResponse.ProtoReflect.Descriptor instead.
 func (*VolumeResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *VolumeResponse) GetVolume() string {
@@ -1373,7 +1462,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1474,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1487,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -1424,7 +1513,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1525,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1538,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExplainResponse) GetRows() []*ExplainRow {
@@ -1470,7 +1559,7 @@ type ExplainRow struct {
 
 func (x *ExplainRow) Reset() {
 	*x = ExplainRow{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1482,7 +1571,7 @@ func (x *ExplainRow) String() string {
 func (*ExplainRow) ProtoMessage() {}
 
 func (x *ExplainRow) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1495,7 +1584,7 @@ func (x *ExplainRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRow.ProtoReflect.Descriptor instead.
 func (*ExplainRow) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExplainRow) GetMember() string {
@@ -1535,7 +1624,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1636,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1649,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *LogsRequest) GetNamespace() string {
@@ -1629,7 +1718,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1641,7 +1730,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1654,7 +1743,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExecRequest) GetStart() *ExecStart {
@@ -1685,7 +1774,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1786,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1799,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExecStart) GetNamespace() string {
@@ -1765,7 +1854,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1777,7 +1866,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1790,7 +1879,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -1816,7 +1905,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1917,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1930,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -1863,7 +1952,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +1964,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +1977,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -1928,7 +2017,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2029,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1953,7 +2042,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -1974,7 +2063,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1986,7 +2075,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1999,7 +2088,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UndoRequest) GetNamespace() string {
@@ -2037,7 +2126,7 @@ type EditNodeRequest struct {
 
 func (x *EditNodeRequest) Reset() {
 	*x = EditNodeRequest{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2049,7 +2138,7 @@ func (x *EditNodeRequest) String() string {
 func (*EditNodeRequest) ProtoMessage() {}
 
 func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2062,7 +2151,7 @@ func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
 func (*EditNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EditNodeRequest) GetName() string {
@@ -2117,7 +2206,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2129,7 +2218,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2142,7 +2231,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -2168,7 +2257,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +2269,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +2282,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2214,7 +2303,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2226,7 +2315,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2239,7 +2328,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2274,7 +2363,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2286,7 +2375,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2299,7 +2388,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2334,7 +2423,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2346,7 +2435,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2359,7 +2448,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2409,16 +2498,23 @@ const file_control_proto_rawDesc = "" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"4\n" +
 	"\x04File\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\xbd\x01\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\x80\x02\n" +
 	"\fApplyRequest\x12$\n" +
 	"\x05files\x18\x01 \x03(\v2\x0e.stead.v1.FileR\x05files\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x17\n" +
 	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12)\n" +
 	"\x10skip_unsupported\x18\x04 \x01(\bR\x0fskipUnsupported\x12%\n" +
-	"\x0erename_service\x18\x05 \x01(\bR\rrenameService\"X\n" +
+	"\x0erename_service\x18\x05 \x01(\bR\rrenameService\x12\x1a\n" +
+	"\bselector\x18\x06 \x01(\tR\bselector\x12%\n" +
+	"\x05prune\x18\a \x01(\v2\x0f.stead.v1.PruneR\x05prune\"5\n" +
+	"\x05Prune\x12\x10\n" +
+	"\x03all\x18\x01 \x01(\bR\x03all\x12\x1a\n" +
+	"\bexpected\x18\x02 \x03(\tR\bexpected\"\x99\x01\n" +
 	"\rApplyResponse\x12+\n" +
 	"\aapplied\x18\x01 \x03(\v2\x11.stead.v1.AppliedR\aapplied\x12\x1a\n" +
-	"\bwarnings\x18\x02 \x03(\tR\bwarnings\"\xb1\x01\n" +
+	"\bwarnings\x18\x02 \x03(\tR\bwarnings\x12)\n" +
+	"\x06pruned\x18\x03 \x03(\v2\x11.stead.v1.AppliedR\x06pruned\x12\x14\n" +
+	"\x05chose\x18\x04 \x01(\bR\x05chose\"\xb1\x01\n" +
 	"\aApplied\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x12\n" +
@@ -2599,7 +2695,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -2608,101 +2704,104 @@ var file_control_proto_goTypes = []any{
 	(*RestoreRequest)(nil),       // 4: stead.v1.RestoreRequest
 	(*File)(nil),                 // 5: stead.v1.File
 	(*ApplyRequest)(nil),         // 6: stead.v1.ApplyRequest
-	(*ApplyResponse)(nil),        // 7: stead.v1.ApplyResponse
-	(*Applied)(nil),              // 8: stead.v1.Applied
-	(*GetRequest)(nil),           // 9: stead.v1.GetRequest
-	(*Object)(nil),               // 10: stead.v1.Object
-	(*ListRequest)(nil),          // 11: stead.v1.ListRequest
-	(*ListResponse)(nil),         // 12: stead.v1.ListResponse
-	(*WatchEvent)(nil),           // 13: stead.v1.WatchEvent
-	(*ScaleRequest)(nil),         // 14: stead.v1.ScaleRequest
-	(*ScaleResponse)(nil),        // 15: stead.v1.ScaleResponse
-	(*DeleteRequest)(nil),        // 16: stead.v1.DeleteRequest
-	(*DeleteResponse)(nil),       // 17: stead.v1.DeleteResponse
-	(*ReclaimVolumeRequest)(nil), // 18: stead.v1.ReclaimVolumeRequest
-	(*RestoreVolumeRequest)(nil), // 19: stead.v1.RestoreVolumeRequest
-	(*VolumeResponse)(nil),       // 20: stead.v1.VolumeResponse
-	(*ExplainRequest)(nil),       // 21: stead.v1.ExplainRequest
-	(*ExplainResponse)(nil),      // 22: stead.v1.ExplainResponse
-	(*ExplainRow)(nil),           // 23: stead.v1.ExplainRow
-	(*LogsRequest)(nil),          // 24: stead.v1.LogsRequest
-	(*ExecRequest)(nil),          // 25: stead.v1.ExecRequest
-	(*ExecStart)(nil),            // 26: stead.v1.ExecStart
-	(*LoadImageRequest)(nil),     // 27: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil),    // 28: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),            // 29: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),        // 30: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),          // 31: stead.v1.UndoRequest
-	(*EditNodeRequest)(nil),      // 32: stead.v1.EditNodeRequest
-	(*FenceNodeRequest)(nil),     // 33: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 34: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 35: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 36: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 37: stead.v1.EditResponse
-	nil,                          // 38: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 39: stead.v1.Frame
-	(*Size)(nil),                 // 40: stead.v1.Size
+	(*Prune)(nil),                // 7: stead.v1.Prune
+	(*ApplyResponse)(nil),        // 8: stead.v1.ApplyResponse
+	(*Applied)(nil),              // 9: stead.v1.Applied
+	(*GetRequest)(nil),           // 10: stead.v1.GetRequest
+	(*Object)(nil),               // 11: stead.v1.Object
+	(*ListRequest)(nil),          // 12: stead.v1.ListRequest
+	(*ListResponse)(nil),         // 13: stead.v1.ListResponse
+	(*WatchEvent)(nil),           // 14: stead.v1.WatchEvent
+	(*ScaleRequest)(nil),         // 15: stead.v1.ScaleRequest
+	(*ScaleResponse)(nil),        // 16: stead.v1.ScaleResponse
+	(*DeleteRequest)(nil),        // 17: stead.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 18: stead.v1.DeleteResponse
+	(*ReclaimVolumeRequest)(nil), // 19: stead.v1.ReclaimVolumeRequest
+	(*RestoreVolumeRequest)(nil), // 20: stead.v1.RestoreVolumeRequest
+	(*VolumeResponse)(nil),       // 21: stead.v1.VolumeResponse
+	(*ExplainRequest)(nil),       // 22: stead.v1.ExplainRequest
+	(*ExplainResponse)(nil),      // 23: stead.v1.ExplainResponse
+	(*ExplainRow)(nil),           // 24: stead.v1.ExplainRow
+	(*LogsRequest)(nil),          // 25: stead.v1.LogsRequest
+	(*ExecRequest)(nil),          // 26: stead.v1.ExecRequest
+	(*ExecStart)(nil),            // 27: stead.v1.ExecStart
+	(*LoadImageRequest)(nil),     // 28: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil),    // 29: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),            // 30: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),        // 31: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),          // 32: stead.v1.UndoRequest
+	(*EditNodeRequest)(nil),      // 33: stead.v1.EditNodeRequest
+	(*FenceNodeRequest)(nil),     // 34: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 35: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 36: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 37: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 38: stead.v1.EditResponse
+	nil,                          // 39: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 40: stead.v1.Frame
+	(*Size)(nil),                 // 41: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
-	8,  // 1: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
-	10, // 2: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
-	10, // 3: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
-	23, // 4: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
-	26, // 5: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	39, // 6: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	40, // 7: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
-	29, // 8: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	38, // 9: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
-	0,  // 10: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	6,  // 11: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	9,  // 12: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	11, // 13: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	11, // 14: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	14, // 15: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	31, // 16: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	35, // 17: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	36, // 18: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	32, // 19: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	33, // 20: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	34, // 21: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	4,  // 22: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	2,  // 23: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	16, // 24: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	18, // 25: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	19, // 26: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	21, // 27: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	24, // 28: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	25, // 29: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	27, // 30: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	30, // 31: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 32: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	7,  // 33: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	10, // 34: stead.v1.Control.Get:output_type -> stead.v1.Object
-	12, // 35: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	13, // 36: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	15, // 37: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	37, // 38: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	37, // 39: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	37, // 40: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	37, // 41: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	37, // 42: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	37, // 43: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	37, // 44: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	3,  // 45: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	17, // 46: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	20, // 47: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	20, // 48: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	22, // 49: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	39, // 50: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	39, // 51: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	28, // 52: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	28, // 53: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	32, // [32:54] is the sub-list for method output_type
-	10, // [10:32] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	7,  // 1: stead.v1.ApplyRequest.prune:type_name -> stead.v1.Prune
+	9,  // 2: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
+	9,  // 3: stead.v1.ApplyResponse.pruned:type_name -> stead.v1.Applied
+	11, // 4: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
+	11, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
+	24, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
+	27, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
+	40, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	41, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	30, // 10: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	39, // 11: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	0,  // 12: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	6,  // 13: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	10, // 14: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	12, // 15: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	12, // 16: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	15, // 17: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	32, // 18: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	36, // 19: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	37, // 20: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	33, // 21: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	34, // 22: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	35, // 23: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 24: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	2,  // 25: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	17, // 26: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	19, // 27: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	20, // 28: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	22, // 29: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	25, // 30: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	26, // 31: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	28, // 32: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	31, // 33: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 34: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	8,  // 35: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	11, // 36: stead.v1.Control.Get:output_type -> stead.v1.Object
+	13, // 37: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	14, // 38: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	16, // 39: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	38, // 40: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	38, // 41: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	38, // 42: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	38, // 43: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	38, // 44: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	38, // 45: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	38, // 46: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	3,  // 47: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	18, // 48: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	21, // 49: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	21, // 50: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	23, // 51: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	40, // 52: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	40, // 53: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	29, // 54: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	29, // 55: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	34, // [34:56] is the sub-list for method output_type
+	12, // [12:34] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2711,16 +2810,16 @@ func file_control_proto_init() {
 		return
 	}
 	file_types_proto_init()
-	file_control_proto_msgTypes[14].OneofWrappers = []any{}
-	file_control_proto_msgTypes[18].OneofWrappers = []any{}
-	file_control_proto_msgTypes[32].OneofWrappers = []any{}
+	file_control_proto_msgTypes[15].OneofWrappers = []any{}
+	file_control_proto_msgTypes[19].OneofWrappers = []any{}
+	file_control_proto_msgTypes[33].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -77,7 +77,7 @@ var elsewhere = map[string]string{
 	"drain":         "write 'stead cordon NODE', so that no member is placed there any more; members whose volumes are on the node stay, because no volume is moved",
 	"events":        "write 'stead get events', with -w to follow and --set SET for those of one set",
 	"expose":        "write a Service into the manifest and apply it",
-	"kustomize":     "write 'kustomize build DIR | stead apply -f -'",
+	"kustomize":     "write 'stead diff -k DIRECTORY', or 'stead apply -k DIRECTORY'",
 	"patch":         "write 'stead edit KIND NAME', or change the manifest and apply it",
 	"port-forward":  "members have addresses that every node reaches ('stead get pods -o wide'); from other machines by the routes of 'stead node routes'",
 	"proxy":         "members have addresses that every node reaches ('stead get pods -o wide')",
@@ -89,16 +89,11 @@ var elsewhere = map[string]string{
 
 // flagElsewhere says what to write instead of kubectl's flags that are not here, by verb and flag.
 var flagElsewhere = map[string]string{
-	"apply server-side":  "omit it: apply is always done by the server",
-	"apply prune":        "'stead delete' removes what the manifests no longer have",
-	"apply k":            "write 'kustomize build DIR | stead apply -f -'",
-	"apply kustomize":    "write 'kustomize build DIR | stead apply -f -'",
-	"apply R":            "name each directory with its own -f",
-	"apply recursive":    "name each directory with its own -f",
-	"apply l":            "choose the objects before the pipe",
-	"get field-selector": "write -o jsonpath='{.items[?(@.status.phase==\"Running\")].metadata.name}', -l, or --set",
-	"get template":       "write -o jsonpath=TEMPLATE",
-	"delete now":         "a member is stopped within terminationGracePeriodSeconds of the set's template",
+	"apply server-side":     "omit it: apply is always done by the server",
+	"apply prune-allowlist": "omit it: --prune is about sets, services, budgets, configmaps and secrets",
+	"get field-selector":    "write -o jsonpath='{.items[?(@.status.phase==\"Running\")].metadata.name}', -l, or --set",
+	"get template":          "write -o jsonpath=TEMPLATE",
+	"delete now":            "a member is stopped within terminationGracePeriodSeconds of the set's template",
 }
 
 // absentVerb is the error of a verb that is not here.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,50 +16,49 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// manifestBytes limits one manifest file. The server refuses larger ones, too.
-const manifestBytes = 8 << 20
-
 func applyCommand(c *cli) *cobra.Command {
-	var (
-		files   []string
-		request proto.ApplyRequest
-		wait    waitFlags
-		dryRun  string
-	)
+	a := applier{cli: c}
+	dryRun := ""
 	cmd := &cobra.Command{
-		Use:   "apply -f FILE",
+		Use:   "apply -f FILE | -k DIRECTORY",
 		Short: "Create or update objects from manifests, all or nothing",
 		Long: `Create or update objects from manifests, all or nothing. --dry-run (or --dry-run=server)
-shows what the server would do; --dry-run=client checks the manifests without a server.`,
+shows what the server would do; --dry-run=client checks the manifests without a server.
+
+With --prune, objects that the manifests no longer name are deleted in the same step: the
+sets, services, budgets, configmaps and secrets in the namespaces of the manifests that -l
+chooses (or --all). They are shown first. The members of a set are stopped in order, and its
+volumes are kept, unless its retention policy says Delete; no volume is deleted otherwise.
+Orphaned sets are left alone.`,
 		Example: `  stead apply -f examples/etcd.yaml --wait
   helm template my-release chart/ | stead apply -f -
-  stead apply -f db.yaml --dry-run=server`,
+  stead apply -f db.yaml --dry-run=server
+  stead apply -R -f manifests/
+  stead apply -k overlays/production
+  stead apply -f manifests/ --prune -l app=shop --dry-run`,
 		Args: exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := a.check(); err != nil {
+				return err
+			}
 			switch dryRun {
 			case dryRunClient:
-				return checkManifests(cmd, files, &request, c.namespace)
+				return checkManifests(cmd, &a.manifests, &a.request, c.namespace)
 			case dryRunServer, "true": // true: as a flag without value was once written
-				request.DryRun = true
+				a.request.DryRun = true
 			case "none", "false":
 			default:
 				return misuse("invalid --dry-run %q; use %s, %s or none", dryRun, dryRunServer, dryRunClient)
 			}
-			done, err := c.apply(cmd, files, &request)
-			if err != nil {
-				return err
-			}
-			printApplied(cmd.OutOrStdout(), done, request.DryRun)
-			if request.DryRun {
-				return nil
-			}
-			return wait.then(cmd, func(ctx context.Context) error { return c.waitApplied(ctx, done, cmd.OutOrStdout()) })
+			return a.run(cmd)
 		},
 	}
-	manifestFlags(cmd.Flags(), &files, &request)
+	a.addFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&a.prune, "prune", false, "also delete what the manifests no longer name, of what -l chooses")
+	cmd.Flags().BoolVar(&a.all, "all", false, "with --prune, without -l: of everything in the namespaces of the manifests")
 	cmd.Flags().StringVar(&dryRun, "dry-run", "none", "server: show what would be done, and change nothing ('stead diff' also shows the differences); client: check without a server")
 	cmd.Flags().Lookup("dry-run").NoOptDefVal = dryRunServer
-	wait.add(cmd, "wait until every member of the applied sets is available, and show what each waits for")
+	a.wait.add(cmd, "wait until every member of the applied sets is available, and show what each waits for")
 	return cmd
 }
 
@@ -73,124 +70,132 @@ const (
 
 // checkManifests reads manifests as the server does, without one, and prints the objects. What
 // depends on stored objects is not checked.
-func checkManifests(cmd *cobra.Command, names []string, request *proto.ApplyRequest, namespace string) error {
-	files, err := readManifests(names, cmd.InOrStdin())
+func checkManifests(cmd *cobra.Command, from *manifests, request *proto.ApplyRequest, namespace string) error {
+	files, err := from.read(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
+	o := manifest.Options{Namespace: spec.Namespace(namespace), SkipUnsupported: request.GetSkipUnsupported()}
+	if request.GetSelector() != "" {
+		if o.Selector, err = spec.ParseSelector(request.GetSelector()); err != nil {
+			return misuse("-l: %w", err)
+		}
+	}
 	sources := sourcesOf(files)
-	_, problems, warnings := manifest.Parse(sources, manifest.Options{Namespace: spec.Namespace(namespace), SkipUnsupported: request.GetSkipUnsupported()})
+	read, problems, warnings := manifest.Parse(sources, o)
 	for _, w := range warnings {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+scalar.Plain(w.String()))
 	}
 	if len(problems) > 0 {
 		return errors.New(joinedLines(problems))
 	}
-	objects, _ := manifest.NamedObjects(sources, spec.Namespace(namespace)) // they were read above
+	objects, _ := manifest.NamedObjects(sources, o.Namespace) // they were read above
 	for _, o := range objects {
-		if appliable[o.Kind] != "" {
+		if read.Has(o.Kind, o.Namespace, o.Name) {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s is valid (dry run, without a server)\n", strings.ToLower(o.Kind), o.Namespace, o.Name)
 		}
 	}
 	return nil
 }
 
-func sourcesOf(files []*proto.File) []manifest.Source {
-	out := make([]manifest.Source, len(files))
-	for i, f := range files {
-		out[i] = manifest.Source{Name: f.GetName(), Content: f.GetContent()}
+// applier is one use of the verbs apply and diff.
+type applier struct {
+	*cli
+	manifests
+	request    proto.ApplyRequest
+	prune, all bool
+	wait       waitFlags
+}
+
+// addFlags adds the flags that name manifests and say how to apply them.
+func (a *applier) addFlags(flags *pflag.FlagSet) {
+	a.manifests.addFlags(flags, "")
+	flags.StringVarP(&a.request.Selector, "selector", "l", "", "only objects with these labels: app=db,tier!=test")
+	flags.BoolVar(&a.request.SkipUnsupported, "skip-unsupported", false, "skip objects of kinds that Stead does not support")
+	flags.BoolVar(&a.request.RenameService, "rename-service", false, "allow a change of serviceName: all members restart, and both names resolve until they have")
+}
+
+// check refuses a wrong use.
+func (a *applier) check() error {
+	chosen := a.request.GetSelector() != ""
+	if _, err := spec.ParseSelector(a.request.GetSelector()); chosen && err != nil {
+		return misuse("-l: %w", err)
 	}
-	return out
+	switch {
+	case a.all && !a.prune:
+		return misuse("--all is for --prune")
+	case a.prune && a.all && chosen:
+		return misuse("--prune takes -l LABELS or --all, not both")
+	case a.prune && !a.all && !chosen:
+		return misuse("--prune needs -l LABELS; to delete everything in the namespaces that the manifests do not name, write --all")
+	case a.prune:
+		a.request.Prune = &proto.Prune{All: a.all}
+	}
+	return nil
 }
 
-// manifestFlags add the flags that name manifests and say how to apply them.
-func manifestFlags(flags *pflag.FlagSet, files *[]string, r *proto.ApplyRequest) {
-	flags.StringArrayVarP(files, "filename", "f", nil, "file, directory of .yaml, .yml and .json files, or - for standard input (repeatable)")
-	flags.BoolVar(&r.SkipUnsupported, "skip-unsupported", false, "skip objects of kinds that Stead does not support")
-	flags.BoolVar(&r.RenameService, "rename-service", false, "allow a change of serviceName: all members restart, and both names resolve until they have")
+// run applies the manifests, prints what is done, and waits.
+func (a *applier) run(cmd *cobra.Command) error {
+	done, err := a.send(cmd)
+	if err != nil {
+		return err
+	}
+	printApplied(cmd.OutOrStdout(), done, a.request.GetDryRun())
+	if a.request.GetDryRun() {
+		return nil
+	}
+	return a.wait.then(cmd, func(ctx context.Context) error { return a.waitApplied(ctx, done, cmd.OutOrStdout()) })
 }
 
-// apply sends the manifests of names with request, and prints what the server warns of.
-func (c *cli) apply(cmd *cobra.Command, names []string, request *proto.ApplyRequest) (_ *proto.ApplyResponse, err error) {
-	request.Namespace = c.namespace
-	if request.Files, err = readManifests(names, cmd.InOrStdin()); err != nil {
+// send sends the manifests, and prints what the server warns of. Where something may be deleted, or
+// not all is applied, a dry run comes first: it shows what will be deleted, nothing else is, and a
+// server that would do more is not asked to.
+func (a *applier) send(cmd *cobra.Command) (done *proto.ApplyResponse, err error) {
+	a.request.Namespace = a.namespace
+	if a.request.Files, err = a.read(cmd.InOrStdin()); err != nil {
 		return nil, err
 	}
-	done, err := c.control.Apply(cmd.Context(), request)
+	special := a.request.GetPrune() != nil || a.request.GetSelector() != ""
+	if special && !a.request.GetDryRun() {
+		if err := a.rehearse(cmd); err != nil {
+			return nil, err
+		}
+	}
+	done, err = a.control.Apply(cmd.Context(), &a.request)
 	for _, w := range done.GetWarnings() {
 		fmt.Fprintln(cmd.ErrOrStderr(), "warning: "+scalar.Plain(w))
+	}
+	if err == nil && special && !done.GetChose() {
+		err = errOlderServer
 	}
 	return done, err
 }
 
-// readManifests reads every file once, and the manifests in every directory.
-func readManifests(names []string, stdin io.Reader) (out []*proto.File, err error) {
-	if len(names) == 0 {
-		return nil, misuse("no manifest given; use -f FILE, -f DIRECTORY, or -f - for standard input")
-	}
-	for _, name := range names {
-		paths, err := manifestPaths(name)
-		if err != nil {
-			return nil, err
-		}
-		for _, path := range paths {
-			content, err := readManifest(path, stdin)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, &proto.File{Name: path, Content: content})
-		}
-	}
-	return out, nil
-}
+// errOlderServer is the error of a request that the server would carry out without what it asks
+// beside. A dry run notices it.
+var errOlderServer = errors.New("the server is older than this program, and does not know -l and --prune of apply; nothing was changed")
 
-// readManifest reads the file at path; "-": stdin.
-func readManifest(path string, stdin io.Reader) ([]byte, error) {
-	name, in := "standard input", stdin
-	if path != "-" {
-		f, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		name, in = path, f
+// rehearse asks what the request would do, and shows what it will delete.
+func (a *applier) rehearse(cmd *cobra.Command) error {
+	a.request.DryRun = true
+	defer func() { a.request.DryRun = false }()
+	would, err := a.control.Apply(cmd.Context(), &a.request)
+	switch {
+	case err != nil:
+		return err
+	case !would.GetChose():
+		return errOlderServer
+	case len(would.GetPruned()) == 0:
+		a.request.Prune = nil // what comes meanwhile is not deleted
+		return nil
 	}
-	content, err := io.ReadAll(io.LimitReader(in, manifestBytes+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
+	fmt.Fprintln(cmd.OutOrStdout(), "--prune deletes what the manifests do not name:")
+	for _, p := range would.GetPruned() {
+		name := fmt.Sprintf("%s %s/%s", p.GetKind(), p.GetNamespace(), p.GetName())
+		a.request.Prune.Expected = append(a.request.Prune.Expected, name)
+		fmt.Fprintln(cmd.OutOrStdout(), "  "+name)
 	}
-	if len(content) > manifestBytes {
-		return nil, fmt.Errorf("%s is larger than %s; split it", name, bytesText(manifestBytes))
-	}
-	return content, nil
-}
-
-// manifestPaths returns the manifests that name is about: a file, or those of a directory.
-func manifestPaths(name string) (out []string, err error) {
-	if name == "-" {
-		return []string{name}, nil
-	}
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.IsDir() {
-		return []string{name}, nil
-	}
-	entries, err := os.ReadDir(name)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range entries {
-		switch strings.ToLower(filepath.Ext(e.Name())) {
-		case ".yaml", ".yml", ".json":
-			out = append(out, filepath.Join(name, e.Name()))
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("%s contains no .yaml, .yml or .json file", name)
-	}
-	return out, nil
+	return nil
 }
 
 func printApplied(out io.Writer, done *proto.ApplyResponse, dryRun bool) {
@@ -201,6 +206,14 @@ func printApplied(out io.Writer, done *proto.ApplyResponse, dryRun bool) {
 	for _, a := range done.GetApplied() {
 		fmt.Fprintf(out, "%s %s/%s %s%s\n", strings.ToLower(a.GetKind()), a.GetNamespace(), a.GetName(), a.GetOutcome(), suffix)
 		printEffects(out, a.GetEffects())
+	}
+	for _, p := range done.GetPruned() {
+		outcome := "pruned"
+		if p.GetKind() == proto.KindSet {
+			outcome = "is being deleted (pruned)"
+		}
+		fmt.Fprintf(out, "%s %s/%s %s%s\n", p.GetKind(), p.GetNamespace(), p.GetName(), outcome, suffix)
+		printEffects(out, p.GetEffects())
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 func deleteCommand(c *cli) *cobra.Command {
 	d := deleter{cli: c}
 	cmd := &cobra.Command{
-		Use:   "delete KIND NAME... | KIND/NAME... | KIND -l LABELS | -f FILE",
+		Use:   "delete KIND NAME... | KIND/NAME... | KIND -l LABELS | -f FILE | -k DIRECTORY",
 		Short: "Delete objects; the members of a set are stopped in order, its volumes are kept",
 		Long: `Delete objects. The members of a set are stopped, highest first (Parallel: all at once),
 and the set is removed after the last one. Its volumes are kept, unless its retention policy
@@ -58,11 +58,11 @@ type deleter struct {
 	cascade        string
 	ignoreNotFound bool
 	wait           waitFlags
-	files          []string
-	selector       string
-	all            bool
-	force          bool
-	grace          int
+	manifests
+	selector string
+	all      bool
+	force    bool
+	grace    int
 }
 
 func (d *deleter) addFlags(cmd *cobra.Command) {
@@ -70,7 +70,7 @@ func (d *deleter) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&d.cascade, "cascade", proto.CascadeBackground, "background stops the members of a set, foreground also waits for that, orphan leaves them running")
 	flags.Lookup("cascade").NoOptDefVal = proto.CascadeBackground
 	flags.BoolVar(&d.ignoreNotFound, "ignore-not-found", false, "succeed if an object does not exist")
-	flags.StringArrayVarP(&d.files, "filename", "f", nil, "delete the objects that a manifest, a directory or - (standard input) names (repeatable)")
+	d.manifests.addFlags(flags, "delete ")
 	flags.StringVarP(&d.selector, "selector", "l", "", "delete the objects with these labels: app=db,tier!=test")
 	flags.BoolVar(&d.all, "all", false, "delete all objects of the kind in the namespace")
 	flags.BoolVar(&d.force, "force", false, "refused for members; no effect for other objects")
@@ -85,10 +85,10 @@ func (d *deleter) targets(cmd *cobra.Command, args []string) (targets []target, 
 	}
 	several := d.selector != "" || d.all
 	switch {
-	case len(d.files) > 0 && (len(args) > 0 || several):
+	case d.named() && (len(args) > 0 || several):
 		return nil, misuse("-f names the objects; omit KIND, NAME, -l and --all")
-	case len(d.files) > 0:
-		targets, err = filesTargets(cmd, d.files, d.namespace)
+	case d.named():
+		targets, err = filesTargets(cmd, &d.manifests, d.namespace)
 		slices.SortStableFunc(targets, func(a, b target) int { return cmp.Compare(deletedWhen(a.kind), deletedWhen(b.kind)) })
 	case len(args) == 1 && args[0] == "all":
 		return nil, misuse("'all' is not taken by delete; name the kinds, for example 'stead delete sts,svc --all'")

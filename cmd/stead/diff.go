@@ -16,10 +16,9 @@ import (
 const exitDifferent = 1
 
 func diffCommand(c *cli) *cobra.Command {
-	var files []string
-	request := proto.ApplyRequest{DryRun: true}
+	a := applier{cli: c, request: proto.ApplyRequest{DryRun: true}}
 	cmd := &cobra.Command{
-		Use:   "diff -f FILE",
+		Use:   "diff -f FILE | -k DIRECTORY",
 		Short: "Show how manifests differ from the stored objects, and what applying them would do",
 		Long: `Show how manifests differ from the stored objects, both with their defaults filled in,
 and what applying them would do: which members are created, stopped and restarted, and in
@@ -27,11 +26,16 @@ which order. The server decides as for 'apply', and changes nothing. Values of S
 not shown. Exit code 0: no difference. 1: there are differences. 2: the comparison failed,
 for example because the manifests would be refused.`,
 		Example: `  stead diff -f examples/etcd.yaml
-  helm template my-release chart/ | stead diff -f -`,
+  helm template my-release chart/ | stead diff -f -
+  stead diff -k overlays/production`,
 		Args: exactly(0, "no arguments, only -f"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			different := false
-			done, err := c.apply(cmd, files, &request)
+			err := a.check()
+			var done *proto.ApplyResponse
+			if err == nil {
+				done, err = a.send(cmd)
+			}
 			if err == nil {
 				different, err = printDifference(cmd.OutOrStdout(), done)
 			}
@@ -44,7 +48,9 @@ for example because the manifests would be refused.`,
 			return err
 		},
 	}
-	manifestFlags(cmd.Flags(), &files, &request)
+	a.addFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&a.prune, "prune", false, "also show what 'apply --prune' would delete, of what -l chooses")
+	cmd.Flags().BoolVar(&a.all, "all", false, "with --prune, without -l: of everything in the namespaces of the manifests")
 	return cmd
 }
 
@@ -71,6 +77,13 @@ func printDifference(out io.Writer, done *proto.ApplyResponse) (different bool, 
 		}
 		fmt.Fprintf(out, "--- %s\n+++ applied %s\n%s", stored, name, difference)
 		for _, e := range a.GetEffects() {
+			fmt.Fprintln(out, "# "+e)
+		}
+	}
+	for _, p := range done.GetPruned() {
+		different = true
+		fmt.Fprintf(out, "--- stored %s %s/%s\n+++ deleted (--prune)\n", p.GetKind(), p.GetNamespace(), p.GetName())
+		for _, e := range p.GetEffects() {
 			fmt.Fprintln(out, "# "+e)
 		}
 	}

@@ -57,13 +57,13 @@ in the language in which it was asked for: pod/etcd-0 or member/etcd-0.`,
 // getter is one use of the verb get.
 type getter struct {
 	*cli
-	list     proto.ListRequest
-	out      io.Writer
-	errOut   io.Writer
-	output   string
-	watch    bool
-	order    string // a path, of --sort-by
-	files    []string
+	list   proto.ListRequest
+	out    io.Writer
+	errOut io.Writer
+	output string
+	watch  bool
+	order  string // a path, of --sort-by
+	manifests
 	labels   []string
 	allLabel bool
 	headless bool
@@ -73,7 +73,7 @@ func (g *getter) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVarP(&g.list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
 	flags.StringVarP(&g.list.Selector, "selector", "l", "", "only objects with these labels: app=db,tier!=test")
 	flags.StringVar(&g.list.Set, "set", "", "only objects of this set")
-	flags.StringArrayVarP(&g.files, "filename", "f", nil, "the objects that a manifest, a directory or - (standard input) names (repeatable)")
+	g.manifests.addFlags(flags, "show ")
 	flags.StringVarP(&g.output, "output", "o", "", "wide, yaml, json, name, jsonpath=TEMPLATE or jsonpath-file=FILE (default: table)")
 	flags.StringVar(&g.order, "sort-by", "", "sort by the values at this path, for example .metadata.creationTimestamp")
 	flags.StringSliceVarP(&g.labels, "label-columns", "L", nil, "show these labels as columns (repeatable)")
@@ -89,10 +89,10 @@ func (g *getter) targets(cmd *cobra.Command, args []string) (targets []target, e
 		return nil, misuse("-l: %w", err)
 	}
 	switch {
-	case len(g.files) > 0 && (len(args) > 0 || g.list.Selector != ""):
+	case g.named() && (len(args) > 0 || g.list.Selector != ""):
 		return nil, misuse("-f names the objects; omit KIND, NAME and -l")
-	case len(g.files) > 0:
-		targets, err = filesTargets(cmd, g.files, g.namespace)
+	case g.named():
+		targets, err = filesTargets(cmd, &g.manifests, g.namespace)
 	case len(args) == 0:
 		return nil, misuse("get needs a kind and takes names, for example 'stead get members'")
 	default:

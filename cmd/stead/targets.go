@@ -109,8 +109,8 @@ var appliable = map[string]string{
 
 // filesTargets reads which objects files name. Those of kinds that apply leaves out are left
 // out here, too, with one warning.
-func filesTargets(cmd *cobra.Command, files []string, namespace string) (out []target, err error) {
-	read, err := readManifests(files, cmd.InOrStdin())
+func filesTargets(cmd *cobra.Command, from *manifests, namespace string) (out []target, err error) {
+	read, err := from.read(cmd.InOrStdin())
 	if err != nil {
 		return nil, err
 	}

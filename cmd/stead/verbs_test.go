@@ -32,6 +32,10 @@ func TestASetIsOrphanedAndAdopted(t *testing.T) { newCluster(t, nil).play("orpha
 
 func TestSeveralObjectsAreDeletedAndNoVolume(t *testing.T) { newCluster(t, nil).play("delete.txt") }
 
+func TestManifestsInDirectoriesByLabelsAndPruned(t *testing.T) {
+	newCluster(t, nil).play("manifests.txt")
+}
+
 func TestAServiceIsRenamed(t *testing.T) { newCluster(t, nil).play("rename.txt") }
 
 // TestNoVerbIsForgotten: each is in docs/CLI.md, and in a script as it is meant (or

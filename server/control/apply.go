@@ -29,8 +29,12 @@ func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 	for _, f := range r.GetFiles() {
 		files = append(files, manifest.Source{Name: f.GetName(), Content: f.GetContent()})
 	}
+	selector, err := applySelector(r)
+	if err != nil {
+		return nil, err
+	}
 	objects, problems, warnings := manifest.Parse(files, manifest.Options{
-		Namespace: namespace(r.GetNamespace()), SkipUnsupported: r.GetSkipUnsupported(),
+		Namespace: namespace(r.GetNamespace()), SkipUnsupported: r.GetSkipUnsupported(), Selector: selector,
 	})
 	if len(problems) > 0 {
 		return nil, invalid("%s", strings.Join(texts(problems), "\n"))
@@ -39,12 +43,18 @@ func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 	if err != nil {
 		return nil, err
 	}
-	out := &proto.ApplyResponse{Warnings: append(texts(warnings), a.warnings...)}
+	if err := a.prune(ctx, &objects, r.GetPrune(), selector); err != nil {
+		return nil, err
+	}
+	out := &proto.ApplyResponse{Warnings: append(texts(warnings), a.warnings...), Chose: true}
 	for _, e := range a.edits {
 		out.Applied = append(out.Applied, e.applied)
 	}
+	for _, r := range a.removals {
+		out.Pruned = append(out.Pruned, r.applied)
+	}
 	if !r.GetDryRun() {
-		return out, s.write(ctx, a.edits)
+		return out, s.write(ctx, a)
 	}
 	for _, e := range a.edits {
 		e.applied.After = store.Encode(e.docs.after)
@@ -60,6 +70,7 @@ type draft struct {
 	*shared
 	stored   map[string]store.KV // the objects as they were read
 	edits    []edit
+	removals []removal
 	after    projection
 	warnings []string
 	frozen   []manifest.Problem // immutable objects that would change
@@ -71,7 +82,9 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{shared: s.shared, stored: kvs, after: projection{sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}}}
+	d := &draft{shared: s.shared, stored: kvs, after: projection{
+		sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}, pruned: map[spec.SetRef]bool{},
+	}}
 	if err := d.others(o); err != nil {
 		return nil, err
 	}
@@ -222,20 +235,24 @@ func (d *draft) ahead(now *records.Set) plan.World {
 }
 
 // write commits what is not unchanged, all or nothing.
-func (s objects) write(ctx context.Context, edits []edit) error {
+func (s objects) write(ctx context.Context, d *draft) error {
 	var txn store.Txn
-	for _, e := range edits {
+	for _, e := range d.edits {
 		if e.value != nil {
 			txn.If = append(txn.If, store.Seen(e.key, e.seen))
 			txn.Then = append(txn.Then, store.Put(e.key, e.value))
 		}
+	}
+	for _, r := range d.removals {
+		txn.If = append(txn.If, store.Seen(r.key, r.seen))
+		txn.Then = append(txn.Then, r.op())
 	}
 	if len(txn.Then) == 0 {
 		return nil
 	}
 	err := s.commit(ctx, "one of the objects", txn)
 	if isConflict(err) {
-		return s.clash(ctx, edits, err)
+		return s.clash(ctx, d.edits, err)
 	}
 	return err
 }

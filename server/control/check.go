@@ -20,6 +20,7 @@ type projection struct {
 	services []*records.ServiceRecord
 	budgets  []*records.BudgetRecord
 	files    map[dispatch.FileRef]bool // given in this apply
+	pruned   map[spec.SetRef]bool      // deleted by it
 }
 
 // refs are the sets of the apply, in order.

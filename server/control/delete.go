@@ -30,13 +30,13 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		}
 		return s.deleteSet(ctx, ref)
 	case proto.KindService:
-		effects = s.servedBy(ns, name)
+		effects = s.servedBy(ns, name, nil)
 	case proto.KindBudget:
-		effects = s.boundBy(ns, name)
+		effects = s.boundBy(ns, name, nil)
 	case proto.KindConfigMap:
-		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name})
+		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name}, nil)
 	case proto.KindSecret:
-		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name})
+		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}, nil)
 	default:
 		return nil, invalid(
 			"a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", r.GetKind())
@@ -74,8 +74,8 @@ func (s objects) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 }
 
 // servedBy warns of the sets that are found under the service's name.
-func (s objects) servedBy(ns spec.Namespace, name string) []string {
-	return s.warn(ns, func(v cache.View, set *records.Set) string {
+func (s objects) servedBy(ns spec.Namespace, name string, after *projection) []string {
+	return s.warn(ns, after, func(v cache.View, set *records.Set) string {
 		st := v.Status(set.Ref)
 		if set.Service() == name || plan.Former(set, st, nil) == name {
 			return fmt.Sprintf("set %s is still found under this name; not-ready members and ports follow the defaults now", set.Ref)
@@ -85,8 +85,8 @@ func (s objects) servedBy(ns spec.Namespace, name string) []string {
 }
 
 // namedBy warns of the sets whose template names ref.
-func (s objects) namedBy(ref dispatch.FileRef) []string {
-	return s.warn(ref.Namespace, func(_ cache.View, set *records.Set) string {
+func (s objects) namedBy(ref dispatch.FileRef, after *projection) []string {
+	return s.warn(ref.Namespace, after, func(_ cache.View, set *records.Set) string {
 		if slices.Contains(dispatch.FilesOf(ref.Namespace, &set.Spec.Template), ref) {
 			return fmt.Sprintf("set %s names it: unless it is optional, new members wait for it, and those that read it as variables do so when a container of theirs restarts; mounted files stay as they are", set.Ref)
 		}
@@ -95,23 +95,33 @@ func (s objects) namedBy(ref dispatch.FileRef) []string {
 }
 
 // boundBy warns of the sets that a budget bounded.
-func (s objects) boundBy(ns spec.Namespace, name string) []string {
-	return s.warn(ns, func(v cache.View, set *records.Set) string {
-		if slices.ContainsFunc(v.World(set.Ref).Budgets, func(b *records.BudgetRecord) bool { return b.Name == name }) {
+func (s objects) boundBy(ns spec.Namespace, name string, after *projection) []string {
+	return s.warn(ns, after, func(v cache.View, set *records.Set) string {
+		if slices.ContainsFunc(v.WorldWith(set).Budgets, func(b *records.BudgetRecord) bool { return b.Name == name }) {
 			return fmt.Sprintf("set %s is not bounded by it any more", set.Ref)
 		}
 		return ""
 	})
 }
 
-// warn collects what about says of the sets of a namespace; "": nothing.
-func (s objects) warn(ns spec.Namespace, about func(cache.View, *records.Set) string) (out []string) {
+// warn collects what about says of the sets of a namespace, as they are after an apply (nil: as
+// they are); "": nothing.
+func (s objects) warn(ns spec.Namespace, after *projection, about func(cache.View, *records.Set) string) (out []string) {
 	s.cfg.Cache.Look(func(v cache.View) {
-		for _, ref := range v.Sets() {
+		refs := v.Sets()
+		if after != nil {
+			refs = after.allSets(refs)
+		}
+		for _, ref := range refs {
 			if ref.Namespace != ns {
 				continue
 			}
 			set := v.Set(ref)
+			if after != nil {
+				if now, given := after.sets[ref]; given {
+					set = &now
+				}
+			}
 			if text := about(v, set); text != "" {
 				out = append(out, text)
 			}

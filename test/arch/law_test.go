@@ -72,6 +72,7 @@ var home = map[string][]string{
 	"golang.org/x/sync/":              {"..."},
 	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd"},
 	"k8s.io/client-go/util/jsonpath":  {"cmd/stead"},
+	"sigs.k8s.io/kustomize/":          {"cmd/stead"},
 	"github.com/stead-project/stead/": {"..."},
 }
 
