@@ -99,6 +99,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 		problems, warnings = d.after.ports(v, o)
 		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.withoutService(v))
 	})
+	d.warnings = append(d.warnings, d.rerendered(o)...)
 	problems = append(problems, tooLarge(d.edits)...)
 	conflicts = append(texts(d.frozen), conflicts...)
 	switch {
