@@ -1426,6 +1426,7 @@ type Ask struct {
 	//	*Ask_ImageLoad
 	//	*Ask_Images
 	//	*Ask_Exec
+	//	*Ask_Forward
 	Kind          isAsk_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1511,6 +1512,15 @@ func (x *Ask) GetExec() *ExecAsk {
 	return nil
 }
 
+func (x *Ask) GetForward() *ForwardAsk {
+	if x != nil {
+		if x, ok := x.Kind.(*Ask_Forward); ok {
+			return x.Forward
+		}
+	}
+	return nil
+}
+
 type isAsk_Kind interface {
 	isAsk_Kind()
 }
@@ -1531,6 +1541,10 @@ type Ask_Exec struct {
 	Exec *ExecAsk `protobuf:"bytes,5,opt,name=exec,proto3,oneof"`
 }
 
+type Ask_Forward struct {
+	Forward *ForwardAsk `protobuf:"bytes,10,opt,name=forward,proto3,oneof"`
+}
+
 func (*Ask_Logs) isAsk_Kind() {}
 
 func (*Ask_ImageLoad) isAsk_Kind() {}
@@ -1538,6 +1552,8 @@ func (*Ask_ImageLoad) isAsk_Kind() {}
 func (*Ask_Images) isAsk_Kind() {}
 
 func (*Ask_Exec) isAsk_Kind() {}
+
+func (*Ask_Forward) isAsk_Kind() {}
 
 type LogsAsk struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1790,6 +1806,64 @@ func (x *ExecAsk) GetTerminal() *Size {
 	return nil
 }
 
+// ForwardAsk is a TCP connection to a port of the loopback of a member's network namespace. Frames:
+// channel 0 to the node is what is sent, channel 1 what the program there sends; done ends a
+// direction, not the other. The receiver of a channel says how much of it was taken, and at most
+// forward.Window bytes may be under way. The last frame (channel 3, done) is the node's: both
+// directions are over, or the connection broke, with an error. When the tunnel ends before, the
+// connection is reset. Port 0: nothing is connected; the last frame says whether it could be.
+type ForwardAsk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        *Identity              `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	Port          uint32                 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardAsk) Reset() {
+	*x = ForwardAsk{}
+	mi := &file_agent_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardAsk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardAsk) ProtoMessage() {}
+
+func (x *ForwardAsk) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardAsk.ProtoReflect.Descriptor instead.
+func (*ForwardAsk) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ForwardAsk) GetMember() *Identity {
+	if x != nil {
+		return x.Member
+	}
+	return nil
+}
+
+func (x *ForwardAsk) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
 var File_agent_proto protoreflect.FileDescriptor
 
 const file_agent_proto_rawDesc = "" +
@@ -1891,14 +1965,16 @@ const file_agent_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\bR\acurrent\x12%\n" +
 	"\x05known\x18\x03 \x01(\v2\x0f.stead.v1.KnownR\x05known\x12\x12\n" +
-	"\x04held\x18\x04 \x01(\bR\x04held\"\xd7\x01\n" +
+	"\x04held\x18\x04 \x01(\bR\x04held\"\x89\x02\n" +
 	"\x03Ask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04logs\x18\x02 \x01(\v2\x11.stead.v1.LogsAskH\x00R\x04logs\x127\n" +
 	"\n" +
 	"image_load\x18\x03 \x01(\v2\x16.stead.v1.ImageLoadAskH\x00R\timageLoad\x12-\n" +
 	"\x06images\x18\x04 \x01(\v2\x13.stead.v1.ImagesAskH\x00R\x06images\x12'\n" +
-	"\x04exec\x18\x05 \x01(\v2\x11.stead.v1.ExecAskH\x00R\x04execB\x06\n" +
+	"\x04exec\x18\x05 \x01(\v2\x11.stead.v1.ExecAskH\x00R\x04exec\x120\n" +
+	"\aforward\x18\n" +
+	" \x01(\v2\x14.stead.v1.ForwardAskH\x00R\aforwardB\x06\n" +
 	"\x04kind\"\xe5\x01\n" +
 	"\aLogsAsk\x12*\n" +
 	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x1c\n" +
@@ -1917,7 +1993,11 @@ const file_agent_proto_rawDesc = "" +
 	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\x18\n" +
 	"\acommand\x18\x03 \x03(\tR\acommand\x12\x14\n" +
 	"\x05stdin\x18\x04 \x01(\bR\x05stdin\x12*\n" +
-	"\bterminal\x18\x05 \x01(\v2\x0e.stead.v1.SizeR\bterminal2\x98\x01\n" +
+	"\bterminal\x18\x05 \x01(\v2\x0e.stead.v1.SizeR\bterminal\"L\n" +
+	"\n" +
+	"ForwardAsk\x12*\n" +
+	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port2\x98\x01\n" +
 	"\x05Nodes\x12*\n" +
 	"\x04Join\x12\x0f.stead.v1.Hello\x1a\x11.stead.v1.Welcome\x123\n" +
 	"\aSession\x12\x12.stead.v1.FromNode\x1a\x10.stead.v1.ToNode(\x010\x01\x12.\n" +
@@ -1935,7 +2015,7 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
 	(*Follow)(nil),        // 1: stead.v1.Follow
@@ -1960,12 +2040,13 @@ var file_agent_proto_goTypes = []any{
 	(*ImageLoadAsk)(nil),  // 20: stead.v1.ImageLoadAsk
 	(*ImagesAsk)(nil),     // 21: stead.v1.ImagesAsk
 	(*ExecAsk)(nil),       // 22: stead.v1.ExecAsk
-	(*SetName)(nil),       // 23: stead.v1.SetName
-	(*Sequence)(nil),      // 24: stead.v1.Sequence
-	(*Identity)(nil),      // 25: stead.v1.Identity
-	(*Token)(nil),         // 26: stead.v1.Token
-	(*Size)(nil),          // 27: stead.v1.Size
-	(*Frame)(nil),         // 28: stead.v1.Frame
+	(*ForwardAsk)(nil),    // 23: stead.v1.ForwardAsk
+	(*SetName)(nil),       // 24: stead.v1.SetName
+	(*Sequence)(nil),      // 25: stead.v1.Sequence
+	(*Identity)(nil),      // 26: stead.v1.Identity
+	(*Token)(nil),         // 27: stead.v1.Token
+	(*Size)(nil),          // 28: stead.v1.Size
+	(*Frame)(nil),         // 29: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
 	4,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
@@ -1975,8 +2056,8 @@ var file_agent_proto_depIdxs = []int32{
 	13, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
 	2,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
 	1,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
-	23, // 7: stead.v1.Follow.sets:type_name -> stead.v1.SetName
-	23, // 8: stead.v1.Resend.sets:type_name -> stead.v1.SetName
+	24, // 7: stead.v1.Follow.sets:type_name -> stead.v1.SetName
+	24, // 8: stead.v1.Resend.sets:type_name -> stead.v1.SetName
 	8,  // 9: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
 	9,  // 10: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
 	10, // 11: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
@@ -1985,39 +2066,41 @@ var file_agent_proto_depIdxs = []int32{
 	17, // 14: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
 	18, // 15: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
 	6,  // 16: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	24, // 17: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	25, // 17: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
 	5,  // 18: stead.v1.Hello.known:type_name -> stead.v1.Known
 	1,  // 19: stead.v1.Hello.follow:type_name -> stead.v1.Follow
-	24, // 20: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	25, // 20: stead.v1.Known.at:type_name -> stead.v1.Sequence
 	7,  // 21: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	25, // 22: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	26, // 23: stead.v1.Holding.token:type_name -> stead.v1.Token
+	26, // 22: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	27, // 23: stead.v1.Holding.token:type_name -> stead.v1.Token
 	5,  // 24: stead.v1.Welcome.known:type_name -> stead.v1.Known
-	24, // 25: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	25, // 25: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
 	7,  // 26: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	24, // 27: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	25, // 27: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
 	15, // 28: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	25, // 29: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	26, // 30: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	26, // 29: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	27, // 30: stead.v1.StoredReport.token:type_name -> stead.v1.Token
 	5,  // 31: stead.v1.Pong.known:type_name -> stead.v1.Known
 	19, // 32: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
 	20, // 33: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
 	21, // 34: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
 	22, // 35: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	25, // 36: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	25, // 37: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	27, // 38: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	4,  // 39: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 40: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	28, // 41: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	8,  // 42: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	3,  // 43: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	28, // 44: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	42, // [42:45] is the sub-list for method output_type
-	39, // [39:42] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	23, // 36: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
+	26, // 37: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	26, // 38: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	28, // 39: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	26, // 40: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
+	4,  // 41: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 42: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	29, // 43: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	8,  // 44: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	3,  // 45: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	29, // 46: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	44, // [44:47] is the sub-list for method output_type
+	41, // [41:44] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -2050,6 +2133,7 @@ func file_agent_proto_init() {
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
 		(*Ask_Exec)(nil),
+		(*Ask_Forward)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2057,7 +2141,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

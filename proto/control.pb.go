@@ -1844,6 +1844,118 @@ func (x *ExecStart) GetTerminal() *Size {
 	return nil
 }
 
+type ForwardRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Start         *ForwardStart          `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"` // in the first message
+	Frame         *Frame                 `protobuf:"bytes,2,opt,name=frame,proto3" json:"frame,omitempty"` // in the others
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardRequest) Reset() {
+	*x = ForwardRequest{}
+	mi := &file_control_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardRequest) ProtoMessage() {}
+
+func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
+func (*ForwardRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ForwardRequest) GetStart() *ForwardStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+func (x *ForwardRequest) GetFrame() *Frame {
+	if x != nil {
+		return x.Frame
+	}
+	return nil
+}
+
+type ForwardStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	Port          uint32                 `protobuf:"varint,3,opt,name=port,proto3" json:"port,omitempty"` // 0: nothing is connected, only whether the member can be reached
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardStart) Reset() {
+	*x = ForwardStart{}
+	mi := &file_control_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardStart) ProtoMessage() {}
+
+func (x *ForwardStart) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardStart.ProtoReflect.Descriptor instead.
+func (*ForwardStart) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ForwardStart) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ForwardStart) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *ForwardStart) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
 type LoadImageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1854,7 +1966,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +1978,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +1991,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -1905,7 +2017,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2029,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2042,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -1952,7 +2064,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +2076,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +2089,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -2017,7 +2129,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2141,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2154,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -2063,7 +2175,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2075,7 +2187,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2088,7 +2200,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *UndoRequest) GetNamespace() string {
@@ -2126,7 +2238,7 @@ type EditNodeRequest struct {
 
 func (x *EditNodeRequest) Reset() {
 	*x = EditNodeRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2250,7 @@ func (x *EditNodeRequest) String() string {
 func (*EditNodeRequest) ProtoMessage() {}
 
 func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2263,7 @@ func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
 func (*EditNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *EditNodeRequest) GetName() string {
@@ -2206,7 +2318,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2330,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2343,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -2257,7 +2369,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2381,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2394,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2303,7 +2415,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2427,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2440,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2363,7 +2475,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2487,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2500,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2423,7 +2535,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2547,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2560,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2608,7 +2720,14 @@ const file_control_proto_rawDesc = "" +
 	"\tcontainer\x18\x03 \x01(\tR\tcontainer\x12\x18\n" +
 	"\acommand\x18\x04 \x03(\tR\acommand\x12\x14\n" +
 	"\x05stdin\x18\x05 \x01(\bR\x05stdin\x12*\n" +
-	"\bterminal\x18\x06 \x01(\v2\x0e.stead.v1.SizeR\bterminal\":\n" +
+	"\bterminal\x18\x06 \x01(\v2\x0e.stead.v1.SizeR\bterminal\"e\n" +
+	"\x0eForwardRequest\x12,\n" +
+	"\x05start\x18\x01 \x01(\v2\x16.stead.v1.ForwardStartR\x05start\x12%\n" +
+	"\x05frame\x18\x02 \x01(\v2\x0f.stead.v1.FrameR\x05frame\"X\n" +
+	"\fForwardStart\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\":\n" +
 	"\x10LoadImageRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"@\n" +
@@ -2656,7 +2775,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xbb\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xf5\n" +
 	"\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
@@ -2679,7 +2798,8 @@ const file_control_proto_rawDesc = "" +
 	"\rRestoreVolume\x12\x1e.stead.v1.RestoreVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12>\n" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
 	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
-	"\x04Exec\x12\x15.stead.v1.ExecRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x12F\n" +
+	"\x04Exec\x12\x15.stead.v1.ExecRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x128\n" +
+	"\aForward\x12\x18.stead.v1.ForwardRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x12F\n" +
 	"\tLoadImage\x12\x1a.stead.v1.LoadImageRequest\x1a\x1b.stead.v1.LoadImageResponse(\x01\x12>\n" +
 	"\x06Images\x12\x17.stead.v1.ImagesRequest\x1a\x1b.stead.v1.LoadImageResponseB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
@@ -2695,7 +2815,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -2725,20 +2845,22 @@ var file_control_proto_goTypes = []any{
 	(*LogsRequest)(nil),          // 25: stead.v1.LogsRequest
 	(*ExecRequest)(nil),          // 26: stead.v1.ExecRequest
 	(*ExecStart)(nil),            // 27: stead.v1.ExecStart
-	(*LoadImageRequest)(nil),     // 28: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil),    // 29: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),            // 30: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),        // 31: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),          // 32: stead.v1.UndoRequest
-	(*EditNodeRequest)(nil),      // 33: stead.v1.EditNodeRequest
-	(*FenceNodeRequest)(nil),     // 34: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 35: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 36: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 37: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 38: stead.v1.EditResponse
-	nil,                          // 39: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 40: stead.v1.Frame
-	(*Size)(nil),                 // 41: stead.v1.Size
+	(*ForwardRequest)(nil),       // 28: stead.v1.ForwardRequest
+	(*ForwardStart)(nil),         // 29: stead.v1.ForwardStart
+	(*LoadImageRequest)(nil),     // 30: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil),    // 31: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),            // 32: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),        // 33: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),          // 34: stead.v1.UndoRequest
+	(*EditNodeRequest)(nil),      // 35: stead.v1.EditNodeRequest
+	(*FenceNodeRequest)(nil),     // 36: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 37: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 38: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 39: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 40: stead.v1.EditResponse
+	nil,                          // 41: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 42: stead.v1.Frame
+	(*Size)(nil),                 // 43: stead.v1.Size
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -2749,59 +2871,63 @@ var file_control_proto_depIdxs = []int32{
 	11, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	24, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	27, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	40, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	41, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
-	30, // 10: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	39, // 11: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
-	0,  // 12: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	6,  // 13: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	10, // 14: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	12, // 15: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	12, // 16: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	15, // 17: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	32, // 18: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	36, // 19: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	37, // 20: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	33, // 21: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	34, // 22: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	35, // 23: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	4,  // 24: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	2,  // 25: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	17, // 26: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	19, // 27: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	20, // 28: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	22, // 29: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	25, // 30: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	26, // 31: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	28, // 32: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	31, // 33: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 34: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	8,  // 35: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	11, // 36: stead.v1.Control.Get:output_type -> stead.v1.Object
-	13, // 37: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	14, // 38: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	16, // 39: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	38, // 40: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	38, // 41: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	38, // 42: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	38, // 43: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	38, // 44: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	38, // 45: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	38, // 46: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	3,  // 47: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	18, // 48: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	21, // 49: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	21, // 50: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	23, // 51: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	40, // 52: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	40, // 53: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	29, // 54: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	29, // 55: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	34, // [34:56] is the sub-list for method output_type
-	12, // [12:34] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	42, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	43, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	29, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
+	42, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
+	32, // 12: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	41, // 13: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	0,  // 14: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	6,  // 15: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	10, // 16: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	12, // 17: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	12, // 18: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	15, // 19: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	34, // 20: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	38, // 21: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	39, // 22: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	35, // 23: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	36, // 24: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	37, // 25: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 26: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	2,  // 27: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	17, // 28: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	19, // 29: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	20, // 30: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	22, // 31: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	25, // 32: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	26, // 33: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	28, // 34: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
+	30, // 35: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	33, // 36: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 37: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	8,  // 38: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	11, // 39: stead.v1.Control.Get:output_type -> stead.v1.Object
+	13, // 40: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	14, // 41: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	16, // 42: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	40, // 43: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	40, // 44: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	40, // 45: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	40, // 46: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	40, // 47: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	40, // 48: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	40, // 49: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	3,  // 50: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	18, // 51: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	21, // 52: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	21, // 53: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	23, // 54: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	42, // 55: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	42, // 56: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	42, // 57: stead.v1.Control.Forward:output_type -> stead.v1.Frame
+	31, // 58: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	31, // 59: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	37, // [37:60] is the sub-list for method output_type
+	14, // [14:37] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2812,14 +2938,14 @@ func file_control_proto_init() {
 	file_types_proto_init()
 	file_control_proto_msgTypes[15].OneofWrappers = []any{}
 	file_control_proto_msgTypes[19].OneofWrappers = []any{}
-	file_control_proto_msgTypes[33].OneofWrappers = []any{}
+	file_control_proto_msgTypes[35].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,7 @@ const (
 	Control_Explain_FullMethodName       = "/stead.v1.Control/Explain"
 	Control_Logs_FullMethodName          = "/stead.v1.Control/Logs"
 	Control_Exec_FullMethodName          = "/stead.v1.Control/Exec"
+	Control_Forward_FullMethodName       = "/stead.v1.Control/Forward"
 	Control_LoadImage_FullMethodName     = "/stead.v1.Control/LoadImage"
 	Control_Images_FullMethodName        = "/stead.v1.Control/Images"
 )
@@ -112,6 +113,12 @@ type ControlClient interface {
 	// Codes: NOT_FOUND; INVALID_ARGUMENT e.g. no such command; FAILED_PRECONDITION the
 	// container does not run; UNAVAILABLE the node is silent.
 	Exec(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ExecRequest, Frame], error)
+	// Forward is one TCP connection to a port of a member, made inside of the member; the first
+	// message says to which, the others are frames as told at ForwardAsk. It ends with the last
+	// frame. Codes: NOT_FOUND; FAILED_PRECONDITION the member does not run, nothing listens there,
+	// the connection broke, or the node's agent is older and cannot do it; RESOURCE_EXHAUSTED its
+	// node forwards too many; UNAVAILABLE the node is silent.
+	Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, Frame], error)
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).
 	LoadImage(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[LoadImageRequest, LoadImageResponse], error)
 	// Images lists the images of the nodes.
@@ -356,9 +363,22 @@ func (c *controlClient) Exec(ctx context.Context, opts ...grpc.CallOption) (grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_ExecClient = grpc.BidiStreamingClient[ExecRequest, Frame]
 
+func (c *controlClient) Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, Frame], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[4], Control_Forward_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ForwardRequest, Frame]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_ForwardClient = grpc.BidiStreamingClient[ForwardRequest, Frame]
+
 func (c *controlClient) LoadImage(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[LoadImageRequest, LoadImageResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[4], Control_LoadImage_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[5], Control_LoadImage_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -448,6 +468,12 @@ type ControlServer interface {
 	// Codes: NOT_FOUND; INVALID_ARGUMENT e.g. no such command; FAILED_PRECONDITION the
 	// container does not run; UNAVAILABLE the node is silent.
 	Exec(grpc.BidiStreamingServer[ExecRequest, Frame]) error
+	// Forward is one TCP connection to a port of a member, made inside of the member; the first
+	// message says to which, the others are frames as told at ForwardAsk. It ends with the last
+	// frame. Codes: NOT_FOUND; FAILED_PRECONDITION the member does not run, nothing listens there,
+	// the connection broke, or the node's agent is older and cannot do it; RESOURCE_EXHAUSTED its
+	// node forwards too many; UNAVAILABLE the node is silent.
+	Forward(grpc.BidiStreamingServer[ForwardRequest, Frame]) error
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).
 	LoadImage(grpc.ClientStreamingServer[LoadImageRequest, LoadImageResponse]) error
 	// Images lists the images of the nodes.
@@ -521,6 +547,9 @@ func (UnimplementedControlServer) Logs(*LogsRequest, grpc.ServerStreamingServer[
 }
 func (UnimplementedControlServer) Exec(grpc.BidiStreamingServer[ExecRequest, Frame]) error {
 	return status.Error(codes.Unimplemented, "method Exec not implemented")
+}
+func (UnimplementedControlServer) Forward(grpc.BidiStreamingServer[ForwardRequest, Frame]) error {
+	return status.Error(codes.Unimplemented, "method Forward not implemented")
 }
 func (UnimplementedControlServer) LoadImage(grpc.ClientStreamingServer[LoadImageRequest, LoadImageResponse]) error {
 	return status.Error(codes.Unimplemented, "method LoadImage not implemented")
@@ -877,6 +906,13 @@ func _Control_Exec_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_ExecServer = grpc.BidiStreamingServer[ExecRequest, Frame]
 
+func _Control_Forward_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ControlServer).Forward(&grpc.GenericServerStream[ForwardRequest, Frame]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_ForwardServer = grpc.BidiStreamingServer[ForwardRequest, Frame]
+
 func _Control_LoadImage_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(ControlServer).LoadImage(&grpc.GenericServerStream[LoadImageRequest, LoadImageResponse]{ServerStream: stream})
 }
@@ -997,6 +1033,12 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Exec",
 			Handler:       _Control_Exec_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Forward",
+			Handler:       _Control_Forward_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},

@@ -204,7 +204,9 @@ type Frame struct {
 	// exit_code of a command, in its last frame.
 	ExitCode int32 `protobuf:"varint,7,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
 	// size: the terminal has this size now.
-	Size          *Size `protobuf:"bytes,8,opt,name=size,proto3" json:"size,omitempty"`
+	Size *Size `protobuf:"bytes,8,opt,name=size,proto3" json:"size,omitempty"`
+	// taken: so many bytes of this channel were taken since this was said last (ForwardAsk).
+	Taken         int64 `protobuf:"varint,9,opt,name=taken,proto3" json:"taken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -295,6 +297,13 @@ func (x *Frame) GetSize() *Size {
 	return nil
 }
 
+func (x *Frame) GetTaken() int64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 // Size of a terminal, in characters.
 type Size struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -362,7 +371,7 @@ const file_types_proto_rawDesc = "" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\"2\n" +
 	"\bSequence\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x03R\x05epoch\x12\x10\n" +
-	"\x03rev\x18\x02 \x01(\x03R\x03rev\"\xc6\x01\n" +
+	"\x03rev\x18\x02 \x01(\x03R\x03rev\"\xdc\x01\n" +
 	"\x05Frame\x12\x10\n" +
 	"\x03ask\x18\x01 \x01(\tR\x03ask\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x18\n" +
@@ -371,7 +380,8 @@ const file_types_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12\x12\n" +
 	"\x04code\x18\x06 \x01(\x05R\x04code\x12\x1b\n" +
 	"\texit_code\x18\a \x01(\x05R\bexitCode\x12\"\n" +
-	"\x04size\x18\b \x01(\v2\x0e.stead.v1.SizeR\x04size\"4\n" +
+	"\x04size\x18\b \x01(\v2\x0e.stead.v1.SizeR\x04size\x12\x14\n" +
+	"\x05taken\x18\t \x01(\x03R\x05taken\"4\n" +
 	"\x04Size\x12\x18\n" +
 	"\acolumns\x18\x01 \x01(\rR\acolumns\x12\x12\n" +
 	"\x04rows\x18\x02 \x01(\rR\x04rowsB,Z*github.com/stead-project/stead/proto;protob\x06proto3"

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"time"
 
 	"github.com/stead-project/stead/spec"
@@ -220,6 +221,12 @@ type Runtime interface {
 	// start outlasts ctx is killed when it has started. Of a Bounded one nothing is left
 	// when Exec returns, unless with ErrUnavailable: then none starts before it is gone.
 	Exec(ctx context.Context, id ContainerID, e Exec) (int, error)
+
+	// Dial connects to a TCP port of the loopback of the identity's network namespace, as a
+	// program of the member would: 127.0.0.1, and ::1 where that is refused. The caller closes
+	// the connection. ErrNotRunning: it has no sandbox. Where nothing listens, the error is
+	// syscall.ECONNREFUSED.
+	Dial(ctx context.Context, id spec.Identity, port uint16) (net.Conn, error)
 
 	// Empty reports, by cgroups and not by the daemon's word, whether no
 	// process of the identity is left on this host (SAFETY S13).

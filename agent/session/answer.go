@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -89,6 +90,8 @@ type Answerer struct {
 	// ImagesChanged is called when images were loaded.
 	ImagesChanged func()
 	Logger        *slog.Logger
+
+	forwards atomic.Int64 // connections that are forwarded now
 }
 
 // Answer opens the tunnel of an ask and answers it; it ends when the asker has
@@ -118,6 +121,8 @@ func (a *Answerer) Answer(ctx context.Context, client proto.NodesClient, ask *pr
 		var code int
 		code, err = a.exec(ctx, t, ask.GetExec())
 		last.ExitCode = int32(code)
+	case ask.GetForward() != nil:
+		err = a.forward(ctx, t, ask.GetForward())
 	default:
 		err = errors.New("this agent does not know the request; it may be older than the server")
 	}
@@ -142,7 +147,7 @@ func codeOf(err error) codes.Code {
 		return codes.FailedPrecondition
 	case errors.Is(err, runtime.ErrBadSpec), errors.Is(err, runtime.ErrImageRefused):
 		return codes.InvalidArgument
-	case errors.Is(err, runtime.ErrNoSpace):
+	case errors.Is(err, runtime.ErrNoSpace), errors.Is(err, errManyForwards):
 		return codes.ResourceExhausted
 	}
 	return codes.Unknown

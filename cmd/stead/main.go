@@ -127,7 +127,7 @@ Try it on one machine:
 		devCommand(), serverCommand(), agentCommand(),
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), waitCommand(c), deleteCommand(c),
-		logsCommand(c), execCommand(c), copyCommand(c), editCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c),
+		logsCommand(c), execCommand(c), forwardCommand(c), copyCommand(c), editCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c),
 		statusCommand(c), versionCommand(c), tokenCommand(c), clientCommand(c),
 	)
 	root.AddCommand(aliasCommands(c)...)

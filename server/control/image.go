@@ -67,13 +67,12 @@ func sendArchive(t *dispatch.Tunnel, first []byte, stream proto.Control_LoadImag
 	}
 }
 
-// readImages reads the node's answer: the JSON of its images in one frame or more.
-func readImages(t *dispatch.Tunnel, node spec.NodeName) ([]*proto.ImageInfo, error) {
-	var doc []byte
+// answerOf is a node's answer of one frame or more.
+func answerOf(t *dispatch.Tunnel, node spec.NodeName) (doc []byte, err error) {
 	for {
 		f, err := receive(t)
 		if errors.Is(err, io.EOF) {
-			break
+			return doc, nil
 		}
 		if err != nil {
 			return nil, err
@@ -83,8 +82,16 @@ func readImages(t *dispatch.Tunnel, node spec.NodeName) ([]*proto.ImageInfo, err
 			return nil, internal("the response of node %s is too large", node)
 		}
 		if f.GetDone() {
-			break
+			return doc, nil
 		}
+	}
+}
+
+// readImages reads the node's answer: the JSON of its images.
+func readImages(t *dispatch.Tunnel, node spec.NodeName) ([]*proto.ImageInfo, error) {
+	doc, err := answerOf(t, node)
+	if err != nil {
+		return nil, err
 	}
 	var images []image
 	if err := json.Unmarshal(doc, &images); err != nil {
@@ -97,7 +104,7 @@ func readImages(t *dispatch.Tunnel, node spec.NodeName) ([]*proto.ImageInfo, err
 	return out, nil
 }
 
-// maxAnswerBytes bounds what a node may say of its images.
+// maxAnswerBytes bounds what a node may say of its images, or of its containers.
 const maxAnswerBytes = 16 << 20
 
 // Images implements proto.ControlServer. Without a node it asks all that have a

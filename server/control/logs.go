@@ -136,15 +136,18 @@ func (s nodes) Exec(stream proto.Control_ExecServer) error {
 		return err
 	}
 	defer t.Close()
-	go passInput(stream, t) // ends with the stream, which ends when we return
+	go passInput(func() (*proto.Frame, error) { // ends with the stream, which ends when we return
+		m, err := stream.Recv()
+		return m.GetFrame(), err
+	}, t)
 	return pass(t, stream.Send, unavailable("the connection to node %s was lost; the exit code of the command is unknown", node))
 }
 
 // passInput gives the person's frames to the node until either side ends.
-func passInput(stream proto.Control_ExecServer, t *dispatch.Tunnel) {
+func passInput(recv func() (*proto.Frame, error), t *dispatch.Tunnel) {
 	for {
-		m, err := stream.Recv()
-		if err != nil || m.GetFrame() == nil || t.Send(m.GetFrame()) != nil {
+		f, err := recv()
+		if err != nil || f == nil || t.Send(f) != nil {
 			return
 		}
 	}

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
@@ -118,6 +120,31 @@ type network struct {
 	*machine
 	sandboxes map[spec.Identity]runtime.Sandbox
 	links     map[spec.Identity]link
+	dial      func(id spec.Identity, port uint16) (net.Conn, error) // nil: nothing listens
+}
+
+// OnDial lets f answer Dial of identities with a sandbox. nil: nothing listens.
+func (n *network) OnDial(f func(id spec.Identity, port uint16) (net.Conn, error)) {
+	n.with(func() { n.dial = f })
+}
+
+// Dial asks OnDial; it needs no daemon.
+func (n *network) Dial(ctx context.Context, id spec.Identity, port uint16) (net.Conn, error) {
+	var dial func(spec.Identity, uint16) (net.Conn, error)
+	err := n.do(ctx, Call{Op: "Dial", ID: id}, func() error {
+		dial = n.dial
+		if _, there := n.sandboxes[id]; !there {
+			return runtime.ErrNotRunning
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case dial == nil:
+		return nil, syscall.ECONNREFUSED
+	}
+	return dial(id, port)
 }
 
 // Attach links a sandbox of this host; another namespace than one of

@@ -17,7 +17,8 @@ import (
 // command is what is run in a member: wait waits until it is stopped; cat copies
 // stdin, or the files named, to stdout; code exits with
 // the number given, after a line to each output; note adds a line to a file; await and ended are
-// what hooks and their containers run (hook.go); tty
+// what hooks and their containers run (hook.go); listen answers at a port of the loopback
+// (listen.go); tty
 // prints the terminal's size at
 // first and when it changes, echoes lines, tells of Ctrl-C and ends at the line "end".
 func command(ctx context.Context, args []string) error {
@@ -54,6 +55,8 @@ func command(ctx context.Context, args []string) error {
 	case "wait":
 		<-ctx.Done()
 		return nil
+	case "listen":
+		return listen(ctx, args[1])
 	case "tty":
 		return tty()
 	default:
