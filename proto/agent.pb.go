@@ -1427,6 +1427,7 @@ type Ask struct {
 	//	*Ask_Images
 	//	*Ask_Exec
 	//	*Ask_Forward
+	//	*Ask_Usage
 	Kind          isAsk_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1521,6 +1522,15 @@ func (x *Ask) GetForward() *ForwardAsk {
 	return nil
 }
 
+func (x *Ask) GetUsage() *UsageAsk {
+	if x != nil {
+		if x, ok := x.Kind.(*Ask_Usage); ok {
+			return x.Usage
+		}
+	}
+	return nil
+}
+
 type isAsk_Kind interface {
 	isAsk_Kind()
 }
@@ -1545,6 +1555,10 @@ type Ask_Forward struct {
 	Forward *ForwardAsk `protobuf:"bytes,10,opt,name=forward,proto3,oneof"`
 }
 
+type Ask_Usage struct {
+	Usage *UsageAsk `protobuf:"bytes,11,opt,name=usage,proto3,oneof"`
+}
+
 func (*Ask_Logs) isAsk_Kind() {}
 
 func (*Ask_ImageLoad) isAsk_Kind() {}
@@ -1554,6 +1568,8 @@ func (*Ask_Images) isAsk_Kind() {}
 func (*Ask_Exec) isAsk_Kind() {}
 
 func (*Ask_Forward) isAsk_Kind() {}
+
+func (*Ask_Usage) isAsk_Kind() {}
 
 type LogsAsk struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -1864,6 +1880,43 @@ func (x *ForwardAsk) GetPort() uint32 {
 	return 0
 }
 
+// UsageAsk: the node answers one frame with an encoded NodeUsage, after it has measured.
+type UsageAsk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageAsk) Reset() {
+	*x = UsageAsk{}
+	mi := &file_agent_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageAsk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageAsk) ProtoMessage() {}
+
+func (x *UsageAsk) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageAsk.ProtoReflect.Descriptor instead.
+func (*UsageAsk) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{24}
+}
+
 var File_agent_proto protoreflect.FileDescriptor
 
 const file_agent_proto_rawDesc = "" +
@@ -1965,7 +2018,7 @@ const file_agent_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acurrent\x18\x02 \x01(\bR\acurrent\x12%\n" +
 	"\x05known\x18\x03 \x01(\v2\x0f.stead.v1.KnownR\x05known\x12\x12\n" +
-	"\x04held\x18\x04 \x01(\bR\x04held\"\x89\x02\n" +
+	"\x04held\x18\x04 \x01(\bR\x04held\"\xb5\x02\n" +
 	"\x03Ask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12'\n" +
 	"\x04logs\x18\x02 \x01(\v2\x11.stead.v1.LogsAskH\x00R\x04logs\x127\n" +
@@ -1974,7 +2027,8 @@ const file_agent_proto_rawDesc = "" +
 	"\x06images\x18\x04 \x01(\v2\x13.stead.v1.ImagesAskH\x00R\x06images\x12'\n" +
 	"\x04exec\x18\x05 \x01(\v2\x11.stead.v1.ExecAskH\x00R\x04exec\x120\n" +
 	"\aforward\x18\n" +
-	" \x01(\v2\x14.stead.v1.ForwardAskH\x00R\aforwardB\x06\n" +
+	" \x01(\v2\x14.stead.v1.ForwardAskH\x00R\aforward\x12*\n" +
+	"\x05usage\x18\v \x01(\v2\x12.stead.v1.UsageAskH\x00R\x05usageB\x06\n" +
 	"\x04kind\"\xe5\x01\n" +
 	"\aLogsAsk\x12*\n" +
 	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x1c\n" +
@@ -1997,7 +2051,9 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"ForwardAsk\x12*\n" +
 	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port2\x98\x01\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\"\n" +
+	"\n" +
+	"\bUsageAsk2\x98\x01\n" +
 	"\x05Nodes\x12*\n" +
 	"\x04Join\x12\x0f.stead.v1.Hello\x1a\x11.stead.v1.Welcome\x123\n" +
 	"\aSession\x12\x12.stead.v1.FromNode\x1a\x10.stead.v1.ToNode(\x010\x01\x12.\n" +
@@ -2015,7 +2071,7 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
 	(*Follow)(nil),        // 1: stead.v1.Follow
@@ -2041,12 +2097,13 @@ var file_agent_proto_goTypes = []any{
 	(*ImagesAsk)(nil),     // 21: stead.v1.ImagesAsk
 	(*ExecAsk)(nil),       // 22: stead.v1.ExecAsk
 	(*ForwardAsk)(nil),    // 23: stead.v1.ForwardAsk
-	(*SetName)(nil),       // 24: stead.v1.SetName
-	(*Sequence)(nil),      // 25: stead.v1.Sequence
-	(*Identity)(nil),      // 26: stead.v1.Identity
-	(*Token)(nil),         // 27: stead.v1.Token
-	(*Size)(nil),          // 28: stead.v1.Size
-	(*Frame)(nil),         // 29: stead.v1.Frame
+	(*UsageAsk)(nil),      // 24: stead.v1.UsageAsk
+	(*SetName)(nil),       // 25: stead.v1.SetName
+	(*Sequence)(nil),      // 26: stead.v1.Sequence
+	(*Identity)(nil),      // 27: stead.v1.Identity
+	(*Token)(nil),         // 28: stead.v1.Token
+	(*Size)(nil),          // 29: stead.v1.Size
+	(*Frame)(nil),         // 30: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
 	4,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
@@ -2056,8 +2113,8 @@ var file_agent_proto_depIdxs = []int32{
 	13, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
 	2,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
 	1,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
-	24, // 7: stead.v1.Follow.sets:type_name -> stead.v1.SetName
-	24, // 8: stead.v1.Resend.sets:type_name -> stead.v1.SetName
+	25, // 7: stead.v1.Follow.sets:type_name -> stead.v1.SetName
+	25, // 8: stead.v1.Resend.sets:type_name -> stead.v1.SetName
 	8,  // 9: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
 	9,  // 10: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
 	10, // 11: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
@@ -2066,41 +2123,42 @@ var file_agent_proto_depIdxs = []int32{
 	17, // 14: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
 	18, // 15: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
 	6,  // 16: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	25, // 17: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	26, // 17: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
 	5,  // 18: stead.v1.Hello.known:type_name -> stead.v1.Known
 	1,  // 19: stead.v1.Hello.follow:type_name -> stead.v1.Follow
-	25, // 20: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	26, // 20: stead.v1.Known.at:type_name -> stead.v1.Sequence
 	7,  // 21: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	26, // 22: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	27, // 23: stead.v1.Holding.token:type_name -> stead.v1.Token
+	27, // 22: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	28, // 23: stead.v1.Holding.token:type_name -> stead.v1.Token
 	5,  // 24: stead.v1.Welcome.known:type_name -> stead.v1.Known
-	25, // 25: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	26, // 25: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
 	7,  // 26: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	25, // 27: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	26, // 27: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
 	15, // 28: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	26, // 29: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	27, // 30: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	27, // 29: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	28, // 30: stead.v1.StoredReport.token:type_name -> stead.v1.Token
 	5,  // 31: stead.v1.Pong.known:type_name -> stead.v1.Known
 	19, // 32: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
 	20, // 33: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
 	21, // 34: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
 	22, // 35: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
 	23, // 36: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
-	26, // 37: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	26, // 38: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	28, // 39: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	26, // 40: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
-	4,  // 41: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 42: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	29, // 43: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	8,  // 44: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	3,  // 45: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	29, // 46: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	44, // [44:47] is the sub-list for method output_type
-	41, // [41:44] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	24, // 37: stead.v1.Ask.usage:type_name -> stead.v1.UsageAsk
+	27, // 38: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	27, // 39: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	29, // 40: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	27, // 41: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
+	4,  // 42: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 43: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	30, // 44: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	8,  // 45: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	3,  // 46: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	30, // 47: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	45, // [45:48] is the sub-list for method output_type
+	42, // [42:45] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -2134,6 +2192,7 @@ func file_agent_proto_init() {
 		(*Ask_Images)(nil),
 		(*Ask_Exec)(nil),
 		(*Ask_Forward)(nil),
+		(*Ask_Usage)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2141,7 +2200,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

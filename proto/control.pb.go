@@ -1956,6 +1956,94 @@ func (x *ForwardStart) GetPort() uint32 {
 	return 0
 }
 
+type UsageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // "": all that are connected
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageRequest) Reset() {
+	*x = UsageRequest{}
+	mi := &file_control_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageRequest) ProtoMessage() {}
+
+func (x *UsageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
+func (*UsageRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *UsageRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+type UsageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []*NodeUsage           `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageResponse) Reset() {
+	*x = UsageResponse{}
+	mi := &file_control_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageResponse) ProtoMessage() {}
+
+func (x *UsageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
+func (*UsageResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *UsageResponse) GetNodes() []*NodeUsage {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 type LoadImageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -1966,7 +2054,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2066,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2079,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -2017,7 +2105,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2117,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2130,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -2064,7 +2152,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2076,7 +2164,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2089,7 +2177,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -2129,7 +2217,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2229,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2242,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -2175,7 +2263,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2275,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2288,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *UndoRequest) GetNamespace() string {
@@ -2238,7 +2326,7 @@ type EditNodeRequest struct {
 
 func (x *EditNodeRequest) Reset() {
 	*x = EditNodeRequest{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2250,7 +2338,7 @@ func (x *EditNodeRequest) String() string {
 func (*EditNodeRequest) ProtoMessage() {}
 
 func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2263,7 +2351,7 @@ func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
 func (*EditNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *EditNodeRequest) GetName() string {
@@ -2318,7 +2406,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2330,7 +2418,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2343,7 +2431,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -2369,7 +2457,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2469,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2482,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2415,7 +2503,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2515,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2528,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2475,7 +2563,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2487,7 +2575,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2500,7 +2588,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2535,7 +2623,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2635,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2648,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2727,7 +2815,11 @@ const file_control_proto_rawDesc = "" +
 	"\fForwardStart\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\rR\x04port\":\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\"\"\n" +
+	"\fUsageRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\":\n" +
+	"\rUsageResponse\x12)\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x13.stead.v1.NodeUsageR\x05nodes\":\n" +
 	"\x10LoadImageRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\"@\n" +
@@ -2775,8 +2867,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xf5\n" +
-	"\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xaf\v\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -2799,7 +2890,8 @@ const file_control_proto_rawDesc = "" +
 	"\aExplain\x12\x18.stead.v1.ExplainRequest\x1a\x19.stead.v1.ExplainResponse\x120\n" +
 	"\x04Logs\x12\x15.stead.v1.LogsRequest\x1a\x0f.stead.v1.Frame0\x01\x122\n" +
 	"\x04Exec\x12\x15.stead.v1.ExecRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x128\n" +
-	"\aForward\x12\x18.stead.v1.ForwardRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x12F\n" +
+	"\aForward\x12\x18.stead.v1.ForwardRequest\x1a\x0f.stead.v1.Frame(\x010\x01\x128\n" +
+	"\x05Usage\x12\x16.stead.v1.UsageRequest\x1a\x17.stead.v1.UsageResponse\x12F\n" +
 	"\tLoadImage\x12\x1a.stead.v1.LoadImageRequest\x1a\x1b.stead.v1.LoadImageResponse(\x01\x12>\n" +
 	"\x06Images\x12\x17.stead.v1.ImagesRequest\x1a\x1b.stead.v1.LoadImageResponseB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
@@ -2815,7 +2907,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -2847,20 +2939,23 @@ var file_control_proto_goTypes = []any{
 	(*ExecStart)(nil),            // 27: stead.v1.ExecStart
 	(*ForwardRequest)(nil),       // 28: stead.v1.ForwardRequest
 	(*ForwardStart)(nil),         // 29: stead.v1.ForwardStart
-	(*LoadImageRequest)(nil),     // 30: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil),    // 31: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),            // 32: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),        // 33: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),          // 34: stead.v1.UndoRequest
-	(*EditNodeRequest)(nil),      // 35: stead.v1.EditNodeRequest
-	(*FenceNodeRequest)(nil),     // 36: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 37: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 38: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 39: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 40: stead.v1.EditResponse
-	nil,                          // 41: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 42: stead.v1.Frame
-	(*Size)(nil),                 // 43: stead.v1.Size
+	(*UsageRequest)(nil),         // 30: stead.v1.UsageRequest
+	(*UsageResponse)(nil),        // 31: stead.v1.UsageResponse
+	(*LoadImageRequest)(nil),     // 32: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil),    // 33: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),            // 34: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),        // 35: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),          // 36: stead.v1.UndoRequest
+	(*EditNodeRequest)(nil),      // 37: stead.v1.EditNodeRequest
+	(*FenceNodeRequest)(nil),     // 38: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 39: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 40: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 41: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 42: stead.v1.EditResponse
+	nil,                          // 43: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 44: stead.v1.Frame
+	(*Size)(nil),                 // 45: stead.v1.Size
+	(*NodeUsage)(nil),            // 46: stead.v1.NodeUsage
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -2871,63 +2966,66 @@ var file_control_proto_depIdxs = []int32{
 	11, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	24, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	27, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	42, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	43, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	44, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	45, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	29, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
-	42, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
-	32, // 12: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	41, // 13: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
-	0,  // 14: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	6,  // 15: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	10, // 16: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	12, // 17: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	12, // 18: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	15, // 19: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	34, // 20: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	38, // 21: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	39, // 22: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	35, // 23: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	36, // 24: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	37, // 25: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	4,  // 26: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	2,  // 27: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	17, // 28: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	19, // 29: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	20, // 30: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	22, // 31: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	25, // 32: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	26, // 33: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	28, // 34: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
-	30, // 35: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	33, // 36: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 37: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	8,  // 38: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	11, // 39: stead.v1.Control.Get:output_type -> stead.v1.Object
-	13, // 40: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	14, // 41: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	16, // 42: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	40, // 43: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	40, // 44: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	40, // 45: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	40, // 46: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	40, // 47: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	40, // 48: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	40, // 49: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	3,  // 50: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	18, // 51: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	21, // 52: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	21, // 53: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	23, // 54: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	42, // 55: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	42, // 56: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	42, // 57: stead.v1.Control.Forward:output_type -> stead.v1.Frame
-	31, // 58: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	31, // 59: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	37, // [37:60] is the sub-list for method output_type
-	14, // [14:37] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	44, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
+	46, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
+	34, // 13: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	43, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	0,  // 15: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	6,  // 16: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	10, // 17: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	12, // 18: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	12, // 19: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	15, // 20: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	36, // 21: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	40, // 22: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	41, // 23: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	37, // 24: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	38, // 25: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	39, // 26: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 27: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	2,  // 28: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	17, // 29: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	19, // 30: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	20, // 31: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	22, // 32: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	25, // 33: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	26, // 34: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	28, // 35: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
+	30, // 36: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
+	32, // 37: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	35, // 38: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 39: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	8,  // 40: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	11, // 41: stead.v1.Control.Get:output_type -> stead.v1.Object
+	13, // 42: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	14, // 43: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	16, // 44: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	42, // 45: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	42, // 46: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	42, // 47: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	42, // 48: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	42, // 49: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	42, // 50: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	42, // 51: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	3,  // 52: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	18, // 53: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	21, // 54: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	21, // 55: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	23, // 56: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	44, // 57: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	44, // 58: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	44, // 59: stead.v1.Control.Forward:output_type -> stead.v1.Frame
+	31, // 60: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
+	33, // 61: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	33, // 62: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	39, // [39:63] is the sub-list for method output_type
+	15, // [15:39] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -2938,14 +3036,14 @@ func file_control_proto_init() {
 	file_types_proto_init()
 	file_control_proto_msgTypes[15].OneofWrappers = []any{}
 	file_control_proto_msgTypes[19].OneofWrappers = []any{}
-	file_control_proto_msgTypes[35].OneofWrappers = []any{}
+	file_control_proto_msgTypes[37].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

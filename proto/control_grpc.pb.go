@@ -40,6 +40,7 @@ const (
 	Control_Logs_FullMethodName          = "/stead.v1.Control/Logs"
 	Control_Exec_FullMethodName          = "/stead.v1.Control/Exec"
 	Control_Forward_FullMethodName       = "/stead.v1.Control/Forward"
+	Control_Usage_FullMethodName         = "/stead.v1.Control/Usage"
 	Control_LoadImage_FullMethodName     = "/stead.v1.Control/LoadImage"
 	Control_Images_FullMethodName        = "/stead.v1.Control/Images"
 )
@@ -119,6 +120,9 @@ type ControlClient interface {
 	// the connection broke, or the node's agent is older and cannot do it; RESOURCE_EXHAUSTED its
 	// node forwards too many; UNAVAILABLE the node is silent.
 	Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, Frame], error)
+	// Usage asks nodes what they and their members use now, which they measure for about a second.
+	// Codes: UNAVAILABLE no node is connected.
+	Usage(ctx context.Context, in *UsageRequest, opts ...grpc.CallOption) (*UsageResponse, error)
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).
 	LoadImage(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[LoadImageRequest, LoadImageResponse], error)
 	// Images lists the images of the nodes.
@@ -376,6 +380,16 @@ func (c *controlClient) Forward(ctx context.Context, opts ...grpc.CallOption) (g
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_ForwardClient = grpc.BidiStreamingClient[ForwardRequest, Frame]
 
+func (c *controlClient) Usage(ctx context.Context, in *UsageRequest, opts ...grpc.CallOption) (*UsageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UsageResponse)
+	err := c.cc.Invoke(ctx, Control_Usage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) LoadImage(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[LoadImageRequest, LoadImageResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[5], Control_LoadImage_FullMethodName, cOpts...)
@@ -474,6 +488,9 @@ type ControlServer interface {
 	// the connection broke, or the node's agent is older and cannot do it; RESOURCE_EXHAUSTED its
 	// node forwards too many; UNAVAILABLE the node is silent.
 	Forward(grpc.BidiStreamingServer[ForwardRequest, Frame]) error
+	// Usage asks nodes what they and their members use now, which they measure for about a second.
+	// Codes: UNAVAILABLE no node is connected.
+	Usage(context.Context, *UsageRequest) (*UsageResponse, error)
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).
 	LoadImage(grpc.ClientStreamingServer[LoadImageRequest, LoadImageResponse]) error
 	// Images lists the images of the nodes.
@@ -550,6 +567,9 @@ func (UnimplementedControlServer) Exec(grpc.BidiStreamingServer[ExecRequest, Fra
 }
 func (UnimplementedControlServer) Forward(grpc.BidiStreamingServer[ForwardRequest, Frame]) error {
 	return status.Error(codes.Unimplemented, "method Forward not implemented")
+}
+func (UnimplementedControlServer) Usage(context.Context, *UsageRequest) (*UsageResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Usage not implemented")
 }
 func (UnimplementedControlServer) LoadImage(grpc.ClientStreamingServer[LoadImageRequest, LoadImageResponse]) error {
 	return status.Error(codes.Unimplemented, "method LoadImage not implemented")
@@ -913,6 +933,24 @@ func _Control_Forward_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Control_ForwardServer = grpc.BidiStreamingServer[ForwardRequest, Frame]
 
+func _Control_Usage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UsageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Usage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Usage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Usage(ctx, req.(*UsageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_LoadImage_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(ControlServer).LoadImage(&grpc.GenericServerStream[LoadImageRequest, LoadImageResponse]{ServerStream: stream})
 }
@@ -1008,6 +1046,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Explain",
 			Handler:    _Control_Explain_Handler,
+		},
+		{
+			MethodName: "Usage",
+			Handler:    _Control_Usage_Handler,
 		},
 		{
 			MethodName: "Images",

@@ -357,6 +357,189 @@ func (x *Size) GetRows() uint32 {
 	return 0
 }
 
+// Used is processor time as the mean of about a second (1000: one core all the time), and memory
+// without the pages of files that the kernel can take back at once.
+type Used struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	CpuMillis     int64                  `protobuf:"varint,1,opt,name=cpu_millis,json=cpuMillis,proto3" json:"cpu_millis,omitempty"`
+	MemoryBytes   int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Used) Reset() {
+	*x = Used{}
+	mi := &file_types_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Used) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Used) ProtoMessage() {}
+
+func (x *Used) ProtoReflect() protoreflect.Message {
+	mi := &file_types_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Used.ProtoReflect.Descriptor instead.
+func (*Used) Descriptor() ([]byte, []int) {
+	return file_types_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Used) GetCpuMillis() int64 {
+	if x != nil {
+		return x.CpuMillis
+	}
+	return 0
+}
+
+func (x *Used) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+// NodeUsage is what a node and the containers that run on it use.
+type NodeUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // why nothing is known
+	Host          *Used                  `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`   // all that runs on it, members or not
+	Containers    []*ContainerUsage      `protobuf:"bytes,4,rep,name=containers,proto3" json:"containers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeUsage) Reset() {
+	*x = NodeUsage{}
+	mi := &file_types_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeUsage) ProtoMessage() {}
+
+func (x *NodeUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_types_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeUsage.ProtoReflect.Descriptor instead.
+func (*NodeUsage) Descriptor() ([]byte, []int) {
+	return file_types_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *NodeUsage) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *NodeUsage) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *NodeUsage) GetHost() *Used {
+	if x != nil {
+		return x.Host
+	}
+	return nil
+}
+
+func (x *NodeUsage) GetContainers() []*ContainerUsage {
+	if x != nil {
+		return x.Containers
+	}
+	return nil
+}
+
+type ContainerUsage struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        *Identity              `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	Container     string                 `protobuf:"bytes,2,opt,name=container,proto3" json:"container,omitempty"`
+	Used          *Used                  `protobuf:"bytes,3,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContainerUsage) Reset() {
+	*x = ContainerUsage{}
+	mi := &file_types_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContainerUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContainerUsage) ProtoMessage() {}
+
+func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_types_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContainerUsage.ProtoReflect.Descriptor instead.
+func (*ContainerUsage) Descriptor() ([]byte, []int) {
+	return file_types_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ContainerUsage) GetMember() *Identity {
+	if x != nil {
+		return x.Member
+	}
+	return nil
+}
+
+func (x *ContainerUsage) GetContainer() string {
+	if x != nil {
+		return x.Container
+	}
+	return ""
+}
+
+func (x *ContainerUsage) GetUsed() *Used {
+	if x != nil {
+		return x.Used
+	}
+	return nil
+}
+
 var File_types_proto protoreflect.FileDescriptor
 
 const file_types_proto_rawDesc = "" +
@@ -384,7 +567,22 @@ const file_types_proto_rawDesc = "" +
 	"\x05taken\x18\t \x01(\x03R\x05taken\"4\n" +
 	"\x04Size\x12\x18\n" +
 	"\acolumns\x18\x01 \x01(\rR\acolumns\x12\x12\n" +
-	"\x04rows\x18\x02 \x01(\rR\x04rowsB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
+	"\x04rows\x18\x02 \x01(\rR\x04rows\"H\n" +
+	"\x04Used\x12\x1d\n" +
+	"\n" +
+	"cpu_millis\x18\x01 \x01(\x03R\tcpuMillis\x12!\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\"\x93\x01\n" +
+	"\tNodeUsage\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\"\n" +
+	"\x04host\x18\x03 \x01(\v2\x0e.stead.v1.UsedR\x04host\x128\n" +
+	"\n" +
+	"containers\x18\x04 \x03(\v2\x18.stead.v1.ContainerUsageR\n" +
+	"containers\"~\n" +
+	"\x0eContainerUsage\x12*\n" +
+	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x1c\n" +
+	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\"\n" +
+	"\x04used\x18\x03 \x01(\v2\x0e.stead.v1.UsedR\x04usedB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
 var (
 	file_types_proto_rawDescOnce sync.Once
@@ -398,21 +596,28 @@ func file_types_proto_rawDescGZIP() []byte {
 	return file_types_proto_rawDescData
 }
 
-var file_types_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_types_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_types_proto_goTypes = []any{
-	(*Identity)(nil), // 0: stead.v1.Identity
-	(*Token)(nil),    // 1: stead.v1.Token
-	(*Sequence)(nil), // 2: stead.v1.Sequence
-	(*Frame)(nil),    // 3: stead.v1.Frame
-	(*Size)(nil),     // 4: stead.v1.Size
+	(*Identity)(nil),       // 0: stead.v1.Identity
+	(*Token)(nil),          // 1: stead.v1.Token
+	(*Sequence)(nil),       // 2: stead.v1.Sequence
+	(*Frame)(nil),          // 3: stead.v1.Frame
+	(*Size)(nil),           // 4: stead.v1.Size
+	(*Used)(nil),           // 5: stead.v1.Used
+	(*NodeUsage)(nil),      // 6: stead.v1.NodeUsage
+	(*ContainerUsage)(nil), // 7: stead.v1.ContainerUsage
 }
 var file_types_proto_depIdxs = []int32{
 	4, // 0: stead.v1.Frame.size:type_name -> stead.v1.Size
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	5, // 1: stead.v1.NodeUsage.host:type_name -> stead.v1.Used
+	7, // 2: stead.v1.NodeUsage.containers:type_name -> stead.v1.ContainerUsage
+	0, // 3: stead.v1.ContainerUsage.member:type_name -> stead.v1.Identity
+	5, // 4: stead.v1.ContainerUsage.used:type_name -> stead.v1.Used
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_types_proto_init() }
@@ -426,7 +631,7 @@ func file_types_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_types_proto_rawDesc), len(file_types_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

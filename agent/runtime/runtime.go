@@ -169,6 +169,19 @@ type Terminal struct {
 // Size of a terminal, in characters.
 type Size struct{ Columns, Rows uint16 }
 
+// Used is the processor time that something has used since it began, and the memory that it uses
+// now, without pages of files that the kernel can take back at once.
+type Used struct {
+	CPU         time.Duration
+	MemoryBytes int64
+}
+
+// Usage is what a host has used, members or not, and its running containers.
+type Usage struct {
+	Host       Used
+	Containers map[ContainerID]Used
+}
+
 // Runtime runs containers. All methods are safe for concurrent use for different
 // identities; for one identity one caller (its worker) acts at a time. Each one
 // may be repeated after a crash of the caller at any point.
@@ -227,6 +240,9 @@ type Runtime interface {
 	// the connection. ErrNotRunning: it has no sandbox. Where nothing listens, the error is
 	// syscall.ECONNREFUSED.
 	Dial(ctx context.Context, id spec.Identity, port uint16) (net.Conn, error)
+
+	// Usage says what the host and each running container have used. It needs no daemon.
+	Usage(ctx context.Context) (Usage, error)
 
 	// Empty reports, by cgroups and not by the daemon's word, whether no
 	// process of the identity is left on this host (SAFETY S13).

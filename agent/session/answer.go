@@ -121,6 +121,9 @@ func (a *Answerer) Answer(ctx context.Context, client proto.NodesClient, ask *pr
 		var code int
 		code, err = a.exec(ctx, t, ask.GetExec())
 		last.ExitCode = int32(code)
+	case ask.GetUsage() != nil:
+		t.listen(ignore, cancel)
+		last.Data, err = a.usage(ctx)
 	case ask.GetForward() != nil:
 		err = a.forward(ctx, t, ask.GetForward())
 	default:

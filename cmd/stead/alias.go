@@ -83,7 +83,6 @@ var elsewhere = map[string]string{
 	"replace":       "write 'stead apply -f FILE'",
 	"run":           "write a StatefulSet and 'stead apply -f FILE'",
 	"set":           "write 'stead edit set NAME', or change the manifest and apply it",
-	"top":           "what members request is in 'stead node ls'; what they use is in their cgroups on the node",
 }
 
 // flagElsewhere says what to write instead of kubectl's flags that are not here, by verb and flag.

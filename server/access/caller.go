@@ -81,6 +81,7 @@ var allowed = map[string]role{
 	proto.Control_Logs_FullMethodName:          roleAdmin | roleRoot,
 	proto.Control_Exec_FullMethodName:          roleAdmin | roleRoot,
 	proto.Control_Forward_FullMethodName:       roleAdmin | roleRoot,
+	proto.Control_Usage_FullMethodName:         roleAdmin | roleRoot,
 	proto.Control_LoadImage_FullMethodName:     roleAdmin | roleRoot,
 	proto.Control_Images_FullMethodName:        roleAdmin | roleRoot,
 }

@@ -148,3 +148,31 @@ func TestPortsAreForwardedIntoMembers(t *testing.T) {
 		t.Errorf("Ctrl-C: %v, %s", err, said)
 	}
 }
+
+// TestWhatMembersUseIsMeasured: a member that works, and the node.
+func TestWhatMembersUseIsMeasured(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.startAll(l.toolArchive())
+	l.apply("life", lifeSet, "--wait", "--timeout", patience)
+	l.background("spins", "exec", "life-2", "--", "/box", "command", "spin")
+	amounts := func(line string) (name string, cpu, memory int64, err error) {
+		_, err = fmt.Sscanf(line, "%s %dm %dMi", &name, &cpu, &memory)
+		return name, cpu, memory, err
+	}
+	l.eventually(time.Minute, "the member that works is first", func() error {
+		out := l.stead("top", "pods", "--sort-by", "cpu", "--no-headers")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		name, cpu, memory, err := amounts(lines[0])
+		if err != nil || len(lines) != 3 || name != "life-2" || cpu < 50 || cpu > 1500 || memory < 1 {
+			return fmt.Errorf("got %q, %v", out, err)
+		}
+		return nil
+	})
+	var name string
+	var cpu, cpuShare, memory, memoryShare int64
+	out := l.stead("top", "nodes", "--no-headers")
+	if _, err := fmt.Sscanf(out, "%s %dm %d%% %dMi %d%%", &name, &cpu, &cpuShare, &memory, &memoryShare); err != nil || cpu < 50 || memory < 10 || memoryShare > 100 {
+		t.Errorf("got %q, %v", out, err)
+	}
+}

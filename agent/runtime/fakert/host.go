@@ -29,6 +29,7 @@ type Host struct {
 	*machine
 	*network
 	*storage
+	*meter
 	down       chan struct{} // closed while the daemon is away
 	isDown     bool
 	images     map[string]runtime.Image
@@ -48,6 +49,7 @@ type machine struct {
 // every container runs until it is asked to end.
 func New() *Host {
 	m := &machine{}
+	containers := map[runtime.ContainerID]*container{}
 	return &Host{
 		machine: m,
 		network: &network{
@@ -64,7 +66,8 @@ func New() *Host {
 		},
 		down:       make(chan struct{}),
 		images:     map[string]runtime.Image{},
-		containers: map[runtime.ContainerID]*container{},
+		containers: containers,
+		meter:      &meter{machine: m, containers: containers, used: map[runtime.ContainerID]runtime.Used{}},
 		starts:     map[spec.Identity][]Start{},
 	}
 }

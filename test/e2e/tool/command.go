@@ -18,7 +18,7 @@ import (
 // stdin, or the files named, to stdout; code exits with
 // the number given, after a line to each output; note adds a line to a file; await and ended are
 // what hooks and their containers run (hook.go); listen answers at a port of the loopback
-// (listen.go); tty
+// (listen.go); spin uses a core until it is stopped; tty
 // prints the terminal's size at
 // first and when it changes, echoes lines, tells of Ctrl-C and ends at the line "end".
 func command(ctx context.Context, args []string) error {
@@ -57,6 +57,11 @@ func command(ctx context.Context, args []string) error {
 		return nil
 	case "listen":
 		return listen(ctx, args[1])
+	case "spin":
+		fmt.Println("spins")
+		for ctx.Err() == nil {
+		}
+		return nil
 	case "tty":
 		return tty()
 	default:
