@@ -138,7 +138,7 @@ func (c containerChecks) resource(at, name string, q scalar.Quantity, leastMemor
 		c.size(at, q, leastMemory)
 	case name == ephemeralStorage:
 		c.size(at, q, 0)
-		c.warn(at, "has no effect here", "the disk that a container's own files and logs take is neither reserved nor bounded")
+		c.warn(at, noEffect, "the disk that a container's own files and logs take is neither reserved nor bounded")
 	case name != "cpu":
 		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: only cpu and memory are counted and bounded")
 	case q.Milli < 0:

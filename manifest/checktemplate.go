@@ -57,7 +57,7 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 		c.label(p+".name", v.Name)
 		c.once(p+".name", v.Name, seen)
 		if claims[v.Name] && v.Name != "" {
-			c.warn(p, "has no effect here", "the volumeClaimTemplate "+scalar.Quote(v.Name)+" takes its place, as in Kubernetes")
+			c.warn(p, noEffect, "the volumeClaimTemplate "+scalar.Quote(v.Name)+" takes its place, as in Kubernetes")
 			continue
 		}
 		known[v.Name] = true

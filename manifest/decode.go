@@ -144,6 +144,9 @@ func (d *decoder) lookup(e entry, fields []field, path string) (*field, string) 
 // notYet is said of a field that is known and refused.
 const notYet = "not supported yet"
 
+// noEffect is said of a field that is known and changes nothing.
+const noEffect = "has no effect here"
+
 // supported reports whether the field is to be read; if not, it has said why,
 // unless there is nothing to say.
 func (d *decoder) supported(e entry, f *field, path string) bool {
@@ -157,7 +160,7 @@ func (d *decoder) supported(e entry, f *field, path string) bool {
 		d.fail(e.key, path, notYet, f.instead)
 		return false
 	case f.ignored:
-		d.warn(e.key, path, "has no effect here", f.instead)
+		d.warn(e.key, path, noEffect, f.instead)
 		return false
 	case f.only && !d.stead:
 		d.fail(e.key, path, "only in apiVersion stead/v1",

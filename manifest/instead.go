@@ -8,6 +8,20 @@ var instead = map[string]string{
 	"ObjectMeta.finalizers":      "remove it: nothing waits for a finalizer here",
 	"ObjectMeta.ownerReferences": "remove it: no object is deleted together with an owner",
 
+	"ObjectMeta.creationTimestamp":          ownWord,
+	"ObjectMeta.deletionTimestamp":          ownWord,
+	"ObjectMeta.deletionGracePeriodSeconds": ownWord,
+	"ObjectMeta.generation":                 ownWord,
+	"ObjectMeta.managedFields":              ownWord,
+	"ObjectMeta.resourceVersion":            ownWord,
+	"ObjectMeta.selfLink":                   ownWord,
+	"ObjectMeta.uid":                        ownWord,
+	"StatefulSet.status":                    ownWord,
+	"Service.status":                        ownWord,
+	"ConfigMap.status":                      ownWord,
+	"PodDisruptionBudget.status":            ownWord,
+	"ClaimTemplate.status":                  ownWord,
+
 	"SetSpec.members":        onlyPlanned,
 	"SetSpec.onConfigChange": onlyPlanned,
 	"SetSpec.decommission":   onlyPlanned,
@@ -106,6 +120,26 @@ var instead = map[string]string{
 	"VolumeMedia.fc":                    onNodes,
 	"VolumeMedia.image":                 "copy the files into the container's own image",
 
+	"VolumeMedia.awsElasticBlockStore": onNodes,
+	"VolumeMedia.azureDisk":            onNodes,
+	"VolumeMedia.azureFile":            onNodes,
+	"VolumeMedia.cephfs":               onNodes,
+	"VolumeMedia.cinder":               onNodes,
+	"VolumeMedia.flexVolume":           onNodes,
+	"VolumeMedia.flocker":              onNodes,
+	"VolumeMedia.gcePersistentDisk":    onNodes,
+	"VolumeMedia.gitRepo":              "write emptyDir, and an init container that clones into it",
+	"VolumeMedia.glusterfs":            onNodes,
+	"VolumeMedia.photonPersistentDisk": onNodes,
+	"VolumeMedia.portworxVolume":       onNodes,
+	"VolumeMedia.quobyte":              onNodes,
+	"VolumeMedia.rbd":                  onNodes,
+	"VolumeMedia.scaleIO":              onNodes,
+	"VolumeMedia.storageos":            onNodes,
+	"VolumeMedia.vsphereVolume":        onNodes,
+
+	"BudgetSpec.unhealthyPodEvictionPolicy": "broken members that are out of date are always replaced",
+
 	"ServiceSpec.externalName":                  "it counts for type ExternalName only",
 	"ServiceSpec.clusterIPs":                    "there are no virtual IPs",
 	"ServiceSpec.ipFamilies":                    oneAddress,
@@ -127,6 +161,7 @@ var instead = map[string]string{
 
 // Sentences of several fields.
 const (
+	ownWord     = "the server writes it"
 	onlyPlanned = "remove it: it is planned for stead/v1"
 	newVolumes  = "remove it: each member gets a new directory of the storage class"
 	noDevices   = "remove it: members are given no devices"

@@ -28,6 +28,24 @@ type VolumeMedia struct {
 	ISCSI                 any `json:"iscsi,omitempty" stead:"later"`
 	FC                    any `json:"fc,omitempty" stead:"later"`
 	Image                 any `json:"image,omitempty" stead:"later"`
+
+	AWSElasticBlockStore any `json:"awsElasticBlockStore,omitempty" stead:"later"`
+	AzureDisk            any `json:"azureDisk,omitempty" stead:"later"`
+	AzureFile            any `json:"azureFile,omitempty" stead:"later"`
+	CephFS               any `json:"cephfs,omitempty" stead:"later"`
+	Cinder               any `json:"cinder,omitempty" stead:"later"`
+	FlexVolume           any `json:"flexVolume,omitempty" stead:"later"`
+	Flocker              any `json:"flocker,omitempty" stead:"later"`
+	GCEPersistentDisk    any `json:"gcePersistentDisk,omitempty" stead:"later"`
+	GitRepo              any `json:"gitRepo,omitempty" stead:"later"`
+	Glusterfs            any `json:"glusterfs,omitempty" stead:"later"`
+	PhotonPersistentDisk any `json:"photonPersistentDisk,omitempty" stead:"later"`
+	PortworxVolume       any `json:"portworxVolume,omitempty" stead:"later"`
+	Quobyte              any `json:"quobyte,omitempty" stead:"later"`
+	RBD                  any `json:"rbd,omitempty" stead:"later"`
+	ScaleIO              any `json:"scaleIO,omitempty" stead:"later"`
+	StorageOS            any `json:"storageos,omitempty" stead:"later"`
+	VsphereVolume        any `json:"vsphereVolume,omitempty" stead:"later"`
 }
 
 // EmptyDir is an empty directory of one life, on disk or (Memory) on tmpfs.
