@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -9,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -47,7 +47,7 @@ func TestManifestDoc(t *testing.T) {
 }
 
 func fieldTables(t *testing.T) string {
-	notes := fieldNotes(t)
+	notes, kube := fieldNotes(t), newKubeTable(t)
 	set := full[spec.StatefulSet]()
 	spec.Default(&set.Spec)
 	service := full[spec.Service]()
@@ -55,9 +55,15 @@ func fieldTables(t *testing.T) string {
 	var out strings.Builder
 	for _, kind := range []any{*set, *service, *full[spec.ConfigMap](), *full[spec.Secret](), *full[spec.PodDisruptionBudget]()} {
 		v := reflect.ValueOf(kind)
-		fmt.Fprintf(&out, "\n### %s\n\n| path | type | default | support | |\n|---|---|---|---|---|\n", v.Type().Name())
-		d := &fieldLister{notes: notes, seen: map[reflect.Type]string{}, out: &out}
+		name := v.Type().Name()
+		fmt.Fprintf(&out, "\n### %s\n\n%s\n\n| path | type | default | as in | support | seen in | |\n|---|---|---|---|---|---|---|\n", name, kube.count(name))
+		d := &fieldLister{t: t, kind: name, kube: kube, notes: notes, seen: map[reflect.Type]string{}, out: &out}
 		d.list(v, "")
+	}
+	out.WriteString("\n### Where it is seen\n\n")
+	list, _ := observations(t)
+	for i, o := range list {
+		fmt.Fprintf(&out, "%d. %s\n", i+1, o)
 	}
 	return out.String() + "\n"
 }
@@ -97,8 +103,12 @@ func describable(t reflect.Type) bool {
 }
 
 type fieldLister struct {
+	t     *testing.T
+	kind  string
+	kube  *kubeTable
 	notes map[string]string
 	seen  map[reflect.Type]string
+	only  []string // paths that only Stead has
 	out   *strings.Builder
 }
 
@@ -128,13 +138,47 @@ func (d *fieldLister) list(v reflect.Value, path string) {
 		if first, twice := d.seen[inner.Type()]; open && twice {
 			shown, open = "as "+first, false
 		}
-		note := cmp.Or(d.notes[v.Type().Name()+"."+v.Type().Field(f.index).Name], f.instead)
-		fmt.Fprintf(d.out, "| `%s` | %s | %s | %s | %s |\n", at, shown, d.defaultOf(at, inner, open), support(f), note)
+		d.row(f, v.Type(), at, shown, d.defaultOf(at, inner, open))
 		if open {
 			d.seen[inner.Type()] = "`" + at + "`"
 			d.list(inner, at)
 		}
 	}
+}
+
+// row writes what is said of a field: from the table of Kubernetes' fields or, of a field that only
+// Stead has, from its tag.
+func (d *fieldLister) row(f field, of reflect.Type, at, shown, value string) {
+	words, note := support(f), []string{d.notes[of.Name()+"."+of.Field(f.index).Name]}
+	switch {
+	case d.kube.has(d.kind, at):
+		words = d.kube.support(d.kind, at)
+		note = append(note, emphasized(d.kube.sentences(d.kind, at)))
+	case f.only || d.inOnly(at):
+		note = append(note, emphasized(f.instead))
+	case slices.Contains(newer, d.kind+" "+at):
+		note = append(note, emphasized(f.instead))
+	default:
+		d.t.Errorf("%s %s: Kubernetes 1.33 does not have it, and it has no tag only", d.kind, at)
+	}
+	if f.only {
+		d.only = append(d.only, at)
+	}
+	fmt.Fprintf(d.out, "| `%s` | %s | %s | %s | %s | %s | %s |\n", at, shown, value, d.kube.example(d.kind, at), words,
+		d.kube.seenIn(d.kind, at), strings.TrimSpace(strings.Join(note, " ")))
+}
+
+// emphasized marks what users are told.
+func emphasized(sentence string) string {
+	if sentence == "" {
+		return ""
+	}
+	return "*" + strings.ReplaceAll(sentence, "*", `\*`) + "*"
+}
+
+// inOnly reports whether the field is in one that only Stead has.
+func (d *fieldLister) inOnly(at string) bool {
+	return slices.ContainsFunc(d.only, func(above string) bool { return within(at, above) })
 }
 
 func (d *fieldLister) defaultOf(path string, v reflect.Value, open bool) string {
@@ -157,22 +201,19 @@ func (d *fieldLister) defaultOf(path string, v reflect.Value, open bool) string 
 // pointed: numbers whose default is a 0 that is written out.
 func pointed(path string) bool { return strings.HasSuffix(path, ".partition") }
 
+// support are the words for a field that Kubernetes 1.33 does not have.
 func support(f field) string {
-	words := "yes"
+	words := honoured
 	switch {
-	case f.later && f.or != "":
-		words = "not yet (only `" + f.or + "`)"
-	case f.later && f.same != nil:
-		words = "not yet (only `" + strings.ReplaceAll(strings.Join(f.same, "`, `"), ":", ": ") + "`)"
 	case f.later:
-		words = "not yet"
+		words = refused
 	case f.ignored:
-		words = "ignored"
+		words = nothing
 	}
 	if f.only {
 		words += " (stead/v1)"
 	}
-	return words
+	return string(words)
 }
 
 func typeName(t reflect.Type) string {

@@ -20,11 +20,10 @@ type kubeField struct {
 }
 
 // kubeFields are the fields of Kubernetes 1.33.
-func kubeFields(t *testing.T) []kubeField {
-	t.Helper()
+func kubeFields() []kubeField {
 	text, err := os.ReadFile("testdata/fields-1.33.txt")
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	var fields []kubeField
 	types, parents := map[string]string{}, map[string]bool{}
@@ -54,10 +53,13 @@ func split(path string) (above, name string) {
 }
 
 // builder makes manifests that set one field, with what else must be there.
-type builder struct{ fields map[string]kubeField } // by kind and path
+type builder struct {
+	fields map[string]kubeField // by kind and path
+	wrong  *[]string            // what judge found
+}
 
 func newBuilder(fields []kubeField) builder {
-	b := builder{map[string]kubeField{}}
+	b := builder{map[string]kubeField{}, new([]string)}
 	for _, f := range fields {
 		b.fields[f.kind+" "+f.path] = f
 	}
@@ -139,14 +141,13 @@ func lookUp[T any](table map[string]T, f kubeField) (found T, ok bool) {
 }
 
 // triesOf are the values that are tried for f.
-func triesOf(t *testing.T, f kubeField) []string {
-	t.Helper()
+func triesOf(f kubeField) []string {
 	if values, ok := lookUp(tries, f); ok {
 		return values
 	}
 	value, ok := plainValues[f.typ]
 	if !ok {
-		t.Fatalf("%s: no value of type %s", f.path, f.typ)
+		panic(f.path + ": no value of type " + f.typ)
 	}
 	return []string{value}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"gopkg.in/yaml.v3"
@@ -32,10 +33,9 @@ type outcome struct {
 	sentence string // of the warning or problem
 }
 
-// judge writes a value into a manifest, parses it and says what becomes of it. It fails when users
+// judge writes a value into a manifest, parses it and says what becomes of it. It finds fault when users
 // would see neither the effect, nor a sentence at the field's place.
-func (b builder) judge(t *testing.T, f kubeField, value string) outcome {
-	t.Helper()
+func (b builder) judge(f kubeField, value string) outcome {
 	text := b.with(f, value)
 	o, problems, warnings := Parse([]Source{{Name: "f", Content: []byte(text)}}, Options{})
 	out := outcome{value: value, verdict: honoured, at: f.path}
@@ -43,13 +43,13 @@ func (b builder) judge(t *testing.T, f kubeField, value string) outcome {
 		at := plainPath(p.Path)
 		switch {
 		case p.What == "unknown field":
-			t.Errorf("%s %s: unknown field", f.kind, f.path)
+			b.fail("%s %s: unknown field", f.kind, f.path)
 		case !within(f.path, at) && at != "kind" && !namesOther(value, at):
-			t.Errorf("%s %s: %s has another problem: %s", f.kind, f.path, value, p)
+			b.fail("%s %s: %s has another problem: %s", f.kind, f.path, value, p)
 		case p.Fix == "":
-			t.Errorf("%s %s: %s is refused without what to write: %s", f.kind, f.path, value, p)
+			b.fail("%s %s: %s is refused without what to write: %s", f.kind, f.path, value, p)
 		}
-		b.inPlace(t, f, text, p)
+		b.inPlace(f, text, p)
 		out.verdict, out.at, out.sentence = refused, at, sentenceOf(p, notYet)
 	}
 	if len(problems) > 0 {
@@ -61,15 +61,15 @@ func (b builder) judge(t *testing.T, f kubeField, value string) outcome {
 			continue
 		}
 		if p.What == noEffect && p.Fix == "" {
-			t.Errorf("%s %s: %s changes nothing, without why: %s", f.kind, f.path, value, p)
+			b.fail("%s %s: %s changes nothing, without why: %s", f.kind, f.path, value, p)
 		}
-		b.inPlace(t, f, text, p)
+		b.inPlace(f, text, p)
 		out.verdict, out.at, out.sentence = nothing, at, sentenceOf(p, noEffect)
 	}
 	if out.verdict == nothing {
 		return out
 	}
-	return b.kept(t, f, text, &o, out)
+	return b.kept(f, text, &o, out)
 }
 
 // namesOther reports whether a value of tries has the field at beside it.
@@ -102,12 +102,11 @@ func (b builder) warnsAnyway(kind string, p Problem) bool {
 	return false
 }
 
-// inPlace fails when p is not at the line and column of its field, or of the value.
-func (b builder) inPlace(t *testing.T, f kubeField, text string, p Problem) {
-	t.Helper()
+// inPlace finds fault when p is not at the line and column of its field, or of the value.
+func (b builder) inPlace(f kubeField, text string, p Problem) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	at, key := doc.Content[0], doc.Content[0]
 	for name := range strings.SplitSeq(strings.ReplaceAll(p.Path, "[0]", ".0"), ".") {
@@ -124,15 +123,14 @@ func (b builder) inPlace(t *testing.T, f kubeField, text string, p Problem) {
 		}
 	}
 	if p.Line != key.Line && (p.Line != at.Line || p.Column != at.Column) && !strings.HasSuffix(p.Path, "]") || p.Line == 0 {
-		t.Errorf("%s %s: the problem is at %d:%d, the field at %d:%d: %s", f.kind, f.path, p.Line, p.Column, key.Line, key.Column, p)
+		b.fail("%s %s: the problem is at %d:%d, the field at %d:%d: %s", f.kind, f.path, p.Line, p.Column, key.Line, key.Column, p)
 	}
 }
 
 // kept judges a value that was accepted without a word: it is in the stored object, or it says what
 // Stead does anyway, as its tag declares.
-func (b builder) kept(t *testing.T, f kubeField, text string, o *Objects, out outcome) outcome {
-	t.Helper()
-	got := showAt(storedForm(t, f.kind, o), f.path)
+func (b builder) kept(f kubeField, text string, o *Objects, out outcome) outcome {
+	got := showAt(storedForm(f.kind, o), f.path)
 	want := showAt(readYAML(text), f.path)
 	if contains(got, want) {
 		return out
@@ -141,10 +139,11 @@ func (b builder) kept(t *testing.T, f kubeField, text string, o *Objects, out ou
 		out.verdict = unread
 		return out
 	}
-	if !b.saysSame(f, text) {
-		t.Errorf("%s %s: %v is accepted without a word, and the stored object has %v", f.kind, f.path, want, got)
+	at := b.saysSame(f, text)
+	if at == "" {
+		b.fail("%s %s: %v is accepted without a word, and the stored object has %v", f.kind, f.path, want, got)
 	}
-	out.verdict = same
+	out.verdict, out.at = same, at
 	return out
 }
 
@@ -156,34 +155,35 @@ var notKept = map[string]string{
 	"Secret metadata.annotations":              "no part of Stead reads it; that of kubectl would have the content in clear",
 }
 
-// saysSame reports whether a field on the way to f declares the value as what Stead does anyway.
-func (b builder) saysSame(f kubeField, text string) bool {
+// saysSame is the field on the way to f that declares the value as what Stead does anyway; "": none does.
+func (b builder) saysSame(f kubeField, text string) string {
 	typ := map[string]reflect.Type{"StatefulSet": reflect.TypeFor[spec.StatefulSet](), "Service": reflect.TypeFor[spec.Service](),
 		"PodDisruptionBudget": reflect.TypeFor[spec.PodDisruptionBudget]()}[f.kind]
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || typ == nil {
-		return false
+		return ""
 	}
-	at := doc.Content[0]
-	for name := range strings.SplitSeq(f.path, ".") {
-		name, list := strings.CutSuffix(name, "[]")
+	at, path := doc.Content[0], ""
+	for part := range strings.SplitSeq(f.path, ".") {
+		name, list := strings.CutSuffix(part, "[]")
+		path = join(path, part)
 		at = child(at, name)
-		i := indexOfField(typ, name)
+		i := fieldNamed(typ, name)
 		if at == nil || i == nil {
-			return false
+			return ""
 		}
 		if i.saysSame(at) {
-			return true
+			return path
 		}
 		typ = indirect(i.typ)
 		if list && typ.Kind() == reflect.Slice {
 			at, typ = at.Content[0], indirect(typ.Elem())
 		}
 	}
-	return false
+	return ""
 }
 
-func indexOfField(typ reflect.Type, name string) *field {
+func fieldNamed(typ reflect.Type, name string) *field {
 	if !describable(typ) {
 		return nil
 	}
@@ -196,8 +196,7 @@ func indexOfField(typ reflect.Type, name string) *field {
 }
 
 // storedForm is what 'get -o yaml' prints of the object; of a Secret, what was decoded.
-func storedForm(t *testing.T, kind string, o *Objects) any {
-	t.Helper()
+func storedForm(kind string, o *Objects) any {
 	var object any
 	switch kind {
 	case "StatefulSet":
@@ -219,7 +218,7 @@ func storedForm(t *testing.T, kind string, o *Objects) any {
 	}
 	text, err := json.Marshal(object)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	return readYAML(string(text))
 }
@@ -255,26 +254,33 @@ func contains(got, want any) bool {
 	return fmt.Sprint(got) == fmt.Sprint(want)
 }
 
-// verdicts judges every value of tries of every field without fields of its own.
-func verdicts(t *testing.T) map[string][]outcome {
-	t.Helper()
-	fields := kubeFields(t)
+func (b builder) fail(format string, args ...any) {
+	*b.wrong = append(*b.wrong, fmt.Sprintf(format, args...))
+}
+
+// verdicts judges every value of tries of every field without fields of its own, by kind and path,
+// and tells what is wrong with them.
+var verdicts = sync.OnceValues(func() (map[string][]outcome, []string) {
+	fields := kubeFields()
 	b, all := newBuilder(fields), map[string][]outcome{}
 	for _, f := range fields {
 		if !f.leaf {
 			continue
 		}
-		for _, value := range triesOf(t, f) {
-			all[f.kind+" "+f.path] = append(all[f.kind+" "+f.path], b.judge(t, f, value))
+		for _, value := range triesOf(f) {
+			all[f.kind+" "+f.path] = append(all[f.kind+" "+f.path], b.judge(f, value))
 		}
 	}
-	return all
-}
+	return all, *b.wrong
+})
 
 // TestEveryFieldOfKubernetesIsHonouredOrSaysWhatItIs: none of 1.33 is unknown, none is dropped
 // without a word, and each sentence is at the field's line and says what to write, or why it changes nothing.
 func TestEveryFieldOfKubernetesIsHonouredOrSaysWhatItIs(t *testing.T) {
-	all := verdicts(t)
+	all, wrong := verdicts()
+	for _, text := range wrong {
+		t.Error(text)
+	}
 	if len(all) < 1000 {
 		t.Errorf("only %d fields were judged: are they still read?", len(all))
 	}

@@ -21,7 +21,6 @@ type BudgetSpec struct {
 	MaxUnavailable *scalar.IntOrPercent `json:"maxUnavailable,omitempty"`
 	// Selector selects sets of the namespace by the labels of their template; an empty
 	// one selects all.
-	Selector *LabelSelector `json:"selector,omitempty"`
-	// Broken members that are out of date are always replaced.
-	UnhealthyPodEvictionPolicy string `json:"unhealthyPodEvictionPolicy,omitempty" stead:"ignored"`
+	Selector                   *LabelSelector `json:"selector,omitempty"`
+	UnhealthyPodEvictionPolicy string         `json:"unhealthyPodEvictionPolicy,omitempty" stead:"ignored"`
 }

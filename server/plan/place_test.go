@@ -160,6 +160,8 @@ func TestPlacement(t *testing.T) {
 		{"no label is not an empty one", fmt.Sprintf(apart, "zone"), []string{"a db-7", "b zone="}, "b"},
 		{"nor for a node without it", fmt.Sprintf(apart, "zone"), []string{"a zone= db-7", "b web-0 web-1"}, "b"},
 		{"its own life of before is not in its way", fmt.Sprintf(apart, "kubernetes.io/hostname"), []string{"a db-0"}, "a"},
+		{"apart from those of the namespaces that it names", strings.Replace(fmt.Sprintf(apart, "kubernetes.io/hostname"), "topologyKey:", "namespaces: [other], topologyKey:", 1),
+			[]string{"a other/db-0", "b db-7 web-0"}, "b"},
 		{"nowhere apart", fmt.Sprintf(apart, "zone"), []string{"a zone=x db-7"}, "NoNode no node can take it: node a has a member near it (by zone) that the anti-affinity forbids"},
 		{"rather apart from others", apartSoft, []string{"a zone=x web-0", "b zone=x", "c zone=y web-1:app=x cache-0 cache-1"}, "c"},
 		{"who is there and avoids it keeps it away", "", []string{"a web-1:avoids=db", "b web-0 web-2"}, "b"},
