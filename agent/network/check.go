@@ -29,8 +29,8 @@ type Setting struct {
 	Set bool
 }
 
-// Check lists everything Setup makes on the host, and the link, sysctl and host ports of
-// each member that is attached, without changing anything. If Setup would refuse, its
+// Check lists everything Setup makes on the host, the link, sysctl and host ports of
+// each member that is attached, and what there is for services, without changing anything. If Setup would refuse, its
 // ErrOverlap is returned with the list.
 func (n *Network) Check(ctx context.Context) ([]Setting, error) {
 	h, err := n.host()
@@ -96,8 +96,12 @@ func (n *Network) settings(ctx context.Context, h *netlink.Handle) (_ []Setting,
 	if err != nil {
 		return nil, err
 	}
+	services, err := n.serviceSettings(all)
+	if err != nil {
+		return nil, err
+	}
 	members, err := n.memberSettings(ctx)
-	return slices.Concat(settings, ports, members), err
+	return slices.Concat(settings, ports, services, members), err
 }
 
 // memberSettings are the links of attached members, and their sysctls.

@@ -193,22 +193,29 @@ func checkNotListening(p spec.HostPort, addrs []netip.Addr) error {
 	return nil
 }
 
-// endConnections makes the kernel forget connections: a client that continues to send would be
-// routed by what it remembers, not by the rules. What cannot be ended ends when the
-// client rests.
+// endConnections makes the kernel forget connections. What cannot be ended ends when the client
+// rests.
 func (t *natTable) endConnections(which flows) {
-	err := inNamespace(t.cfg.NetNS, func() error {
+	if err := t.forget(which); err != nil {
+		t.cfg.Logger.Warn("connections through host ports not ended", "err", err)
+	}
+}
+
+// forget makes the kernel forget connections: a client that continues to send would be routed by
+// what it remembers, not by the rules.
+func (n *node) forget(which flows) error {
+	return inNamespace(n.cfg.NetNS, func() error {
 		h, err := netlink.NewHandle(unix.NETLINK_NETFILTER)
 		if err != nil {
 			return err
 		}
 		defer h.Close()
-		_, err = h.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, which)
+		_, err = listed("connections", func() ([]struct{}, error) {
+			_, err := h.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, which)
+			return nil, err
+		})
 		return err
 	})
-	if err != nil {
-		t.cfg.Logger.Warn("connections through host ports not ended", "err", err)
-	}
 }
 
 // flows says which connections are meant.

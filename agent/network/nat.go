@@ -210,11 +210,7 @@ func (t *natTable) redirectExprs(p published) []expr.Any {
 	if p.port.Address.IsValid() {
 		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.port.Address, 32))...)
 	} else {
-		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, loopback)...)
-		exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, netip.PrefixFrom(t.cfg.Gateway, 32))...)
-		exprs = append(exprs,
-			&expr.Fib{Register: 1, ResultADDRTYPE: true, FlagDADDR: true},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)})
+		exprs = append(exprs, t.toHost()...)
 	}
 	return append(exprs, &expr.Counter{},
 		&expr.Immediate{Register: 1, Data: p.addr.AsSlice()},
@@ -227,7 +223,22 @@ func (t *natTable) redirectExprs(p published) []expr.Any {
 func (t *natTable) hairpinExprs(p published) []expr.Any {
 	exprs := addressIs(sourceAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))
 	exprs = append(exprs, addressIs(destinationAt, expr.CmpOpEq, netip.PrefixFrom(p.addr, 32))...)
-	return append(exprs, &expr.Counter{},
-		&expr.Immediate{Register: 1, Data: t.cfg.Gateway.AsSlice()},
-		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1})
+	return append(append(exprs, &expr.Counter{}), t.fromGateway()...)
+}
+
+// toHost is "ip daddr != 127.0.0.0/8 ip daddr != GATEWAY fib daddr type local".
+func (n *node) toHost() []expr.Any {
+	exprs := addressIs(destinationAt, expr.CmpOpNeq, loopback)
+	exprs = append(exprs, addressIs(destinationAt, expr.CmpOpNeq, netip.PrefixFrom(n.cfg.Gateway, 32))...)
+	return append(exprs,
+		&expr.Fib{Register: 1, ResultADDRTYPE: true, FlagDADDR: true},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)})
+}
+
+// fromGateway is "snat to GATEWAY".
+func (n *node) fromGateway() []expr.Any {
+	return []expr.Any{
+		&expr.Immediate{Register: 1, Data: n.cfg.Gateway.AsSlice()},
+		&expr.NAT{Type: expr.NATTypeSourceNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1},
+	}
 }

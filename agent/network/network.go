@@ -13,11 +13,20 @@
 // reach what the host offers to itself alone. Clients keep their address, but a member that
 // calls itself by a host port has the gateway's.
 //
+// A table of its own leads connections to services to their endpoints (SetServices), wherever
+// these are. In its maps a service is an element: one that changes costs a few elements,
+// whatever the number of services. Members keep their address there, but one that reaches
+// itself has the gateway's. Whoever is not a member, as clients of node ports are and the
+// host itself, has the gateway's at an endpoint here and the host's at one elsewhere, whose
+// answers must come back this way; kube-proxy does the same with externalTrafficPolicy:
+// Cluster. What goes to the range of services and is not led is rejected, and by the range's
+// routes it never leaves the host.
+//
 // How we know our own things again, so that two nodes, a demo and a guest on one
 // host never touch each other's (and a crash needs no notes): the link by its
 // name and alias "stead:<cluster>:<node>:<identity>"; routes by protocol 83 and
-// our link, or our metric; the gateway address by its label; the table by its name, and
-// the rules of a host port in it by their comment "stead:<identity> <port> <member>".
+// our link, or our metric; the gateway address by its label; tables by their names, and
+// the rules of a host port by their comment "stead:<identity> <port> <member>".
 //
 // All is done through netlink sockets opened in the namespace concerned. The
 // sysctl net.ipv4.ip_forward is set and never set back: others may rely on it by then.
@@ -81,8 +90,9 @@ type Network struct {
 	tunnel tunnel
 	shield shield
 
-	mu    sync.Mutex
-	ready bool // Setup found no conflict
+	mu       sync.Mutex
+	services serviceTable
+	ready    bool // Setup found no conflict
 	// remote are the members elsewhere and their hosts; nil: not known yet.
 	remote map[netip.Addr]netip.Addr
 	// nodes are the addresses of all hosts; nil: not known yet.
@@ -127,7 +137,9 @@ func New(cfg Config) (*Network, error) {
 		return nil, fmt.Errorf("network: MTU %d is not within %d..65535", cfg.MTU, 576+vxlanOverhead)
 	}
 	n := &node{cfg: cfg, name: cfg.ClusterID[:8] + "-" + string(cfg.Node)}
-	return &Network{node: n, nat: natTable{node: n}, links: memberLinks{n}, tunnel: tunnel{n}, shield: shield{n}}, nil
+	return &Network{
+		node: n, nat: natTable{node: n}, links: memberLinks{n}, tunnel: tunnel{n}, shield: shield{n}, services: serviceTable{node: n},
+	}, nil
 }
 
 // linkName is that of the host's end of a member's link: st and 10 hex digits.

@@ -43,7 +43,7 @@ func (n *Network) Setup(ctx context.Context) (err error) {
 		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
 	}
 	n.ready = true
-	return n.updateRemoteRoutes(ctx, h)
+	return errors.Join(n.updateRemoteRoutes(ctx, h), n.services.repair(h))
 }
 
 // setUpHost puts everything in place that is not a member's.
@@ -114,7 +114,7 @@ func (n *Network) checkOverlap(h *netlink.Handle) error {
 	}
 	for _, r := range all4 {
 		p := prefixOf(r.Dst)
-		if n.isUnreachable(r) || n.isRemoteRoute(r) || r.Protocol == protocol && ours[r.LinkIndex] {
+		if n.isUnreachable(r) || n.isRemoteRoute(r) || n.isServiceRoute(r) || r.Protocol == protocol && ours[r.LinkIndex] {
 			continue
 		}
 		switch {
@@ -162,7 +162,7 @@ func (n *Network) Repair(ctx context.Context, wanted []Assignment) error {
 	return errors.Join(errs...)
 }
 
-// Teardown removes everything of this node's: links, tunnel, table, gateway, routes.
+// Teardown removes everything of this node's: links, tunnel, tables, gateway, routes.
 // net.ipv4.ip_forward stays as it is.
 func (n *Network) Teardown(ctx context.Context) (err error) {
 	defer wrap.Error(&err, "tear down network")
@@ -187,7 +187,7 @@ func (n *Network) Teardown(ctx context.Context) (err error) {
 	}
 	defer h.Close()
 	n.remote, n.nodes = map[netip.Addr]netip.Addr{}, nil
-	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable())); err != nil {
+	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable()), n.services.remove(h)); err != nil {
 		return err
 	}
 	addrs, err := addresses(h, nil)

@@ -42,6 +42,7 @@ var sharedNames = map[string]string{
 	"Request":        "a person's, and a placement's",
 	"Snapshot":       "of a set, and of a zone",
 
+	"Service": "the manifest's, and one port that a host leads to members",
 	"Start":   "an action of the planner, and a process that a fake started",
 	"Subject": "of a certificate, and of a conformance suite",
 }

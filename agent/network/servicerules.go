@@ -1,0 +1,228 @@
+package network
+
+import (
+	"fmt"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/binaryutil"
+	"github.com/google/nftables/expr"
+	"golang.org/x/sys/unix"
+)
+
+// serviceLayout is the number of the table's layout: of its sets, chains and rules. A table of another one is
+// replaced as a whole; raise it with every change of them.
+const serviceLayout = 1
+
+// mostAffine is how many clients of services with affinity a host remembers; who comes then is led at
+// random.
+const mostAffine = 1 << 18
+
+// dynsetDelete is NFT_DYNSET_OP_DELETE.
+const dynsetDelete = 2
+
+// ruleChain is a chain and its rules.
+type ruleChain struct {
+	*nftables.Chain
+	rules [][]expr.Any
+}
+
+// mark is kept with each rule of the table: one that reads otherwise is another rule.
+func (t *serviceTable) mark() string {
+	return fmt.Sprintf("stead:services:%d:%s:%s:%s:%d", serviceLayout, t.rng, t.cfg.CIDR, t.cfg.Gateway, t.group())
+}
+
+// sets are the sets and maps of the table, empty.
+func (t *serviceTable) sets() []*nftables.Set {
+	addr, protocol, port := nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService
+	concat := nftables.MustConcatSetType
+	sets := []*nftables.Set{
+		{Name: setServices, IsMap: true, KeyType: concat(addr, protocol, port), DataType: nftables.TypeVerdict},
+		// A number in the host's order is what nft calls a mark.
+		{Name: setEndpoints, IsMap: true, KeyType: concat(addr, protocol, port, nftables.TypeMark), DataType: concat(addr, port)},
+		{Name: setLed, KeyType: concat(addr, protocol, port, addr, port)},
+		{Name: setSelf, KeyType: concat(addr, addr)},
+		{Name: setAffinity, IsMap: true, KeyType: concat(addr, addr, protocol, port), DataType: concat(addr, port),
+			Dynamic: true, HasTimeout: true, Size: mostAffine},
+	}
+	for _, s := range sets {
+		s.Table = t.serviceTable()
+	}
+	return sets
+}
+
+// chains are the chains that do not depend on the services.
+//
+// Services are led after host ports. What is rejected there never was a connection, which is why a client of
+// UDP that was rejected is led as soon as there is an endpoint. Of packets to the range only those that were not
+// led get to the filters.
+func (t *serviceTable) chains() []ruleChain {
+	nat, filter := nftables.ChainTypeNAT, nftables.ChainTypeFilter
+	dnat, snat, forward := *nftables.ChainPriorityNATDest, *nftables.ChainPriorityNATSource, *nftables.ChainPriorityFilter
+	base := func(name string, kind nftables.ChainType, hook *nftables.ChainHook, at nftables.ChainPriority, rules ...[]expr.Any) ruleChain {
+		return ruleChain{&nftables.Chain{Name: name, Table: t.serviceTable(), Type: kind, Hooknum: hook, Priority: &at}, rules}
+	}
+	chains := []ruleChain{
+		{&nftables.Chain{Name: refuse, Table: t.serviceTable()}, [][]expr.Any{refuseTCP(), refuseAny()}},
+		{&nftables.Chain{Name: "source", Table: t.serviceTable()},
+			[][]expr.Any{t.selfRule(), t.memberRule(), t.hereRule(), {&expr.Masq{}}}},
+		base("prerouting", nat, nftables.ChainHookPrerouting, dnat+1, leadBy(false), append(t.toHost(), leadBy(true)...)),
+		base("output", nat, nftables.ChainHookOutput, dnat+1, leadBy(false), append(t.toHost(), leadBy(true)...)),
+		base("postrouting", nat, nftables.ChainHookPostrouting, snat, ledRule(false), ledRule(true)),
+	}
+	if t.rng.IsValid() {
+		chains = append(chains,
+			base("forward", filter, nftables.ChainHookForward, forward, t.rangeRule()),
+			base("output-range", filter, nftables.ChainHookOutput, dnat+2, t.rangeRule()))
+	}
+	return chains
+}
+
+// Registers of 4 bytes: a key is in those that follow one another.
+const (
+	reg0 = unix.NFT_REG32_00 + iota
+	reg1
+	reg2
+	reg3
+	reg4
+	reg5
+)
+
+func addressInto(register, offset uint32) expr.Any {
+	return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: 4}
+}
+
+func portInto(register uint32) expr.Any {
+	return &expr.Payload{DestRegister: register, Base: expr.PayloadBaseTransportHeader, Offset: portAt, Len: 2}
+}
+
+func protocolInto(register uint32) expr.Any {
+	return &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register}
+}
+
+// serviceInto loads the service of a packet into three registers from this one on.
+func serviceInto(register uint32, nodePort bool) []expr.Any {
+	addr := addressInto(register, destinationAt)
+	if nodePort {
+		addr = &expr.Immediate{Register: register, Data: make([]byte, 4)}
+	}
+	return []expr.Any{addr, protocolInto(register + 1), portInto(register + 2)}
+}
+
+func jump(to string) expr.Any { return &expr.Verdict{Kind: expr.VerdictGoto, Chain: to} }
+
+// leadBy is "ip daddr . meta l4proto . th dport vmap @services"; of node ports with 0.0.0.0 in place
+// of the address.
+func leadBy(nodePort bool) []expr.Any {
+	return append(serviceInto(reg0, nodePort), &expr.Lookup{SourceRegister: reg0, SetName: setServices, IsDestRegSet: true})
+}
+
+// rangeRule is "ip daddr RANGE goto refuse".
+func (t *serviceTable) rangeRule() []expr.Any {
+	return append(addressIs(destinationAt, expr.CmpOpEq, t.rng), jump(refuse))
+}
+
+// refuseTCP is "meta l4proto tcp counter reject with tcp reset".
+func refuseTCP() []expr.Any {
+	return []expr.Any{protocolInto(1), &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
+		&expr.Counter{}, &expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
+}
+
+// refuseAny is "counter reject with icmp port-unreachable".
+func refuseAny() []expr.Any {
+	const portUnreachable = 3 // ICMP_PORT_UNREACH
+	return []expr.Any{&expr.Counter{}, &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable}}
+}
+
+// ledRule is "ct original ip daddr . meta l4proto . ct original proto-dst . ip daddr . th dport @led
+// goto source"; of node ports "ct status dnat" and 0.0.0.0 in place of the first address.
+func ledRule(nodePort bool) []expr.Any {
+	exprs := []expr.Any{&expr.Ct{Key: expr.CtKeyDST, Register: reg0}}
+	if nodePort {
+		const dnat = 1 << 5 // IPS_DST_NAT
+		exprs = []expr.Any{
+			&expr.Ct{Key: expr.CtKeySTATUS, Register: reg0},
+			&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4,
+				Mask: binaryutil.NativeEndian.PutUint32(dnat), Xor: make([]byte, 4)},
+			&expr.Cmp{Op: expr.CmpOpNeq, Register: reg0, Data: make([]byte, 4)},
+			&expr.Immediate{Register: reg0, Data: make([]byte, 4)},
+		}
+	}
+	return append(exprs, protocolInto(reg1), &expr.Ct{Key: expr.CtKeyPROTODST, Register: reg2},
+		addressInto(reg3, destinationAt), portInto(reg4),
+		&expr.Lookup{SourceRegister: reg0, SetName: setLed}, jump("source"))
+}
+
+// selfRule is "ip saddr . ip daddr @self snat to GATEWAY": a member that reaches itself would not
+// take a packet that has its own address.
+func (t *serviceTable) selfRule() []expr.Any {
+	exprs := []expr.Any{addressInto(reg0, sourceAt), addressInto(reg1, destinationAt), &expr.Lookup{SourceRegister: reg0, SetName: setSelf}}
+	return append(exprs, t.fromGateway()...)
+}
+
+// memberRule is "ip saddr CIDR return": members keep their address.
+func (t *serviceTable) memberRule() []expr.Any {
+	return append(addressIs(sourceAt, expr.CmpOpEq, t.cfg.CIDR), &expr.Verdict{Kind: expr.VerdictReturn})
+}
+
+// hereRule is "oifgroup MEMBERS snat to GATEWAY". As kube-proxy does, it takes their address from clients
+// outside also when the endpoint is here (externalTrafficPolicy: Cluster).
+func (t *serviceTable) hereRule() []expr.Any {
+	exprs := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyOIFGROUP, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(t.group())},
+	}
+	return append(exprs, t.fromGateway()...)
+}
+
+// chain is that of a pick. Each rule leads, or leaves it to the next: the client's endpoint of before, if it is
+// one still; a random one that is remembered; a random one; the first. The last two are for when nothing more can
+// be remembered, and for a packet that comes while endpoints change; after them it is rejected.
+func (t *serviceTable) chain(p pick) ruleChain {
+	c := ruleChain{Chain: &nftables.Chain{Name: p.name(), Table: t.serviceTable()}}
+	if p.affinity > 0 {
+		c.rules = append(c.rules, p.again(), p.remembered())
+	}
+	c.rules = append(c.rules, append(p.random(p.among), lead()), append(p.random(1), lead()), []expr.Any{jump(refuse)})
+	return c
+}
+
+// random is "… . numgen random mod AMONG map @endpoints" into the registers 4 and 5.
+func (p pick) random(among uint32) []expr.Any {
+	return append(serviceInto(reg0, p.nodePort),
+		&expr.Numgen{Register: reg3, Modulus: among, Type: unix.NFT_NG_RANDOM},
+		&expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setEndpoints})
+}
+
+// lead is "dnat to" the registers 4 and 5.
+func lead() expr.Any {
+	return &expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: reg4, RegProtoMin: reg5, Specified: true}
+}
+
+// client loads the client and the service into the registers 0 to 3.
+func (p pick) client() []expr.Any {
+	return append([]expr.Any{addressInto(reg0, sourceAt)}, serviceInto(reg1, p.nodePort)...)
+}
+
+// remember is an operation on the client's element of @affinity, with the registers 4 and 5.
+func (p pick) remember(operation uint32) *expr.Dynset {
+	d := &expr.Dynset{SrcRegKey: reg0, SrcRegData: reg4, SetName: setAffinity, Operation: operation}
+	if operation != dynsetDelete {
+		d.Timeout = p.affinity
+	}
+	return d
+}
+
+// again leads to the endpoint that @affinity has for the client, if @led has it still, and renews
+// the time.
+func (p pick) again() []expr.Any {
+	return append(p.client(),
+		&expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setAffinity},
+		&expr.Lookup{SourceRegister: reg1, SetName: setLed},
+		p.remember(unix.NFT_DYNSET_OP_UPDATE), lead())
+}
+
+// remembered leads to a random endpoint, and puts it into @affinity, in place of another.
+func (p pick) remembered() []expr.Any {
+	exprs := append(p.random(p.among), p.client()...)
+	return append(exprs, p.remember(dynsetDelete), p.remember(unix.NFT_DYNSET_OP_UPDATE), lead())
+}
