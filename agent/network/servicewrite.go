@@ -141,6 +141,13 @@ func (t *serviceTable) read(c *nftables.Conn) (have content, whole bool, err err
 		}
 		have.picks[name] = pick{}
 	}
+	sets, err := c.GetSets(t.serviceTable())
+	if err != nil {
+		return have, false, fmt.Errorf("list nft sets: %w", err)
+	}
+	if len(sets) < len(t.sets()) {
+		return have, false, nil
+	}
 	for name := range have.sets {
 		list, err := c.GetSetElements(&nftables.Set{Table: t.serviceTable(), Name: name})
 		if err != nil {

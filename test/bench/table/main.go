@@ -36,7 +36,7 @@ var runs = []run{
 	{"./server/engine", "Ready/(ordered|parallel)100$", "3x", false},
 	{"./server/plan", "Next", "100ms", false},
 	{"./dnsd", ".", "500ms", false},
-	{"./agent/network", "Attach", "20x", true},
+	{"./agent/network", "Attach|Service", "20x", true},
 	{"./agent/runtime/containerdrt", "Start", "20x", true},
 	{"./agent/runtime/containerdrt", "Probe", "200x", true},
 	{"./test/e2e", ".", "1x", true},
