@@ -192,11 +192,11 @@ func picture(t *testing.T, path string) []string {
 		}
 		chains, err := c.ListChains()
 		for _, chain := range chains {
-			rules, err := c.GetRules(chain.Table, chain)
+			rules, err := (&node{}).ruleMarks(chain.Table)
 			if err != nil {
 				return err
 			}
-			lines = append(lines, fmt.Sprintf("nft %s %s: %d rules", chain.Table.Name, chain.Name, len(rules)))
+			lines = append(lines, fmt.Sprintf("nft %s %s: %d rules", chain.Table.Name, chain.Name, len(rules[chain.Name])))
 		}
 		return err
 	}))

@@ -32,8 +32,8 @@ func (s Service) with(edit func(*Service)) Service {
 	return s
 }
 
-// lines writes content as text: addresses, protocols and ports of 4 bytes each, in order.
-func (c content) lines() (out []string) {
+// linesOf writes content as text: addresses, protocols and ports of 4 bytes each, in order.
+func linesOf(c content) (out []string) {
 	for set, all := range c.sets {
 		for key, value := range all {
 			if set == setServices {
@@ -105,7 +105,7 @@ func TestContentOfServices(t *testing.T) {
 		}, `
 			services 10.96.0.1 proto132 80 → refuse
 			services 10.96.0.1 proto17 80 → refuse`},
-		{"a node port, and an affinity in whole seconds", []Service{
+		{"a node port, and an affinity", []Service{
 			service(0, 10), service(2, 10).with(func(s *Service) { s.Affinity = 1500 * time.Millisecond }),
 		}, `
 			endpoints 0.0.0.0 proto6 30080 #0 → 10.88.0.10 7
@@ -114,8 +114,8 @@ func TestContentOfServices(t *testing.T) {
 			led 10.96.0.2 proto6 80 10.88.0.10 7
 			self 10.88.0.10 10.88.0.10
 			services 0.0.0.0 proto6 30080 → port-1
-			services 10.96.0.2 proto6 80 → pick-1-2s
-			pick-1-2s
+			services 10.96.0.2 proto6 80 → pick-1-client
+			pick-1-client
 			port-1`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestContentOfServices(t *testing.T) {
 			for i := range want {
 				want[i] = strings.ReplaceAll(want[i], "_", " ")
 			}
-			if got := contentOf(tt.services).lines(); !slices.Equal(got, want) {
+			if got := linesOf(contentOf(tt.services)); !slices.Equal(got, want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		})
@@ -201,7 +201,8 @@ func TestServicesThatAreRefused(t *testing.T) {
 			t.Errorf("%s %v: got %v, want %q in it", r, tt.services, err, tt.want)
 		}
 	}
-	if err := n.SetServices(rng, []Service{service(1, 10), service(1).with(func(s *Service) { s.Protocol = "UDP" }), service(0, 10)}); err != nil {
+	right := []Service{service(1, 10), service(1).with(func(s *Service) { s.Protocol = "UDP" }), service(0, 10)}
+	if err := n.SetServices(rng, right); err != nil {
 		t.Errorf("services that are right, before the host is set up: %v", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,9 +16,8 @@ import (
 const (
 	setServices  = "services"  // service → the chain that chooses an endpoint
 	setEndpoints = "endpoints" // service, number from 0 → endpoint
-	setLed       = "led"       // service, endpoint
+	setLed       = "led"       // service, endpoint: what the next process must know of connections of UDP
 	setSelf      = "self"      // address of an endpoint, twice: who reaches itself
-	setAffinity  = "affinity"  // client, service → endpoint; written by rules alone
 )
 
 // content is what the table of services is to hold, apart from what never changes.
@@ -36,21 +34,21 @@ type elements map[string]string
 type pick struct {
 	nodePort bool // the service has no address of its own
 	among    uint32
-	affinity time.Duration // whole seconds
+	affine   bool
 }
 
 // refuse is the chain that rejects.
 const refuse = "refuse"
 
-// name is that of the chain: "pick-3", "pick-3-10800s", of node ports "port-3".
+// name is that of the chain: "pick-3", with affinity "pick-3-client", of node ports "port-3".
 func (p pick) name() string {
 	name := "pick"
 	if p.nodePort {
 		name = "port"
 	}
 	name += fmt.Sprintf("-%d", p.among)
-	if p.affinity > 0 {
-		name += fmt.Sprintf("-%ds", p.affinity/time.Second)
+	if p.affine {
+		name += "-client"
 	}
 	return name
 }
@@ -64,8 +62,7 @@ func contentOf(services []Service) content {
 			c.sets[setServices][key] = refuse
 			continue
 		}
-		p := pick{nodePort: !s.Address.IsValid(), among: uint32(len(s.Endpoints))}
-		p.affinity = (s.Affinity + time.Second - 1).Truncate(time.Second)
+		p := pick{nodePort: !s.Address.IsValid(), among: uint32(len(s.Endpoints)), affine: s.Affinity > 0}
 		c.picks[p.name()] = p
 		c.sets[setServices][key] = p.name()
 		for i, e := range s.Endpoints {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/nftables"
 )
 
 var (
@@ -34,6 +32,7 @@ func withServices(t *testing.T) *serviceLab {
 	l := &serviceLab{two: x, client: client}
 	m5, addr := attach(t, x.net[0], 5)
 	l.neighbour, l.addr = attach(t, x.net[0], 7)
+	must(t, x.net[1].Reach(t.Context(), map[netip.Addr]netip.Addr{x.address[0]: x.host[0], addr: x.host[0], l.addr: x.host[0]}))
 	serve(t, x.member[0], x.address[0], "m0")
 	serve(t, x.member[1], x.address[1], "m1")
 	serve(t, m5, addr, "m5")
@@ -113,25 +112,4 @@ func asks(t *testing.T, who, path string, to netip.AddrPort, want map[string]net
 		}
 	}
 	t.Errorf("%s asks %s: only %v answered", who, to, seen)
-}
-
-// affinities are what the kernel remembers of clients.
-func (x *serviceLab) affinities(t *testing.T) (list []nftables.SetElement) {
-	t.Helper()
-	n := x.net[0].node
-	must(t, n.nft(func(c *nftables.Conn) (err error) {
-		list, err = c.GetSetElements(&nftables.Set{Table: n.serviceTable(), Name: setAffinity})
-		return err
-	}))
-	return list
-}
-
-// eventually waits at most a minute until done holds.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not after a minute: %s", what)
-		}
-	}
 }

@@ -52,67 +52,40 @@ func TestAClientStaysWithItsEndpoint(t *testing.T) {
 	x := withServices(t)
 	affine := func(s *Service) { s.Affinity = time.Hour }
 	last := map[string]byte{"m0": 10, "m1": 11, "m5": 15}
-	x.lead(t, service(1, 10, 11, 15).with(affine))
-	stays := func(when string) string {
+	x.lead(t, service(1, 10, 11, 15).with(affine), service(0, 10, 11, 15).with(affine))
+	stays := func(when, path string, to netip.AddrPort) string {
 		t.Helper()
-		first, _, err := ask(x.neighbour, atService)
+		first, _, err := ask(path, to)
 		must(t, err)
 		for range 30 {
-			if name, _, err := ask(x.neighbour, atService); err != nil || name != first {
+			if name, _, err := ask(path, to); err != nil || name != first {
 				t.Fatalf("%s: led to %q, %v, after %q", when, name, err, first)
 			}
 		}
 		return first
 	}
-	first := stays("at first")
-	// Others come and go: the client stays.
+	stays("a machine outside", x.client, nodePort)
+	stays("the host", x.path[0], atService)
+	first := stays("at first", x.neighbour, atService)
 	others := slices.DeleteFunc([]byte{10, 11, 15}, func(b byte) bool { return b == last[first] })
-	x.lead(t, service(1, last[first], others[0]).with(affine))
-	if now := stays("without another endpoint"); now != first {
-		t.Errorf("without another endpoint: %q, was %q", now, first)
-	}
-	// Its own goes: it is led to another one at once, and stays there when the first returns.
 	x.lead(t, service(1, others...).with(affine))
-	second := stays("without its endpoint")
-	if second == first {
+	if now := stays("without its endpoint", x.neighbour, atService); now == first {
 		t.Errorf("still led to %q, which was taken out", first)
 	}
-	x.lead(t, service(1, 10, 11, 15).with(affine))
-	if now := stays("with all again"); now != second {
-		t.Errorf("with all again: %q, was %q", now, second)
-	}
-
-	// Each connection renews the time, which is the client's own.
-	left := func() time.Duration {
-		list := x.affinities(t)
-		if len(list) != 1 || list[0].Timeout != time.Hour {
-			t.Fatalf("remembered: %+v; want one client for an hour", list)
-		}
-		return list[0].Expires
-	}
-	was := left()
-	eventually(t, "time passes", func() bool { return left() < was-200*time.Millisecond })
-	was = left()
-	_, _, err := ask(x.neighbour, atService)
-	must(t, err)
-	if now := left(); now <= was {
-		t.Errorf("%s were left of the time, and %s after another connection", was, now)
-	}
-	_, _, err = ask(x.path[0], atService)
-	must(t, err)
-	if n := len(x.affinities(t)); n != 2 {
-		t.Errorf("%d clients remembered, want 2", n)
+	x.lead(t, service(1, 10, 11, 15).with(affine), service(2, 10))
+	if now := stays("with all again", x.neighbour, atService); now != first {
+		t.Errorf("with all again: %q, was %q", now, first)
 	}
 }
 
-func TestAnAffinityEnds(t *testing.T) {
-	x := withServices(t)
-	x.lead(t, service(1, 10, 11, 15).with(func(s *Service) { s.Affinity = time.Second }))
-	_, _, err := ask(x.neighbour, atService)
-	must(t, err)
-	eventually(t, "the client is forgotten", func() bool { return len(x.affinities(t)) == 0 })
-	x.lead(t, service(1, 10, 11, 15))
-	asks(t, "a member", x.neighbour, atService, map[string]netip.Addr{"m0": x.addr, "m1": x.addr, "m5": x.addr})
+// Others list the tables of a host, too: their nft must be able to read ours.
+func TestNftReadsTheTable(t *testing.T) {
+	n, h := host(t, nil)
+	must(t, n.Setup(t.Context()))
+	affine := func(s *Service) { s.Affinity = time.Hour }
+	must(t, n.SetServices(serviceRange, []Service{service(1, 10), service(2, 10, 11).with(affine), service(3), service(0, 10).with(affine)}))
+	command(t, h, "nft", "list", "ruleset")
+	command(t, h, "nft", "-j", "list", "ruleset")
 }
 
 func TestServicesAreTakenAwayWithTheNetwork(t *testing.T) {
@@ -156,7 +129,18 @@ func TestARangeThatTheHostUsesIsRefused(t *testing.T) {
 	same(t, "the host after the refusal", before, picture(t, h))
 	must(t, hh.LinkDel(br))
 	must(t, n.Setup(t.Context())) // what was wanted is done when the address is away
-	if after := picture(t, h); !slices.ContainsFunc(after, func(l string) bool { return strings.Contains(l, "-services prerouting: 2 rules") }) {
-		t.Errorf("after a repair: %s", strings.Join(after, "\n"))
+	if after := strings.Join(picture(t, h), "\n"); !strings.Contains(after, "-services prerouting: 2 rules") {
+		t.Errorf("after a repair: %s", after)
 	}
+}
+
+func TestAServiceLeadsThroughTheTunnel(t *testing.T) {
+	needsRoot(t)
+	x := newTwo(t, ModeAuto, true)
+	x.announce(t)
+	serve(t, x.member[1], x.address[1], "m1")
+	must(t, x.net[0].SetServices(serviceRange, []Service{service(1, 11), service(0, 11)}))
+	asks(t, "a member", x.member[0], atService, map[string]netip.Addr{"m1": x.address[0]})
+	asks(t, "the host", x.path[0], atService, map[string]netip.Addr{"m1": x.host[0]})
+	asks(t, "the host, by its port", x.path[0], netip.AddrPortFrom(x.host[0], 30080), map[string]netip.Addr{"m1": x.host[0]})
 }

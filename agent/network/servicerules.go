@@ -13,12 +13,9 @@ import (
 // replaced as a whole; raise it with every change of them.
 const serviceLayout = 1
 
-// mostAffine is how many clients of services with affinity a host remembers; who comes then is led at
-// random.
-const mostAffine = 1 << 18
-
-// dynsetDelete is NFT_DYNSET_OP_DELETE.
-const dynsetDelete = 2
+// ledMark is the bit that a packet has between being led and leaving: only the first one of a
+// connection, as only that gets to chains of NAT. kube-proxy has one of its own, 0x4000.
+const ledMark = 0x1000
 
 // ruleChain is a chain and its rules.
 type ruleChain struct {
@@ -41,8 +38,6 @@ func (t *serviceTable) sets() []*nftables.Set {
 		{Name: setEndpoints, IsMap: true, KeyType: concat(addr, protocol, port, nftables.TypeMark), DataType: concat(addr, port)},
 		{Name: setLed, KeyType: concat(addr, protocol, port, addr, port)},
 		{Name: setSelf, KeyType: concat(addr, addr)},
-		{Name: setAffinity, IsMap: true, KeyType: concat(addr, addr, protocol, port), DataType: concat(addr, port),
-			Dynamic: true, HasTimeout: true, Size: mostAffine},
 	}
 	for _, s := range sets {
 		s.Table = t.serviceTable()
@@ -67,7 +62,7 @@ func (t *serviceTable) chains() []ruleChain {
 			[][]expr.Any{t.selfRule(), t.memberRule(), t.hereRule(), {&expr.Masq{}}}},
 		base("prerouting", nat, nftables.ChainHookPrerouting, dnat+1, leadBy(false), append(t.toHost(), leadBy(true)...)),
 		base("output", nat, nftables.ChainHookOutput, dnat+1, leadBy(false), append(t.toHost(), leadBy(true)...)),
-		base("postrouting", nat, nftables.ChainHookPostrouting, snat, ledRule(false), ledRule(true)),
+		base("postrouting", nat, nftables.ChainHookPostrouting, snat, sourceRule()),
 	}
 	if t.rng.IsValid() {
 		chains = append(chains,
@@ -85,6 +80,7 @@ const (
 	reg3
 	reg4
 	reg5
+	reg6
 )
 
 func addressInto(register, offset uint32) expr.Any {
@@ -133,23 +129,24 @@ func refuseAny() []expr.Any {
 	return []expr.Any{&expr.Counter{}, &expr.Reject{Type: unix.NFT_REJECT_ICMP_UNREACH, Code: portUnreachable}}
 }
 
-// ledRule is "ct original ip daddr . meta l4proto . ct original proto-dst . ip daddr . th dport @led
-// goto source"; of node ports "ct status dnat" and 0.0.0.0 in place of the first address.
-func ledRule(nodePort bool) []expr.Any {
-	exprs := []expr.Any{&expr.Ct{Key: expr.CtKeyDST, Register: reg0}}
-	if nodePort {
-		const dnat = 1 << 5 // IPS_DST_NAT
-		exprs = []expr.Any{
-			&expr.Ct{Key: expr.CtKeySTATUS, Register: reg0},
-			&expr.Bitwise{SourceRegister: reg0, DestRegister: reg0, Len: 4,
-				Mask: binaryutil.NativeEndian.PutUint32(dnat), Xor: make([]byte, 4)},
-			&expr.Cmp{Op: expr.CmpOpNeq, Register: reg0, Data: make([]byte, 4)},
-			&expr.Immediate{Register: reg0, Data: make([]byte, 4)},
-		}
+// sourceRule is "meta mark & ledMark != 0 meta mark set meta mark & ^ledMark goto source".
+func sourceRule() []expr.Any {
+	exprs := []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: 1},
+		&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(ledMark), Xor: make([]byte, 4)},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: make([]byte, 4)},
 	}
-	return append(exprs, protocolInto(reg1), &expr.Ct{Key: expr.CtKeyPROTODST, Register: reg2},
-		addressInto(reg3, destinationAt), portInto(reg4),
-		&expr.Lookup{SourceRegister: reg0, SetName: setLed}, jump("source"))
+	return append(append(exprs, setMark(1, 0)...), jump("source"))
+}
+
+// setMark makes ledMark of a packet be bit.
+func setMark(register, bit uint32) []expr.Any {
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyMARK, Register: register},
+		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(^uint32(ledMark)), Xor: binaryutil.NativeEndian.PutUint32(bit)},
+		&expr.Meta{Key: expr.MetaKeyMARK, SourceRegister: true, Register: register},
+	}
 }
 
 // selfRule is "ip saddr . ip daddr @self snat to GATEWAY": a member that reaches itself would not
@@ -174,55 +171,30 @@ func (t *serviceTable) hereRule() []expr.Any {
 	return append(exprs, t.fromGateway()...)
 }
 
-// chain is that of a pick. Each rule leads, or leaves it to the next: the client's endpoint of before, if it is
-// one still; a random one that is remembered; a random one; the first. The last two are for when nothing more can
-// be remembered, and for a packet that comes while endpoints change; after them it is rejected.
+// chain is that of a pick. Each rule leads, or leaves it to the next, which is for a packet that comes while endpoints
+// change: one of all, the first, and then it is rejected.
 func (t *serviceTable) chain(p pick) ruleChain {
-	c := ruleChain{Chain: &nftables.Chain{Name: p.name(), Table: t.serviceTable()}}
-	if p.affinity > 0 {
-		c.rules = append(c.rules, p.again(), p.remembered())
+	return ruleChain{&nftables.Chain{Name: p.name(), Table: t.serviceTable()}, [][]expr.Any{
+		append(p.choose(p.among), lead()...), append(p.choose(1), lead()...), {jump(refuse)},
+	}}
+}
+
+// choose is "… . numgen random mod AMONG map @endpoints" into the registers 4 and 5; with affinity "jhash ip saddr
+// mod AMONG" in place of the random number.
+func (p pick) choose(among uint32) []expr.Any {
+	exprs := serviceInto(reg0, p.nodePort)
+	if p.affine {
+		const seed = 1 // the same for all: else the kernel has one for each rule
+		exprs = append(exprs, addressInto(reg3, sourceAt),
+			&expr.Hash{SourceRegister: reg3, DestRegister: reg3, Length: 4, Modulus: among, Seed: seed, Type: expr.HashTypeJenkins})
+	} else {
+		exprs = append(exprs, &expr.Numgen{Register: reg3, Modulus: among, Type: unix.NFT_NG_RANDOM})
 	}
-	c.rules = append(c.rules, append(p.random(p.among), lead()), append(p.random(1), lead()), []expr.Any{jump(refuse)})
-	return c
+	return append(exprs, &expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setEndpoints})
 }
 
-// random is "… . numgen random mod AMONG map @endpoints" into the registers 4 and 5.
-func (p pick) random(among uint32) []expr.Any {
-	return append(serviceInto(reg0, p.nodePort),
-		&expr.Numgen{Register: reg3, Modulus: among, Type: unix.NFT_NG_RANDOM},
-		&expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setEndpoints})
-}
-
-// lead is "dnat to" the registers 4 and 5.
-func lead() expr.Any {
-	return &expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: reg4, RegProtoMin: reg5, Specified: true}
-}
-
-// client loads the client and the service into the registers 0 to 3.
-func (p pick) client() []expr.Any {
-	return append([]expr.Any{addressInto(reg0, sourceAt)}, serviceInto(reg1, p.nodePort)...)
-}
-
-// remember is an operation on the client's element of @affinity, with the registers 4 and 5.
-func (p pick) remember(operation uint32) *expr.Dynset {
-	d := &expr.Dynset{SrcRegKey: reg0, SrcRegData: reg4, SetName: setAffinity, Operation: operation}
-	if operation != dynsetDelete {
-		d.Timeout = p.affinity
-	}
-	return d
-}
-
-// again leads to the endpoint that @affinity has for the client, if @led has it still, and renews
-// the time.
-func (p pick) again() []expr.Any {
-	return append(p.client(),
-		&expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setAffinity},
-		&expr.Lookup{SourceRegister: reg1, SetName: setLed},
-		p.remember(unix.NFT_DYNSET_OP_UPDATE), lead())
-}
-
-// remembered leads to a random endpoint, and puts it into @affinity, in place of another.
-func (p pick) remembered() []expr.Any {
-	exprs := append(p.random(p.among), p.client()...)
-	return append(exprs, p.remember(dynsetDelete), p.remember(unix.NFT_DYNSET_OP_UPDATE), lead())
+// lead is "meta mark set meta mark | ledMark dnat to" the registers 4 and 5.
+func lead() []expr.Any {
+	return append(setMark(reg6, ledMark),
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: reg4, RegProtoMin: reg5, Specified: true})
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
 )
 
 // write makes the table hold the content, in one transaction that has what differs; nothing is
@@ -118,25 +120,18 @@ func writeElements(write func(*nftables.Set, []nftables.SetElement) error, set *
 // it has not, what it holds does not matter.
 func (t *serviceTable) read(c *nftables.Conn) (have content, whole bool, err error) {
 	have = newContent()
-	rules, err := rulesIn(c, t.serviceTable())
+	marks, err := t.ruleMarks(t.serviceTable())
 	if err != nil {
 		return have, false, err
 	}
-	marks := map[string]int{}
-	for _, r := range rules {
-		if string(r.UserData) != t.mark() {
-			return have, false, nil
-		}
-		marks[r.Chain.Name]++
-	}
 	for _, chain := range t.chains() {
-		if marks[chain.Name] != len(chain.rules) {
+		if !t.isWhole(marks[chain.Name], chain) {
 			return have, false, nil
 		}
 		delete(marks, chain.Name)
 	}
-	for name, n := range marks {
-		if p, wanted := t.content.picks[name]; wanted && n != len(t.chain(p).rules) {
+	for name := range marks {
+		if p, wanted := t.content.picks[name]; wanted && !t.isWhole(marks[name], t.chain(p)) {
 			return have, false, nil
 		}
 		have.picks[name] = pick{}
@@ -162,6 +157,41 @@ func (t *serviceTable) read(c *nftables.Conn) (have content, whole bool, err err
 		}
 	}
 	return have, true, nil
+}
+
+// isWhole reports whether a chain has rules with these marks.
+func (t *serviceTable) isWhole(marks []string, chain ruleChain) bool {
+	return len(marks) == len(chain.rules) && !slices.ContainsFunc(marks, func(m string) bool { return m != t.mark() })
+}
+
+// ruleMarks lists, by chain, what is kept with the rules of a table, in one dump. The library would read the rules,
+// too, and fails at "ct original".
+func (n *node) ruleMarks(table *nftables.Table) (marks map[string][]string, err error) {
+	marks = map[string][]string{}
+	err = inNamespace(n.cfg.NetNS, func() error {
+		req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETRULE, unix.NLM_F_DUMP)
+		req.AddData(&nl.Nfgenmsg{NfgenFamily: uint8(table.Family), Version: nl.NFNETLINK_V0})
+		req.AddData(nl.NewRtAttr(unix.NFTA_RULE_TABLE, nl.ZeroTerminated(table.Name)))
+		rules, err := listed("nft rules", func() ([][]byte, error) { return req.Execute(unix.NETLINK_NETFILTER, 0) })
+		for _, rule := range rules {
+			attrs, err := nl.ParseRouteAttr(rule[nl.SizeofNfgenmsg:])
+			if err != nil {
+				return fmt.Errorf("read nft rule: %w", err)
+			}
+			var chain, mark string
+			for _, a := range attrs {
+				switch a.Attr.Type {
+				case unix.NFTA_RULE_CHAIN:
+					chain = nl.BytesToString(a.Value)
+				case unix.NFTA_RULE_USERDATA:
+					mark = string(a.Value)
+				}
+			}
+			marks[chain] = append(marks[chain], mark)
+		}
+		return err
+	})
+	return marks, err
 }
 
 // chainOf reads the name of the chain of a verdict: attributes of 8 bytes, its kind, and of 4 bytes
