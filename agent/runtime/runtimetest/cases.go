@@ -241,6 +241,39 @@ func testAgain(t *testing.T, m *member) {
 	}
 }
 
+func testUsage(t *testing.T, m *member) {
+	usage := func() runtime.Usage {
+		t.Helper()
+		u, err := m.Runtime.Usage(t.Context())
+		wantNil(t, "Usage", err)
+		return u
+	}
+	id := m.started(t, "main", "run")
+	if u := usage(); u.Host.CPU < 0 || u.Host.MemoryBytes < 0 {
+		t.Errorf("Usage told %+v of the host", u.Host)
+	} else if _, told := u.Containers[id]; !told {
+		t.Errorf("Usage told %+v, not of %v, which runs", u.Containers, id)
+	}
+	wantNil(t, "Signal", m.Runtime.Signal(t.Context(), id, sigKill, true))
+	m.wait(t, id)
+	if _, told := usage().Containers[id]; told {
+		t.Errorf("Usage tells of %v, which has ended", id)
+	}
+}
+
+func testDial(t *testing.T, m *member) {
+	_, err := m.Runtime.Dial(t.Context(), m.id, 9)
+	wantKind(t, "Dial without a sandbox", err, runtime.ErrNotRunning)
+	m.sandbox(t)
+	conn, err := m.Runtime.Dial(t.Context(), m.id, 9)
+	if err == nil {
+		t.Errorf("Dial of a port where nothing listens returned %v", conn.RemoteAddr())
+	}
+	wantNil(t, "RemoveSandbox", m.Runtime.RemoveSandbox(t.Context(), m.id))
+	_, err = m.Runtime.Dial(t.Context(), m.id, 9)
+	wantKind(t, "Dial after RemoveSandbox", err, runtime.ErrNotRunning)
+}
+
 func testEndedContext(t *testing.T, m *member) {
 	m.sandbox(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -71,6 +71,8 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"a bounded exec leaves nothing and has the container for itself", testExecBounded},
 		{"empty and kill-all work on the identity alone", testKillAll},
 		{"remove kills what is left", testRemoveRunning},
+		{"what is used is told of containers that run", testUsage},
+		{"a sandbox is needed to connect to a member", testDial},
 		{"a restarted agent finds everything by itself", testAgain},
 		{"nothing is done for an ended context", testEndedContext},
 	} {
