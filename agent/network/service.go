@@ -18,9 +18,9 @@ type Service struct {
 	Port uint16
 	// Protocol is "TCP", "UDP" or "SCTP".
 	Protocol string
-	// Affinity is how long a client, known by its address, stays with its endpoint; 0: each
-	// connection is led anew. Any other is longer here: a client stays for as long as the endpoints are the same. When
-	// one comes or goes, others' clients may be led to another one, too.
+	// Affinity is how long a client, known by its address, is led to the endpoint of its last
+	// connection; parts of a second are rounded up. 0: each connection is led anew. A client whose endpoint goes
+	// is led to another one at once, and others stay where they are.
 	Affinity time.Duration
 	// Endpoints are IPv4, sorted and distinct; none: connections are rejected at once.
 	Endpoints []netip.AddrPort

@@ -205,6 +205,7 @@ func TestServicesAreRepairedAndOutliveTheProcess(t *testing.T) {
 	x.lead(t, service(1, 10).with(func(s *Service) { s.Affinity = time.Hour }), service(0, 10))
 	asks(t, "a member", x.neighbour, atService, map[string]netip.Addr{"m0": x.addr})
 	whole := picture(t, x.path[0])
+	affine := service(1, 10).with(func(s *Service) { s.Affinity = time.Hour })
 	set := &nftables.Set{Table: n.serviceTable(), Name: setServices, IsMap: true}
 	for name, harm := range map[string]func(){
 		"the table":  func() { must(t, n.dropTable(n.serviceTable())) },
@@ -223,7 +224,7 @@ func TestServicesAreRepairedAndOutliveTheProcess(t *testing.T) {
 			must(t, n.nft(func(c *nftables.Conn) error { return dropOne(c, n.serviceTable(), "prerouting") }))
 		},
 		"a pick's": func() {
-			must(t, n.nft(func(c *nftables.Conn) error { return dropOne(c, n.serviceTable(), "pick-1-client") }))
+			must(t, n.nft(func(c *nftables.Conn) error { return dropOne(c, n.serviceTable(), pickOf(affine).name()) }))
 		},
 		"all of ours": func() { must(t, n.dropTable(n.serviceTable())); must(t, n.dropTable(n.table())) },
 	} {

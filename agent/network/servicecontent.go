@@ -1,23 +1,26 @@
 package network
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// The sets and maps of the table of services. Each service has an element in setServices, for each
-// of its endpoints one in setEndpoints and setLed, and no chain or rule of its own: what changes is
-// found by listing sets, and written as elements.
+// The sets and maps of the table of services. Each service has an element in setServices and, for each
+// of its endpoints, one in setEndpoints and setLed, but, without affinity, no chain or rule of its own: what
+// changes is found by listing sets, and written as elements.
 const (
 	setServices  = "services"  // service → the chain that chooses an endpoint
 	setEndpoints = "endpoints" // service, number from 0 → endpoint
 	setLed       = "led"       // service, endpoint: what the next process must know of connections of UDP
 	setSelf      = "self"      // address of an endpoint, twice: who reaches itself
+	setAffinity  = "affinity"  // client, service without its protocol, endpoint; written by rules alone
 )
 
 // content is what the table of services is to hold, apart from what never changes.
@@ -30,25 +33,38 @@ type content struct {
 // 4 bytes. The value of setServices is the name of a chain.
 type elements map[string]string
 
-// pick is how an endpoint is chosen: a chain that many services share.
+// pick is how an endpoint is chosen: a chain that services share that choose alike.
 type pick struct {
 	nodePort bool // the service has no address of its own
-	among    uint32
-	affine   bool
+	among    int
+	// affinity is in whole seconds; 0: there is none, and the chain does not depend on the endpoints.
+	affinity  time.Duration
+	endpoints []netip.AddrPort // with affinity
 }
 
 // refuse is the chain that rejects.
 const refuse = "refuse"
 
-// name is that of the chain: "pick-3", with affinity "pick-3-client", of node ports "port-3".
+// pickOf is how an endpoint of a service that has one is chosen.
+func pickOf(s Service) pick {
+	p := pick{nodePort: !s.Address.IsValid(), among: len(s.Endpoints)}
+	if s.Affinity > 0 {
+		p.affinity, p.endpoints = (s.Affinity + time.Second - 1).Truncate(time.Second), s.Endpoints
+	}
+	return p
+}
+
+// name is that of the chain: "pick-3", of node ports "port-3", with affinity "pick-3-10800s-" and a hash of the
+// endpoints. A chain never changes: what would change it is in its name.
 func (p pick) name() string {
 	name := "pick"
 	if p.nodePort {
 		name = "port"
 	}
 	name += fmt.Sprintf("-%d", p.among)
-	if p.affine {
-		name += "-client"
+	if p.affinity > 0 {
+		sum := sha256.Sum256(fmt.Append(nil, p.endpoints))
+		name += fmt.Sprintf("-%ds-%x", p.affinity/time.Second, sum[:8])
 	}
 	return name
 }
@@ -62,7 +78,7 @@ func contentOf(services []Service) content {
 			c.sets[setServices][key] = refuse
 			continue
 		}
-		p := pick{nodePort: !s.Address.IsValid(), among: uint32(len(s.Endpoints)), affine: s.Affinity > 0}
+		p := pickOf(s)
 		c.picks[p.name()] = p
 		c.sets[setServices][key] = p.name()
 		for i, e := range s.Endpoints {
@@ -101,8 +117,7 @@ func (want elements) difference(have elements) (removed, added []string) {
 	return removed, added
 }
 
-// newPicks are the chains that want has and have has not, by name. One that is not needed any
-// longer stays: no element leads there, and few sizes of services occur.
+// newPicks are the chains that want has and have has not, by name.
 func (want content) newPicks(have content) []pick {
 	var out []pick
 	for _, name := range slices.Sorted(maps.Keys(want.picks)) {
@@ -111,6 +126,21 @@ func (want content) newPicks(have content) []pick {
 		}
 	}
 	return out
+}
+
+// oldPicks are the names of chains of have that want has not, and to which no service of have leads: those to which
+// one led until now are removed by the next write, as older kernels ask.
+func (want content) oldPicks(have content) []string {
+	old := map[string]bool{}
+	for name := range have.picks {
+		_, wanted := want.picks[name]
+		old[name] = !wanted
+	}
+	for _, name := range have.sets[setServices] {
+		old[name] = false
+	}
+	maps.DeleteFunc(old, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(old))
 }
 
 // udpChange is what a write changed of services of UDP.

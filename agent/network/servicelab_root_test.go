@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/nftables"
 )
 
 var (
@@ -112,4 +114,25 @@ func asks(t *testing.T, who, path string, to netip.AddrPort, want map[string]net
 		}
 	}
 	t.Errorf("%s asks %s: only %v answered", who, to, seen)
+}
+
+// affinities are what the kernel remembers of clients.
+func (x *serviceLab) affinities(t *testing.T) (list []nftables.SetElement) {
+	t.Helper()
+	n := x.net[0].node
+	must(t, n.nft(func(c *nftables.Conn) (err error) {
+		list, err = c.GetSetElements(&nftables.Set{Table: n.serviceTable(), Name: setAffinity})
+		return err
+	}))
+	return list
+}
+
+// eventually waits at most a minute until done holds.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not after a minute: %s", what)
+		}
+	}
 }

@@ -67,15 +67,68 @@ func TestAClientStaysWithItsEndpoint(t *testing.T) {
 	stays("a machine outside", x.client, nodePort)
 	stays("the host", x.path[0], atService)
 	first := stays("at first", x.neighbour, atService)
+	// Others come and go: the client stays.
 	others := slices.DeleteFunc([]byte{10, 11, 15}, func(b byte) bool { return b == last[first] })
+	x.lead(t, service(1, last[first], others[0]).with(affine))
+	if now := stays("without another endpoint", x.neighbour, atService); now != first {
+		t.Errorf("without another endpoint: %q, was %q", now, first)
+	}
+	// Its own goes: it is led to another one at once, and stays there while others come.
+	x.lead(t, service(1, others[0]).with(affine))
+	second := stays("without its endpoint", x.neighbour, atService)
 	x.lead(t, service(1, others...).with(affine))
-	if now := stays("without its endpoint", x.neighbour, atService); now == first {
-		t.Errorf("still led to %q, which was taken out", first)
+	if now := stays("with another one", x.neighbour, atService); now != second || second == first {
+		t.Errorf("with another one: %q, was %q and %q before", now, second, first)
 	}
-	x.lead(t, service(1, 10, 11, 15).with(affine), service(2, 10))
-	if now := stays("with all again", x.neighbour, atService); now != first {
-		t.Errorf("with all again: %q, was %q", now, first)
+	x.lead(t, service(1, others...).with(affine))
+	for name, n := range chainsOf(t, x.net[0]) {
+		if strings.HasPrefix(name, "pick-3-") || strings.HasPrefix(name, "port-") {
+			t.Errorf("chain %s is left, with %d rules", name, n)
+		}
 	}
+}
+
+// chainsOf are the chains of services that have rules, and how many.
+func chainsOf(t *testing.T, n *Network) map[string]int {
+	t.Helper()
+	marks, err := n.ruleMarks(n.serviceTable())
+	must(t, err)
+	out := map[string]int{}
+	for name, list := range marks {
+		out[name] = len(list)
+	}
+	return out
+}
+
+func TestAnAffinityIsRenewedAndEnds(t *testing.T) {
+	x := withServices(t)
+	lasts := func(d time.Duration) {
+		x.lead(t, service(1, 10).with(func(s *Service) { s.Affinity = d }))
+	}
+	lasts(time.Hour)
+	_, _, err := ask(x.neighbour, atService)
+	must(t, err)
+	left := func() time.Duration {
+		list := x.affinities(t)
+		if len(list) != 1 || list[0].Timeout != time.Hour {
+			t.Fatalf("remembered: %+v; want one client for an hour", list)
+		}
+		return list[0].Expires
+	}
+	was := left()
+	eventually(t, "time passes", func() bool { return left() < was-200*time.Millisecond })
+	was = left()
+	_, _, err = ask(x.neighbour, atService)
+	must(t, err)
+	if now := left(); now <= was {
+		t.Errorf("%s were left of the time, and %s after another connection", was, now)
+	}
+	lasts(time.Second)
+	_, _, err = ask(x.path[0], atService)
+	must(t, err)
+	eventually(t, "the client of a second is forgotten", func() bool { return len(x.affinities(t)) == 1 })
+	lasts(0)
+	asks(t, "a member", x.neighbour, atService, map[string]netip.Addr{"m0": x.addr})
 }
 
 // Others list the tables of a host, too: their nft must be able to read ours.

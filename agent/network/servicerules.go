@@ -2,6 +2,8 @@ package network
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/binaryutil"
@@ -12,6 +14,10 @@ import (
 // serviceLayout is the number of the table's layout: of its sets, chains and rules. A table of another one is
 // replaced as a whole; raise it with every change of them.
 const serviceLayout = 1
+
+// mostAffine is how many clients of services with affinity a host remembers; who comes then is led at
+// random.
+const mostAffine = 1 << 18
 
 // ledMark is the bit that a packet has between being led and leaving: only the first one of a
 // connection, as only that gets to chains of NAT. kube-proxy has one of its own, 0x4000.
@@ -38,6 +44,7 @@ func (t *serviceTable) sets() []*nftables.Set {
 		{Name: setEndpoints, IsMap: true, KeyType: concat(addr, protocol, port, nftables.TypeMark), DataType: concat(addr, port)},
 		{Name: setLed, KeyType: concat(addr, protocol, port, addr, port)},
 		{Name: setSelf, KeyType: concat(addr, addr)},
+		{Name: setAffinity, KeyType: concat(addr, addr, port, addr, port), Dynamic: true, HasTimeout: true, Size: mostAffine},
 	}
 	for _, s := range sets {
 		s.Table = t.serviceTable()
@@ -79,7 +86,7 @@ const (
 	reg2
 	reg3
 	reg4
-	reg5
+	_ // the second of a value of 8 bytes
 	reg6
 )
 
@@ -171,30 +178,54 @@ func (t *serviceTable) hereRule() []expr.Any {
 	return append(exprs, t.fromGateway()...)
 }
 
-// chain is that of a pick. Each rule leads, or leaves it to the next, which is for a packet that comes while endpoints
-// change: one of all, the first, and then it is rejected.
+// chain is that of a pick. Each rule leads, or leaves it to the next. With affinity first the endpoints that the
+// client had, then all with the same chance; the others are without it for when no more clients can be remembered, and
+// for a packet that comes while endpoints change: one of all, the first, and then it is rejected.
 func (t *serviceTable) chain(p pick) ruleChain {
-	return ruleChain{&nftables.Chain{Name: p.name(), Table: t.serviceTable()}, [][]expr.Any{
-		append(p.choose(p.among), lead()...), append(p.choose(1), lead()...), {jump(refuse)},
-	}}
-}
-
-// choose is "… . numgen random mod AMONG map @endpoints" into the registers 4 and 5; with affinity "jhash ip saddr
-// mod AMONG" in place of the random number.
-func (p pick) choose(among uint32) []expr.Any {
-	exprs := serviceInto(reg0, p.nodePort)
-	if p.affine {
-		const seed = 1 // the same for all: else the kernel has one for each rule
-		exprs = append(exprs, addressInto(reg3, sourceAt),
-			&expr.Hash{SourceRegister: reg3, DestRegister: reg3, Length: 4, Modulus: among, Seed: seed, Type: expr.HashTypeJenkins})
-	} else {
-		exprs = append(exprs, &expr.Numgen{Register: reg3, Modulus: among, Type: unix.NFT_NG_RANDOM})
+	c := ruleChain{Chain: &nftables.Chain{Name: p.name(), Table: t.serviceTable()}}
+	for _, e := range p.endpoints {
+		had := &expr.Lookup{SourceRegister: reg0, SetName: setAffinity}
+		c.rules = append(c.rules, slices.Concat(p.client(e), []expr.Any{had, p.remember()}, lead(reg3)))
 	}
-	return append(exprs, &expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setEndpoints})
+	for i, e := range p.endpoints {
+		c.rules = append(c.rules, slices.Concat(oneOf(len(p.endpoints)-i), p.client(e), []expr.Any{p.remember()}, lead(reg3)))
+	}
+	c.rules = append(c.rules, append(p.choose(p.among), lead(reg4)...), append(p.choose(1), lead(reg4)...), []expr.Any{jump(refuse)})
+	return c
 }
 
-// lead is "meta mark set meta mark | ledMark dnat to" the registers 4 and 5.
-func lead() []expr.Any {
+// choose is "… . numgen random mod AMONG map @endpoints" into the registers 4 and 5.
+func (p pick) choose(among int) []expr.Any {
+	return append(serviceInto(reg0, p.nodePort),
+		&expr.Numgen{Register: reg3, Modulus: uint32(among), Type: unix.NFT_NG_RANDOM},
+		&expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setEndpoints})
+}
+
+// oneOf is "numgen random mod N 0".
+func oneOf(n int) []expr.Any {
+	return []expr.Any{
+		&expr.Numgen{Register: reg0, Modulus: uint32(n), Type: unix.NFT_NG_RANDOM},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: reg0, Data: make([]byte, 4)},
+	}
+}
+
+// client is "ip saddr . ip daddr . th dport . ENDPOINT" into the registers 0 to 4.
+func (p pick) client(endpoint netip.AddrPort) []expr.Any {
+	service := serviceInto(reg1, p.nodePort)
+	return []expr.Any{
+		addressInto(reg0, sourceAt), service[0], portInto(reg2),
+		&expr.Immediate{Register: reg3, Data: endpoint.Addr().AsSlice()},
+		&expr.Immediate{Register: reg4, Data: binaryutil.BigEndian.PutUint16(endpoint.Port())},
+	}
+}
+
+// remember is "update @affinity" of the registers 0 to 4: from now on for the time of the affinity.
+func (p pick) remember() expr.Any {
+	return &expr.Dynset{SrcRegKey: reg0, SetName: setAffinity, Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: p.affinity}
+}
+
+// lead is "meta mark set meta mark | ledMark dnat to" this register and the next.
+func lead(register uint32) []expr.Any {
 	return append(setMark(reg6, ledMark),
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: reg4, RegProtoMin: reg5, Specified: true})
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: register + 1, Specified: true})
 }

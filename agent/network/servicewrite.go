@@ -44,6 +44,9 @@ func (t *serviceTable) write() (change udpChange, err error) {
 				return err
 			}
 		}
+		for _, name := range t.content.oldPicks(have) {
+			c.DelChain(&nftables.Chain{Name: name, Table: t.serviceTable()})
+		}
 		return flush(c, t.serviceTable())
 	})
 	return change, err
