@@ -16,6 +16,8 @@ type checks struct {
 	// oneOf are problems of a field of which exactly one part must be given. They
 	// are dropped when a part was refused.
 	oneOf problemList
+	// host is what the operator allows.
+	host spec.HostAccess
 }
 
 func (c *checks) fail(path, what, fix string) { c.problems.add(path, what, fix) }

@@ -36,7 +36,7 @@ func (c containerChecks) container(at string, x *spec.Container, volumes map[str
 	c.probe(at+".livenessProbe", x.LivenessProbe, ports, true)
 	c.probe(at+".startupProbe", x.StartupProbe, ports, true)
 	c.lifecycle(at+".lifecycle", x.Lifecycle, ports)
-	c.context(at+".securityContext", x.SecurityContext, member)
+	contextChecks{c.checks}.container(at+".securityContext", x.SecurityContext, member)
 }
 
 // protocols of ports.
@@ -139,6 +139,8 @@ func (c containerChecks) resource(at, name string, q scalar.Quantity, leastMemor
 	case name == ephemeralStorage:
 		c.size(at, q, 0)
 		c.warn(at, noEffect, "the disk that a container's own files and logs take is neither reserved nor bounded")
+	case strings.HasPrefix(name, "hugepages-"):
+		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: huge pages of the hosts are neither counted nor bounded")
 	case name != "cpu":
 		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: only cpu and memory are counted and bounded")
 	case q.Milli < 0:

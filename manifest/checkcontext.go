@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
@@ -16,15 +17,11 @@ var capabilities = strings.Fields(`AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SU
 	MKNOD NET_ADMIN NET_BIND_SERVICE NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYS_ADMIN SYS_BOOT
 	SYS_CHROOT SYS_MODULE SYS_NICE SYS_PACCT SYS_PTRACE SYS_RAWIO SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG SYSLOG WAKE_ALARM`)
 
-// memberCapabilities are those that a member may be given: the ones that Docker gives by
-// default, and a few that databases ask for. All others reach beyond the member: to the
-// host's kernel, its log, clock, audit and limits, or the member's own network address.
-var memberCapabilities = strings.Fields(`AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE NET_RAW
-	SETFCAP SETGID SETPCAP SETUID SYS_CHROOT
-	IPC_LOCK IPC_OWNER LEASE NET_BROADCAST SYS_NICE SYS_PTRACE`)
+// contextChecks checks security contexts.
+type contextChecks struct{ *checks }
 
-// context checks a container's security context against the member's.
-func (c containerChecks) context(at string, s *spec.SecurityContext, member *spec.MemberSecurityContext) {
+// container checks a container's security context against the member's.
+func (c contextChecks) container(at string, s *spec.SecurityContext, member *spec.MemberSecurityContext) {
 	if s == nil {
 		s = &spec.SecurityContext{}
 	}
@@ -43,25 +40,23 @@ func (c containerChecks) context(at string, s *spec.SecurityContext, member *spe
 	if user != nil && *user == 0 && nonRoot != nil && *nonRoot {
 		c.fail(at, "runAsNonRoot forbids runAsUser 0", "write another user, or runAsNonRoot: false")
 	}
-	if s.AllowPrivilegeEscalation != nil && *s.AllowPrivilegeEscalation {
-		c.fail(at+".allowPrivilegeEscalation", "is not supported yet", "write false, or remove it: no-new-privileges is always set")
+	if isTrue(s.Privileged) && s.AllowPrivilegeEscalation != nil && !*s.AllowPrivilegeEscalation {
+		c.fail(at+".allowPrivilegeEscalation", "must not be false for a privileged container", "remove it, or privileged: true")
 	}
+	c.seccomp(at+".seccompProfile", s.SeccompProfile)
+	c.appArmor(at+".appArmorProfile", s.AppArmorProfile)
 	if s.Capabilities == nil {
 		return
 	}
 	for i, name := range s.Capabilities.Add {
 		c.capability(index(at+".capabilities.add", i), name)
-		if (name == "ALL" || slices.Contains(capabilities, name)) && !slices.Contains(memberCapabilities, name) {
-			c.fail(index(at+".capabilities.add", i), scalar.Quote(name)+" reaches beyond the member",
-				"remove it; allowed are "+strings.Join(memberCapabilities, ", "))
-		}
 	}
 	for i, name := range s.Capabilities.Drop {
 		c.capability(index(at+".capabilities.drop", i), name)
 	}
 }
 
-func (c containerChecks) capability(at, name string) {
+func (c contextChecks) capability(at, name string) {
 	if name == "ALL" || slices.Contains(capabilities, name) {
 		return
 	}
@@ -74,7 +69,7 @@ func (c containerChecks) capability(at, name string) {
 
 const maxID = math.MaxInt32 // of users and groups
 
-func (c *checks) memberContext(at string, s *spec.MemberSecurityContext) {
+func (c contextChecks) member(at string, s *spec.MemberSecurityContext) {
 	if s == nil {
 		return
 	}
@@ -87,9 +82,57 @@ func (c *checks) memberContext(at string, s *spec.MemberSecurityContext) {
 	if s.FSGroupChangePolicy != nil {
 		c.choice(at+".fsGroupChangePolicy", *s.FSGroupChangePolicy, []string{"Always", "OnRootMismatch"})
 	}
+	if s.SupplementalGroupsPolicy != nil {
+		c.choice(at+".supplementalGroupsPolicy", *s.SupplementalGroupsPolicy, []string{spec.GroupsMerge, spec.GroupsStrict})
+	}
+	c.seccomp(at+".seccompProfile", s.SeccompProfile)
+	c.appArmor(at+".appArmorProfile", s.AppArmorProfile)
 }
 
-func (c *checks) id(at string, id *int64) {
+var profileTypes = []string{spec.ProfileRuntimeDefault, spec.ProfileUnconfined, spec.ProfileLocalhost}
+
+// seccomp checks a profile: as in Kubernetes, a file is named by a path that stays below its
+// directory.
+func (c contextChecks) seccomp(at string, p *spec.Profile) {
+	if name := c.profile(at, p); name != "" && !insidePath(name) {
+		c.fail(at+".localhostProfile", scalar.Quote(name)+" points outside the directory of profiles", `write a relative path without ".."`)
+	}
+}
+
+// appArmor checks a profile, and warns of one that not all nodes have.
+func (c contextChecks) appArmor(at string, p *spec.Profile) {
+	name := c.profile(at, p)
+	if name != "" && (strings.TrimSpace(name) != name || strings.ContainsRune(name, 0)) {
+		c.fail(at+".localhostProfile", scalar.Quote(name)+" is not the name of a profile", "write it without blanks around it")
+	}
+	if p != nil && p.Type == spec.ProfileRuntimeDefault {
+		c.warn(at, "has no effect on nodes whose kernel has no AppArmor", "")
+	}
+}
+
+// profile checks what seccomp and AppArmor have in common, and returns the name of a Localhost profile.
+func (c contextChecks) profile(at string, p *spec.Profile) string {
+	if p == nil || !c.required(at+".type", p.Type) {
+		return ""
+	}
+	c.choice(at+".type", p.Type, profileTypes)
+	switch {
+	case p.Type == spec.ProfileLocalhost && (p.LocalhostProfile == nil || *p.LocalhostProfile == ""):
+		c.fail(at+".localhostProfile", "is missing", "type Localhost needs it")
+	case p.Type != spec.ProfileLocalhost && p.LocalhostProfile != nil:
+		c.fail(at+".localhostProfile", "has no meaning for type "+scalar.Quote(p.Type), "remove it, or write type: Localhost")
+	case p.LocalhostProfile != nil && len(*p.LocalhostProfile) > maxProfileName:
+		c.fail(at+".localhostProfile", fmt.Sprintf("is longer than %d characters", maxProfileName), "")
+	case p.LocalhostProfile != nil:
+		return *p.LocalhostProfile
+	}
+	return ""
+}
+
+// maxProfileName is Kubernetes' bound for AppArmor, and that of a path of Linux.
+const maxProfileName = 4095
+
+func (c contextChecks) id(at string, id *int64) {
 	if id != nil {
 		c.between(at, *id, 0, maxID)
 	}

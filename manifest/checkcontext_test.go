@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stead-project/stead/spec"
 )
 
 func TestCapabilitiesThatReachBeyondTheMemberAreRefused(t *testing.T) {
@@ -24,13 +26,16 @@ spec:
           securityContext: {capabilities: {drop: [ALL], add: [%s]}}
 `, name)
 		_, problems, _ := Parse([]Source{{Name: "db.yaml", Content: []byte(text)}}, Options{})
+		if _, wrong, _ := Parse([]Source{{Name: "db.yaml", Content: []byte(text)}}, Options{Host: spec.HostAccess{Privileged: true}}); len(wrong) > 0 {
+			t.Errorf("%s where the operator allows it: %v", name, wrong)
+		}
 		if slices.Contains(memberCapabilities, name) {
 			if len(problems) > 0 {
 				t.Errorf("%s: %v", name, problems)
 			}
 			continue
 		}
-		want := `"` + name + `" reaches beyond the member; remove it`
+		want := `"` + name + `" reaches beyond the member; remove it, or start the servers with --allow-privileged`
 		if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "db.yaml:13:") || !strings.Contains(problems[0].String(), want) {
 			t.Errorf("%s: %v, want %s", name, problems, want)
 		}

@@ -18,7 +18,8 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	nameChecks{c}.dns(at2, s)
 	nameChecks{c}.hostAliases(at2+".hostAliases", s.HostAliases)
 	c.between(at2+".terminationGracePeriodSeconds", *s.TerminationGracePeriodSeconds, 0, maxSeconds)
-	c.memberContext(at2+".securityContext", s.SecurityContext)
+	contextChecks{c}.member(at2+".securityContext", s.SecurityContext)
+	hostChecks{c}.hostAccess(at2, s)
 	placementChecks{c}.placement(at2, s)
 	volumes := c.volumes(at2+".volumes", s.Volumes, claims)
 	factChecks{c, containerNames(s)}.template(at2, s)
@@ -62,7 +63,8 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 		}
 		known[v.Name] = true
 		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil,
-			"projected": v.Projected != nil, "downwardAPI": v.DownwardAPI != nil})
+			"projected": v.Projected != nil, "downwardAPI": v.DownwardAPI != nil, "hostPath": v.HostPath != nil})
+		hostChecks{c}.hostPath(p+".hostPath", v.HostPath)
 		if v.EmptyDir != nil {
 			c.emptyDir(p+".emptyDir", v.EmptyDir)
 		}
@@ -82,15 +84,14 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 }
 
 func (c *checks) emptyDir(at string, e *spec.EmptyDir) {
-	c.choice(at+".medium", e.Medium, []string{"", "Memory"}, "HugePages")
+	c.choice(at+".medium", e.Medium, []string{"", spec.MediumMemory}, "HugePages")
 	if e.SizeLimit == nil {
 		return
 	}
-	if e.Medium != "Memory" {
-		c.fail(at+".sizeLimit", "is not enforced on disk", "remove it, or write medium: Memory")
-		return
-	}
 	c.size(at+".sizeLimit", *e.SizeLimit, 1)
+	if e.Medium == "" {
+		c.warn(at+".sizeLimit", noEffect, "the disk that an emptyDir takes is not bounded; with medium: Memory it is")
+	}
 }
 
 // items checks which keys are shown where; seen holds the paths of the volume that are taken.

@@ -207,7 +207,9 @@ var tries = map[string][]string{
 	"PodSecurityContext.supplementalGroupsPolicy": {"Merge", "Strict"},
 	"PodSecurityContext.fsGroupChangePolicy":      {"OnRootMismatch", "Always"},
 	"PodSecurityContext.seLinuxChangePolicy":      {"Recursive", "MountOption"},
-	"Sysctl.name":                                 {"net.core.somaxconn", "kernel.shmmax"},
+	"HostPathVolumeSource.path":                   {"/srv"},
+	"HostPathVolumeSource.type":                   {"Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket", "CharDevice", "BlockDevice"},
+	"Sysctl.name":                                 {"net.core.somaxconn", "kernel.shmmax", "vm.max_map_count"},
 	"Sysctl.value":                                {`"512"`},
 
 	"PodDisruptionBudgetSpec.minAvailable":               {"1", "50%"},

@@ -44,7 +44,7 @@ func TestTemplatesThatMeanTheSameHashAlike(t *testing.T) {
           imagePullPolicy: IfNotPresent
           env: []
           command: null
-          securityContext: {allowPrivilegeEscalation: false}
+          securityContext: {allowPrivilegeEscalation: true, privileged: false}
           resources: {limits: {memory: 1024Mi}, requests: {memory: "1073741824"}}
           ports: [{containerPort: 80, protocol: TCP}]
           readinessProbe: {httpGet: {port: 80, path: /, scheme: HTTP}, periodSeconds: 10, timeoutSeconds: 1, successThreshold: 1, failureThreshold: 3}

@@ -85,19 +85,12 @@ var instead = map[string]string{
 	"Lifecycle.stopSignal":                "use an image with that STOPSIGNAL, or send it in preStop, as in exec: {command: [kill, -USR1, '1']}",
 	"Probe.terminationGracePeriodSeconds": "remove it: that of the template is used",
 
-	"MemberSecurityContext.supplementalGroupsPolicy": "write Merge, or remove it: the groups that the image gives the user always count",
-	"MemberSecurityContext.sysctls":                  "remove it, and set what is not net.* on the hosts",
-	"MemberSecurityContext.seccompProfile":           seccomp,
-	"MemberSecurityContext.appArmorProfile":          appArmor,
-	"MemberSecurityContext.seLinuxOptions":           noLabels,
-	"MemberSecurityContext.seLinuxChangePolicy":      noLabels,
-	"MemberSecurityContext.windowsOptions":           "remove it: nodes run Linux",
-	"SecurityContext.privileged":                     "remove it; set kernel parameters such as vm.max_map_count on the hosts",
-	"SecurityContext.seccompProfile":                 seccomp,
-	"SecurityContext.appArmorProfile":                appArmor,
-	"SecurityContext.seLinuxOptions":                 noLabels,
-	"SecurityContext.procMount":                      "write Default, or remove it",
-	"SecurityContext.windowsOptions":                 "remove it: nodes run Linux",
+	"MemberSecurityContext.seLinuxOptions":      noLabels,
+	"MemberSecurityContext.seLinuxChangePolicy": noLabels,
+	"MemberSecurityContext.windowsOptions":      "remove it: nodes run Linux",
+	"SecurityContext.seLinuxOptions":            noLabels,
+	"SecurityContext.procMount":                 "write Default, or remove it: Unmasked needs a user namespace, in Kubernetes too, and members have none",
+	"SecurityContext.windowsOptions":            "remove it: nodes run Linux",
 
 	"MemberTerm.namespaceSelector": "write the namespaces by name in namespaces",
 	"MemberTerm.matchLabelKeys":    "write the labels in labelSelector",
@@ -111,7 +104,6 @@ var instead = map[string]string{
 	"Projection.serviceAccountToken": "remove this source: " + noToken,
 	"Projection.clusterTrustBundle":  "write the certificates into a ConfigMap: there is no Kubernetes API for members",
 
-	"VolumeMedia.hostPath":              onNodes,
 	"VolumeMedia.persistentVolumeClaim": "write a volumeClaimTemplate of this name: each member gets a volume of its own",
 	"VolumeMedia.ephemeral":             "write emptyDir, or a volumeClaimTemplate",
 	"VolumeMedia.csi":                   onNodes,
@@ -167,8 +159,6 @@ const (
 	noDevices   = "remove it: members are given no devices"
 	noToken     = "members get no token, and there is no Kubernetes API"
 	noPriority  = "no member is preferred to another"
-	seccomp     = "write type: RuntimeDefault, or remove it: every container has that profile"
-	appArmor    = "write type: Unconfined, or remove it: Stead applies no AppArmor profile"
 	noLabels    = "containers get no SELinux labels"
 	onNodes     = "mount it on the nodes, declare it there with --storage-class, and write a volumeClaimTemplate"
 	noProxy     = "there is no proxy: clients choose among the addresses that the name resolves to"

@@ -27,6 +27,8 @@ type Options struct {
 	SkipUnsupported bool
 	// Selector leaves out, unread, the objects whose labels it does not choose; nil: none.
 	Selector *spec.LabelSelector
+	// Host is what the operator lets members do with their hosts.
+	Host spec.HostAccess
 }
 
 // Objects are what files hold, by kind, each in the order of the files. All are
@@ -212,7 +214,7 @@ func scalarText(n *yaml.Node) string {
 
 // decode reads an object of a known kind, checks it and keeps it.
 func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string) {
-	c := &checks{}
+	c := &checks{host: p.opts.Host}
 	var meta *spec.ObjectMeta
 	d.secret = kind == "Secret"
 	read := func(object any, m *spec.ObjectMeta) {

@@ -37,7 +37,7 @@ type outcome struct {
 // would see neither the effect, nor a sentence at the field's place.
 func (b builder) judge(f kubeField, value string) outcome {
 	text := b.with(f, value)
-	o, problems, warnings := Parse([]Source{{Name: "f", Content: []byte(text)}}, Options{})
+	o, problems, warnings := Parse([]Source{{Name: "f", Content: []byte(text)}}, Options{Host: spec.AnyHostAccess()})
 	out := outcome{value: value, verdict: honoured, at: f.path}
 	for _, p := range problems {
 		at := plainPath(p.Path)

@@ -98,3 +98,42 @@ func TestTheNewestOfEqualRevisionsIsMeant(t *testing.T) {
 		t.Errorf("got %s; want the newest, %s", got, stored[1].Hash)
 	}
 }
+
+// Version 1 of the hash did not see whether allowPrivilegeEscalation is false. Members that run
+// by a revision of it are not restarted, and what is changed since is noticed.
+func TestRevisionsOfTheFirstHashKeepTheirNames(t *testing.T) {
+	const named = "h1"
+	escalation := func(allow *bool) spec.Template {
+		return spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
+			Name: "a", Image: "a:1", SecurityContext: &spec.SecurityContext{AllowPrivilegeEscalation: allow},
+		}}}}
+	}
+	no, yes := false, true
+	absent := spec.HashTemplate(escalation(nil))
+	for _, c := range []struct {
+		name        string
+		before, now *bool
+		hash, want  spec.RevisionHash // of the stored revision, and now
+	}{
+		{"false stays", &no, &no, absent, absent},
+		{"absent stays", nil, nil, absent, absent},
+		{"true says what absence says", nil, &yes, absent, absent},
+		{"false since", nil, &no, absent, spec.HashTemplate(escalation(&no))},
+		{"false no more", &no, nil, absent, spec.HashAgain(absent)},
+		{"false no more, in words", &no, &yes, absent, spec.HashAgain(absent)},
+		{"another name", &no, &no, named, named},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			set := &Set{Spec: spec.SetSpec{Template: escalation(c.now)}}
+			stored := []*Revision{{Hash: c.hash, HashVersion: 1, Number: 1, Template: escalation(c.before)}}
+			got := set.RevisionHash(stored)
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			stored = append(stored, &Revision{Hash: got, HashVersion: spec.HashVersion, Number: 2, Template: set.Spec.Template})
+			if again := set.RevisionHash(stored); again != got {
+				t.Errorf("once it is stored, it is %s, not %s", again, got)
+			}
+		})
+	}
+}

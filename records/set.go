@@ -139,14 +139,22 @@ type Bootstrapped struct {
 // RevisionHash names the revision of what the set's members should run: of stored
 // (ascending by number) the newest whose template differs in nothing that a running
 // member would notice, else what HashTemplate says. So a change of labels, which hold
-// from the set's own spec, restarts nobody, and makes no revision.
+// from the set's own spec, restarts nobody, and makes no revision. A revision that an earlier
+// version of Stead named keeps its name; if another template has that hash now, it gets
+// another one.
 func (s *Set) RevisionHash(stored []*Revision) spec.RevisionHash {
 	t := s.Template()
 	hash := spec.HashTemplate(t)
+	taken := false
 	for n := len(stored) - 1; n >= 0; n-- {
-		if r := stored[n]; r.Hash == hash || s.SameLife(r.Template, t) {
+		r := stored[n]
+		if r.Hash == hash && r.HashVersion >= spec.HashVersion || s.SameLife(r.Template, t) {
 			return r.Hash
 		}
+		taken = taken || r.Hash == hash
+	}
+	if taken {
+		return spec.HashAgain(hash)
 	}
 	return hash
 }

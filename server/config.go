@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
@@ -54,6 +55,8 @@ type Config struct {
 	LeaderTTL  time.Duration
 	// Classes maps storage classes of manifests to those of nodes: fast-ssd to local.
 	Classes map[string]string
+	// Host is what the operator lets members do with their hosts.
+	Host spec.HostAccess
 	// Listen is where other hosts reach the API, host:port, by mTLS only; "": nowhere.
 	// Advertise are the addresses by which they do; default: Listen, which then must be one.
 	Listen    string

@@ -234,7 +234,7 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 	}
 	c, err := control.New(control.Config{
 		Store: s.cfg.Store, Cache: s.cache, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
-		Classes: s.cfg.Classes, Backup: s.cfg.Backup,
+		Classes: s.cfg.Classes, Host: s.cfg.Host, Backup: s.cfg.Backup,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
 			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(),

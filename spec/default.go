@@ -82,6 +82,9 @@ func (d defaulter) template(t *Template) {
 	s := &t.Spec
 	set(d, &s.RestartPolicy, "Always")
 	setPointer(d, &s.TerminationGracePeriodSeconds, 30)
+	if d.clear {
+		clearProfiles(s)
+	}
 	set(d, &s.DNSPolicy, DNSClusterFirst)
 	for c := range s.All() {
 		d.container(c)
@@ -130,7 +133,8 @@ func (d defaulter) container(c *Container) {
 	d.requests(&c.Resources)
 	if d.clear && c.SecurityContext != nil {
 		setPointer(d, &c.SecurityContext.ReadOnlyRootFilesystem, false)
-		setPointer(d, &c.SecurityContext.AllowPrivilegeEscalation, false)
+		setPointer(d, &c.SecurityContext.AllowPrivilegeEscalation, true)
+		setPointer(d, &c.SecurityContext.Privileged, false)
 		if s := c.SecurityContext.Capabilities; s != nil && len(s.Add)+len(s.Drop) == 0 {
 			c.SecurityContext.Capabilities = nil
 		}
@@ -152,6 +156,9 @@ func (d defaulter) volume(v *VolumeMedia) {
 	}
 	if v.Projected != nil {
 		setPointer(d, &v.Projected.DefaultMode, 0o644)
+	}
+	if d.clear && v.HostPath != nil {
+		setPointer(d, &v.HostPath.Type, "")
 	}
 }
 
@@ -195,6 +202,34 @@ func (d defaulter) requests(r *ResourceRequirements) {
 	}
 }
 
+// clearProfiles removes the profiles of containers that say what the member's say, and then those
+// of the member that say the default.
+func clearProfiles(s *MemberSpec) {
+	for c := range s.All() {
+		if x := c.SecurityContext; x != nil {
+			var none *SecurityContext
+			seccomp, appArmor := x.Confinement(s.SecurityContext)
+			seccomps, appArmors := none.Confinement(s.SecurityContext)
+			clearSame(&x.SeccompProfile, seccomp, seccomps)
+			clearSame(&x.AppArmorProfile, appArmor, appArmors)
+		}
+	}
+	if m := s.SecurityContext; m != nil {
+		var none *SecurityContext
+		seccomp, appArmor := none.Confinement(m)
+		seccomps, appArmors := none.Confinement(nil)
+		clearSame(&m.SeccompProfile, seccomp, seccomps)
+		clearSame(&m.AppArmorProfile, appArmor, appArmors)
+	}
+}
+
+// clearSame removes a profile p whose effect now is that of its absence.
+func clearSame(p **Profile, now, absent Profile) {
+	if Same(now, absent) {
+		*p = nil
+	}
+}
+
 // clearContext removes a security context that says nothing.
 func clearContext(c **MemberSecurityContext) {
 	if *c == nil {
@@ -202,6 +237,7 @@ func clearContext(c **MemberSecurityContext) {
 	}
 	setPointer(defaulter{clear: true}, &(*c).RunAsNonRoot, false)
 	setPointer(defaulter{clear: true}, &(*c).FSGroupChangePolicy, "Always")
+	setPointer(defaulter{clear: true}, &(*c).SupplementalGroupsPolicy, GroupsMerge)
 	if saysNothing(**c) {
 		*c = nil
 	}

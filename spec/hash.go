@@ -24,7 +24,11 @@ import (
 //   - quantities are their number of thousandths, other values their JSON form
 //   - hashed is SHA-256 of "stead template 1\n" and the JSON with sorted keys; the
 //     name is its first 64 bits in the ten lowest digits of base 27
-const HashVersion = 1
+//
+// Version 2 is the same but for allowPrivilegeEscalation: false is said, which version 1 left
+// out as the default, and true is not. A revision that was named by version 1 keeps its name
+// (records.Set.RevisionHash).
+const HashVersion = 2
 
 // hashAlphabet has no vowels and nothing that looks like another: no words arise.
 const hashAlphabet = "bcdfghjklmnpqrstvwxz2456789"
@@ -36,14 +40,22 @@ const HashLength = 10
 // Templates that mean the same have the same hash, now and in later versions of
 // Stead. Different ones may, hardly ever, share one: see SameTemplate. t is not changed.
 func HashTemplate(t Template) RevisionHash {
-	sum := sha256.Sum256(canonicalTemplate(t))
+	return hashOf(canonicalTemplate(t))
+}
+
+// HashAgain is another name for the template that is named h, where an older version gave that
+// name to another template.
+func HashAgain(h RevisionHash) RevisionHash { return hashOf([]byte("again " + h)) }
+
+func hashOf(text []byte) RevisionHash {
+	sum := sha256.Sum256(text)
 	rest := binary.BigEndian.Uint64(sum[:8])
-	text := make([]byte, HashLength)
-	for i := range text {
-		text[i] = hashAlphabet[rest%uint64(len(hashAlphabet))]
+	name := make([]byte, HashLength)
+	for i := range name {
+		name[i] = hashAlphabet[rest%uint64(len(hashAlphabet))]
 		rest /= uint64(len(hashAlphabet))
 	}
-	return RevisionHash(text)
+	return RevisionHash(name)
 }
 
 // SameTemplate reports whether a and b mean the same. It tells a collision of
@@ -55,7 +67,7 @@ func SameTemplate(a, b Template) bool {
 func canonicalTemplate(t Template) []byte {
 	t = Clone(t)
 	defaulter{clear: true}.template(&t)
-	return append([]byte(fmt.Sprintf("stead template %d\n", HashVersion)), canonicalJSON(t)...)
+	return append([]byte("stead template 1\n"), canonicalJSON(t)...)
 }
 
 // canonicalJSON is equal for values that differ only in absent and zero fields.

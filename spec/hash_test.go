@@ -12,11 +12,20 @@ import (
 // TestHashesStay pins version 1. A change here restarts the members of every
 // running set: raise HashVersion and keep the old form instead.
 func TestHashesStay(t *testing.T) {
-	if HashVersion != 1 {
+	if HashVersion != 2 {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	unread := withoutFiles(whole)
+	untuned := Clone(whole)
+	untuned.Spec.SecurityContext.Sysctls = nil
+	unprofiled := Clone(untuned)
+	unprofiled.Spec.SecurityContext.SupplementalGroupsPolicy = nil
+	unprofiled.Spec.SecurityContext.SeccompProfile, unprofiled.Spec.SecurityContext.AppArmorProfile = nil, nil
+	own := unprofiled.Spec.InitContainers[0].SecurityContext
+	own.SeccompProfile, own.AppArmorProfile = nil, nil
+	escalating := Clone(unprofiled)
+	escalating.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = nil // version 1 did not see it
+	unread := withoutFiles(escalating)
 	uninitialized := Clone(unread)
 	uninitialized.Spec.InitContainers = nil
 	unhooked := Clone(uninitialized)
@@ -30,7 +39,10 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "bmtrmmsp98"},
+		{"every field", whole, "jxclhmwf58"},
+		{"every field there was before sysctls", untuned, "h2z4rpqs2t"},
+		{"every field there was before profiles", unprofiled, "vhvtw7b6gn"},
+		{"every field there was in version 1", escalating, "bmtrmmsp98"},
 		{"every field there was before projected volumes", unread, "27qm9ddjf6"},
 		{"every field there was before init containers", uninitialized, "f2llbbb9vx"},
 		{"every field there was before hooks", unhooked, "466g6gp7cc"},
@@ -120,6 +132,41 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 		"sidecar": func(x *Template) {
 			always := RestartAlways
 			x.Spec.InitContainers = []Container{{Name: "b", Image: "a:1", RestartPolicy: &always}}
+		},
+		"no new privileges": func(x *Template) {
+			no := false
+			x.Spec.Containers[0].SecurityContext = &SecurityContext{AllowPrivilegeEscalation: &no}
+		},
+		"unconfined": func(x *Template) {
+			x.Spec.SecurityContext = &MemberSecurityContext{SeccompProfile: &Profile{Type: ProfileUnconfined}}
+		},
+		"a container unconfined": func(x *Template) {
+			x.Spec.Containers[0].SecurityContext = &SecurityContext{SeccompProfile: &Profile{Type: ProfileUnconfined}}
+		},
+		"AppArmor": func(x *Template) {
+			x.Spec.SecurityContext = &MemberSecurityContext{AppArmorProfile: &Profile{Type: ProfileRuntimeDefault}}
+		},
+		"one container confined": func(x *Template) {
+			x.Spec.SecurityContext = &MemberSecurityContext{SeccompProfile: &Profile{Type: ProfileUnconfined}}
+			x.Spec.Containers[0].SecurityContext = &SecurityContext{SeccompProfile: &Profile{Type: ProfileRuntimeDefault}}
+		},
+		"strict groups": func(x *Template) {
+			policy := GroupsStrict
+			x.Spec.SecurityContext = &MemberSecurityContext{SupplementalGroupsPolicy: &policy}
+		},
+		"sysctl": func(x *Template) {
+			x.Spec.SecurityContext = &MemberSecurityContext{Sysctls: []Sysctl{{Name: "kernel.sem", Value: "1"}}}
+		},
+		"privileged": func(x *Template) {
+			yes := true
+			x.Spec.Containers[0].SecurityContext = &SecurityContext{Privileged: &yes}
+		},
+		"path of the host": func(x *Template) {
+			x.Spec.Volumes[0] = VolumeMedia{Name: "v", HostPath: &HostPathVolume{Path: "/srv"}}
+		},
+		"type of a path of the host": func(x *Template) {
+			kind := "File"
+			x.Spec.Volumes[0] = VolumeMedia{Name: "v", HostPath: &HostPathVolume{Path: "/srv", Type: &kind}}
 		},
 		"empty variable": func(x *Template) { x.Spec.Containers[0].Env = []EnvVar{{Name: "A"}} },
 	}

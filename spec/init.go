@@ -50,6 +50,12 @@ func (s *MemberSpec) Lasting() iter.Seq[*Container] {
 	}
 }
 
+// MemoryLimit is what the limits of the containers' memory come to, in bytes, counted as Requests
+// are; one without a limit counts for nothing. 0: none has one.
+func (s *MemberSpec) MemoryLimit() int64 {
+	return s.requested(func(r ResourceRequirements) int64 { q := r.Limits["memory"]; return q.Value() })
+}
+
 // Requests are what the members ask for, in millicores and bytes: the most that is needed at
 // any moment of a start. That is the sum of containers and sidecars, or what an init
 // container and the sidecars before it need, if that is more.

@@ -19,8 +19,10 @@ type VolumeMedia struct {
 	Projected *ProjectedVolume `json:"projected,omitempty"`
 	// DownwardAPI shows facts of the member as files.
 	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
+	// HostPath shows a file or directory of the host. Needs the operator's permission (stead server
+	// --allow-host-path).
+	HostPath *HostPathVolume `json:"hostPath,omitempty"`
 
-	HostPath              any `json:"hostPath,omitempty" stead:"later"`
 	PersistentVolumeClaim any `json:"persistentVolumeClaim,omitempty" stead:"later"`
 	Ephemeral             any `json:"ephemeral,omitempty" stead:"later"`
 	CSI                   any `json:"csi,omitempty" stead:"later"`
@@ -52,9 +54,13 @@ type VolumeMedia struct {
 type EmptyDir struct {
 	// Medium is "" (disk) or Memory.
 	Medium string `json:"medium,omitempty"`
-	// SizeLimit bounds a Memory volume; on disk it is not enforced and refused.
+	// SizeLimit bounds a Memory volume, as the limits of the member's memory do; default: these.
+	// On disk it has no effect.
 	SizeLimit *scalar.Quantity `json:"sizeLimit,omitempty"`
 }
+
+// MediumMemory is the value of EmptyDir.Medium for a tmpfs.
+const MediumMemory = "Memory"
 
 // ConfigMapVolume shows a ConfigMap as files.
 type ConfigMapVolume struct {

@@ -126,10 +126,14 @@ func newLaunch(path string, argv, env []string, filter []byte) (*launch, error) 
 		*list = append(*list, nil)
 	}
 	if len(filter) > 0 {
-		l.program.Len = uint16(len(filter) / instruction)
-		l.program.Filter = (*unix.SockFilter)(unsafe.Pointer(&filter[0]))
+		l.program = sockProgram(filter)
 	}
 	return l, nil
+}
+
+// sockProgram is a filter, which is not empty, as the kernel takes it.
+func sockProgram(filter []byte) unix.SockFprog {
+	return unix.SockFprog{Len: uint16(len(filter) / instruction), Filter: (*unix.SockFilter)(unsafe.Pointer(&filter[0]))}
 }
 
 // fork returns the child's pid in the parent. The child has a copy of the memory, only

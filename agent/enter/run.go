@@ -13,7 +13,9 @@
 //     no right any more that the container does not have, none of the helper's memory
 //     that is written to later, and no descriptor but its standard streams and two pipes.
 //   - The child waits until it has been put into the container's cgroups, then loads the
-//     container's filter and executes. No code of the member's runs before that.
+//     container's filter and executes. No code of the member's runs before that. Where the
+//     container may gain privileges, the kernel takes the filter only from who has rights over
+//     the host: the thread loads it before it drops them.
 //   - The container's first process is held by a pidfd, so that no other is entered when
 //     its number is used again.
 //
@@ -57,7 +59,10 @@ type Plan struct {
 	Groups   []uint32
 	Umask    uint32
 	Caps     Caps
-	Limits   []Limit
+	// NoNewPrivileges: no file gives the command rights that it does not have. Without it, the
+	// filter is loaded before the rights are dropped, as the runtime does.
+	NoNewPrivileges bool
+	Limits          []Limit
 	// Filter is the seccomp program as the kernel has it; empty: none.
 	Filter []byte
 	// Keyring is the name of the container's session keyring.

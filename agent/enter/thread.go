@@ -40,6 +40,7 @@ func (p *Plan) enterAndFork(gate, fault int) (int, error) {
 		{"scheduling", p.schedule},
 		{"limits", p.limit},
 		{"directory", p.chdir},
+		{"seccomp filter", p.filterThread},
 		{"user and capabilities", p.drop},
 	} {
 		if err := step.do(); err != nil {
@@ -55,7 +56,7 @@ func (p *Plan) enterAndFork(gate, fault int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	l, err := newLaunch(path, p.Command, env, p.Filter)
+	l, err := newLaunch(path, p.Command, env, p.childFilter())
 	if err != nil {
 		return 0, err
 	}
@@ -189,10 +190,35 @@ func (c Caps) set() error {
 	return nil
 }
 
+// filterThread loads the filter into this thread, from which the child has it. Where no new
+// privileges can be gained the child loads it itself, later: see childFilter.
+func (p *Plan) filterThread() error {
+	if p.NoNewPrivileges || len(p.Filter) == 0 {
+		return nil
+	}
+	program := sockProgram(p.Filter)
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, setModeFilter, 0, uintptr(unsafe.Pointer(&program)))
+	goruntime.KeepAlive(p.Filter)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// childFilter is the filter that is left to the child to load.
+func (p *Plan) childFilter() []byte {
+	if p.NoNewPrivileges {
+		return p.Filter
+	}
+	return nil
+}
+
 // finishAsUser is what is done as the container's user.
 func (p *Plan) finishAsUser() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no new privileges: %w", err)
+	if p.NoNewPrivileges {
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("no new privileges: %w", err)
+		}
 	}
 	if !p.there {
 		if err := unix.Chdir(p.Dir); err != nil {

@@ -92,6 +92,19 @@ func number[T ~int | ~uint32 | ~uint64 | ~uintptr](w *wire, v *T) {
 	}
 }
 
+// truth is 1 or 0, as a number.
+func truth(w *wire, v *bool) {
+	n := 0
+	if *v {
+		n = 1
+	}
+	number(w, &n)
+	if w.reads {
+		*v = n == 1
+		w.bad = w.bad || n != 0 && n != 1
+	}
+}
+
 // text is a string or bytes.
 func text[T ~string | ~[]byte](w *wire, v *T) {
 	n := len(*v)
@@ -135,6 +148,7 @@ func (p *Plan) wire(w *wire) {
 	for _, set := range []*uint64{&p.Caps.Bounding, &p.Caps.Effective, &p.Caps.Permitted, &p.Caps.Inheritable, &p.Caps.Ambient} {
 		number(w, set)
 	}
+	truth(w, &p.NoNewPrivileges)
 	list(w, &p.Limits, 24, func(w *wire, l *Limit) {
 		number(w, &l.Kind)
 		number(w, &l.Soft)

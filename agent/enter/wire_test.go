@@ -13,6 +13,8 @@ func fill(t *testing.T, v reflect.Value, next *uint8) {
 	t.Helper()
 	*next++
 	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(true)
 	case reflect.String:
 		v.SetString(strings.Repeat("x", int(*next)))
 	case reflect.Int:

@@ -61,9 +61,9 @@ func expandAll(in []string, v *variables) []string {
 // mounts lists parents before what is mounted below them; v are the container's variables.
 // Errors: *MissingError.
 func mounts(l *records.Life, c *spec.Container, v *variables, parts Parts) ([]runtime.Mount, error) {
-	media := map[string]bool{}
+	media, host := map[string]bool{}, map[string]bool{}
 	for _, v := range l.Template.Spec.Volumes {
-		media[v.Name] = v.ShowsFiles()
+		media[v.Name], host[v.Name] = v.ShowsFiles(), v.HostPath != nil
 	}
 	out := []runtime.Mount{
 		{Source: parts.Place.Stead, Target: SteadDir, ReadOnly: true},
@@ -87,19 +87,27 @@ func mounts(l *records.Life, c *spec.Container, v *variables, parts Parts) ([]ru
 		}
 		target := filepath.Clean(m.MountPath)
 		out = slices.DeleteFunc(out, func(x runtime.Mount) bool { return x.Target == target })
-		out = append(out, runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || media[m.Name]})
+		out = append(out, runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || media[m.Name], Host: host[m.Name]})
 	}
 	slices.SortStableFunc(out, func(a, b runtime.Mount) int { return strings.Compare(a.Target, b.Target) })
 	return out, nil
 }
 
 func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.SecurityContext) {
+	out.Seccomp, out.AppArmor = c.Confinement(m)
 	if m != nil {
+		out.StrictGroups = m.SupplementalGroupsPolicy != nil && *m.SupplementalGroupsPolicy == spec.GroupsStrict
 		out.User, out.Group = m.RunAsUser, m.RunAsGroup
 		out.NonRoot = m.RunAsNonRoot != nil && *m.RunAsNonRoot
 		out.SupplementalGroups = slices.Clone(m.SupplementalGroups)
 		if m.FSGroup != nil && !slices.Contains(out.SupplementalGroups, *m.FSGroup) {
 			out.SupplementalGroups = append(out.SupplementalGroups, *m.FSGroup)
+		}
+		for _, s := range m.Sysctls {
+			if out.Sysctls == nil {
+				out.Sysctls = map[string]string{}
+			}
+			out.Sysctls[s.Key()] = s.Value
 		}
 	}
 	if c == nil {
@@ -115,6 +123,8 @@ func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.Secur
 		out.NonRoot = *c.RunAsNonRoot
 	}
 	out.ReadOnlyRoot = c.ReadOnlyRootFilesystem != nil && *c.ReadOnlyRootFilesystem
+	out.Privileged = c.Privileged != nil && *c.Privileged
+	out.NoNewPrivileges = c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation
 	if c.Capabilities != nil {
 		out.AddCapabilities = slices.Clone(c.Capabilities.Add)
 		out.DropCapabilities = slices.Clone(c.Capabilities.Drop)

@@ -91,7 +91,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	m := &Machine{helper: helper, log: log, bounds: bounds, disk: diskBytes(o.Root), changed: notify.New()}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
-		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, Log: log,
+		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir, Log: log,
 	})
 	if err != nil {
 		return nil, err
@@ -103,7 +103,8 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
 	m.routes = newRoutes(spec.NodeName(o.Node), m.Network, log)
-	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime})
+	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime,
+		Kept: []string{filepath.Dir(o.Containerd)}})
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	Mode       string            // how members of other hosts are reached
 	Address    string            // of this host for other hosts; "": as its routes say
 	DNSListen  []string          // where DNS answers machines outside, beside the gateway
+	SeccompDir string            // of seccomp profiles
 	Processes  int64             // that a container may have; 0: any number
 	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
 	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none

@@ -53,6 +53,14 @@ type SubPath struct {
 	FSGroup *int64
 }
 
+// HostPath names a file or directory of the host that a life mounts.
+type HostPath struct {
+	ID   spec.Identity
+	Name string // that of the volume in the template
+	Path string // absolute
+	Type string // as spec.HostPathVolume.Type
+}
+
 // Trashed is a volume in the trash of a node.
 type Trashed struct {
 	ID     spec.Identity
@@ -125,9 +133,13 @@ type Volumes interface {
 	// and replaces what it mounted for the creation before. A path that leaves the
 	// volume through a link is refused.
 	SubPath(ctx context.Context, s SubPath) (string, error)
-	// RemoveScratch unmounts and deletes everything Scratch and SubPath made for the
-	// identity; what a SubPath showed is left as it is.
+	// HostPath finds, or makes, what a life mounts of its host, and returns where exactly that is
+	// mounted. A path with a symbolic link, and one that holds, or is in, what Stead keeps, is
+	// refused.
+	HostPath(ctx context.Context, p HostPath) (string, error)
+	// RemoveScratch unmounts and deletes everything Scratch, SubPath and HostPath made for the
+	// identity; what a SubPath or HostPath showed is left as it is.
 	RemoveScratch(ctx context.Context, id spec.Identity) error
-	// Clean reports whether nothing Scratch or SubPath made for the identity is left mounted.
+	// Clean reports whether nothing Scratch, SubPath or HostPath made for the identity is left mounted.
 	Clean(ctx context.Context, id spec.Identity) (bool, error)
 }

@@ -64,9 +64,16 @@ type Container struct {
 	Group              *int64
 	NonRoot            bool // refuse uid 0
 	SupplementalGroups []int64
+	StrictGroups       bool // those of the image do not count
 	ReadOnlyRoot       bool
-	AddCapabilities    []string // without CAP_
-	DropCapabilities   []string // ALL drops all
+	Privileged         bool         // all capabilities and devices of the host; nothing filtered or masked
+	NoNewPrivileges    bool         // no file gives its processes rights that they do not have
+	AddCapabilities    []string     // without CAP_
+	DropCapabilities   []string     // ALL drops all
+	Seccomp            spec.Profile // zero: RuntimeDefault
+	AppArmor           spec.Profile // zero: Unconfined
+
+	Sysctls map[string]string // by name with dots; of the life's namespaces
 
 	CPUMillis        int64 // limit; 0: none
 	CPURequestMillis int64 // share; 0: none
@@ -82,6 +89,9 @@ type Mount struct {
 	Source   string
 	Target   string
 	ReadOnly bool
+	// Host: it is the host's own, and no volume: devices and set-user-id files in it work for a
+	// privileged container.
+	Host bool
 }
 
 // Log says where stdout and stderr go: rotated files, written by stead-node logger

@@ -31,11 +31,16 @@ func (d scratchDirs) SubPath(_ context.Context, s runtime.SubPath) (_ string, er
 		return "", err
 	}
 	defer source.Close()
+	return d.mountFor(source, filepath.Join(scratchOf(s.ID), s.Container, strconv.Itoa(s.Index)))
+}
+
+// mountFor mounts what source holds at place below the subPaths, instead of what is there, and returns
+// its path.
+func (d scratchDirs) mountFor(source *os.File, place string) (string, error) {
 	found, err := source.Stat()
 	if err != nil {
 		return "", err
 	}
-	place := filepath.Join(scratchOf(s.ID), s.Container, strconv.Itoa(s.Index))
 	target := filepath.Join(d.subpaths, place)
 	if err := removeMounts(d.subpaths, place); err != nil { // of the run before, or left by a crash
 		return "", err

@@ -12,6 +12,7 @@
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
 //	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
+//	<run>/subpath/<namespace>/<member>/host.<name>                  a hostPath, likewise
 //
 // The owner file is beside the data, where no database sees it.
 // Containers see only what is below data or a scratch directory; every path is
@@ -23,8 +24,10 @@ package volume
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,6 +57,9 @@ type Config struct {
 	// long volumes lie in the trash. Without a clock no time passes there.
 	Boot  spec.BootID
 	Clock func() time.Duration
+	// Kept are further paths of the host that no member may mount, beside the directories above
+	// and spec.SteadPaths.
+	Kept []string
 	// ClusterID is in every owner file: volumes of another cluster are refused.
 	ClusterID string
 }
@@ -68,6 +74,7 @@ type Volumes struct {
 	boot    spec.BootID
 	clock   func() time.Duration
 	step    func(what string) error // tests fail here
+	kept    []string                // paths that no member mounts of its host
 }
 
 var _ runtime.Volumes = (*Volumes)(nil)
@@ -113,6 +120,7 @@ func New(config Config) (_ *Volumes, err error) {
 		return nil, err
 	}
 	v.classes, err = classes(config.Classes, local)
+	v.kept = slices.Concat(spec.SteadPaths(), config.Kept, []string{filepath.Dir(v.scratch), filepath.Dir(v.memory)}, slices.Collect(maps.Values(v.classes)))
 	return v, err
 }
 

@@ -107,14 +107,10 @@ func (w *actor) ensureVolumes(ctx context.Context) error {
 		dirs[string(v.Claim)] = dir
 	}
 	for _, v := range w.life.Template.Spec.Volumes {
-		if _, claimed := dirs[v.Name]; claimed || v.EmptyDir == nil {
+		if _, claimed := dirs[v.Name]; claimed || v.EmptyDir == nil && v.HostPath == nil {
 			continue
 		}
-		s := runtime.Scratch{ID: w.id, Token: w.token, Name: v.Name, Memory: v.EmptyDir.Medium == "Memory", FSGroup: group}
-		if v.EmptyDir.SizeLimit != nil {
-			s.SizeBytes = v.EmptyDir.SizeLimit.Value()
-		}
-		dir, err := w.c.Volumes.Scratch(ctx, s)
+		dir, err := w.ownVolume(ctx, v)
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", v.Name, err)
 		}
@@ -122,6 +118,21 @@ func (w *actor) ensureVolumes(ctx context.Context) error {
 	}
 	w.prepared.volumes, w.prepared.dirs = true, dirs
 	return nil
+}
+
+// ownVolume makes an emptyDir, or finds a path of the host, for this life.
+func (w *actor) ownVolume(ctx context.Context, v spec.VolumeMedia) (string, error) {
+	if h := v.HostPath; h != nil {
+		p := runtime.HostPath{ID: w.id, Name: v.Name, Path: h.Path}
+		if h.Type != nil {
+			p.Type = *h.Type
+		}
+		return w.c.Volumes.HostPath(ctx, p)
+	}
+	return w.c.Volumes.Scratch(ctx, runtime.Scratch{
+		ID: w.id, Token: w.token, Name: v.Name, FSGroup: w.fsGroup(),
+		Memory: v.EmptyDir.Medium == spec.MediumMemory, SizeBytes: files.MemoryVolumeBytes(&w.life.Template.Spec, v.EmptyDir),
+	})
 }
 
 // fsGroup is the group of the life's files; nil: any.

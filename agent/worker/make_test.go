@@ -70,6 +70,11 @@ func (a *asked) Scratch(ctx context.Context, s runtime.Scratch) (string, error) 
 	return a.Host.Scratch(ctx, s)
 }
 
+func (a *asked) HostPath(ctx context.Context, p runtime.HostPath) (string, error) {
+	a.scratch = append(a.scratch, fmt.Sprintf("%s is %s %s", p.Name, p.Type, p.Path))
+	return a.Host.HostPath(ctx, p)
+}
+
 // SAFETY S11: what was used once and is not there is never made anew.
 func TestAVolumeIsMadeOnlyWhereTheServerKnowsItAsNewAndNoLifeWasReadyOnIt(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
@@ -102,6 +107,7 @@ func TestAnEmptyDirIsMadeAsItIsDescribedAndAClaimGoesBeforeIt(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		host := &asked{Host: n.host}
 		n.change = func(c *Config) { c.Volumes = host }
+		kind := "Directory"
 		limit, err := scalar.ParseQuantity("1Mi")
 		must(t, err)
 		n.run()
@@ -110,10 +116,11 @@ func TestAnEmptyDirIsMadeAsItIsDescribedAndAClaimGoesBeforeIt(t *testing.T) {
 				{Name: "shm", EmptyDir: &spec.EmptyDir{Medium: "Memory", SizeLimit: &limit}},
 				{Name: "tmp", EmptyDir: &spec.EmptyDir{}},
 				{Name: "data", EmptyDir: &spec.EmptyDir{}},
+				{Name: "logs", HostPath: &spec.HostPathVolume{Path: "/var/log", Type: &kind}},
 			}
 		}))
 		n.wantReady()
-		if want := []string{"shm memory=true size=1048576", "tmp memory=false size=0"}; !slices.Equal(host.scratch, want) {
+		if want := []string{"shm memory=true size=1048576", "tmp memory=false size=0", "logs is Directory /var/log"}; !slices.Equal(host.scratch, want) {
 			t.Errorf("made %q, want %q", host.scratch, want)
 		}
 		made, _ := n.host.Container(cid)

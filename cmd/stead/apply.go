@@ -75,7 +75,10 @@ func checkManifests(cmd *cobra.Command, from *manifests, request *proto.ApplyReq
 	if err != nil {
 		return err
 	}
-	o := manifest.Options{Namespace: spec.Namespace(namespace), SkipUnsupported: request.GetSkipUnsupported()}
+	o := manifest.Options{
+		Namespace: spec.Namespace(namespace), SkipUnsupported: request.GetSkipUnsupported(),
+		Host: spec.AnyHostAccess(), // the servers know what their operator allows
+	}
 	if request.GetSelector() != "" {
 		if o.Selector, err = spec.ParseSelector(request.GetSelector()); err != nil {
 			return misuse("-l: %w", err)

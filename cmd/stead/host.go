@@ -44,6 +44,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Mode, "network-mode", network.ModeAuto,
 		"how members on other hosts are reached: routes (hosts share a link), vxlan (tunnel), or auto (whichever fits)")
 	f.StringSliceVar(&o.DNSListen, "dns-listen", nil, "ADDRESS[:PORT] of this host where its DNS also answers machines without Stead, for members' names only (repeatable)")
+	f.StringVar(&o.SeccompDir, "seccomp-dir", "/etc/stead/seccomp", "directory with the files of seccompProfile: {type: Localhost}")
 	f.Int64Var(&o.Processes, "max-processes", 4096, "limit of processes and threads of a container (0: no limit)")
 	f.Int64Var(&o.ImageBytes, "max-image-bytes", 20<<30, "limit in bytes of an image archive, as sent and unpacked, and of the layers of a pulled image (0: no limit)")
 	f.Int64Var(&o.Reserve, "reserve-memory-bytes", 0,

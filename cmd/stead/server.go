@@ -42,6 +42,9 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
 	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/world?set=NAMESPACE/NAME on --metrics, too; they show the values of variables in templates")
 	f.StringToStringVar(&o.Classes, "map-class", nil, "map a storage class of manifests to one of the nodes: fast-ssd=local (repeatable)")
+	f.BoolVar(&o.Host.Privileged, "allow-privileged", false, "allow privileged containers and all capabilities: whoever may apply manifests is root on every host, and its members can break Stead's promises")
+	f.StringSliceVar(&o.Host.Paths, "allow-host-path", nil, "absolute directory of the hosts in which hostPath volumes may be (repeatable); /: any but those of Stead and containerd")
+	f.StringSliceVar(&o.Host.Sysctls, "allow-sysctl", nil, "kernel parameter that members may set for themselves beyond the safe ones: net.core.somaxconn, or kernel.shm* (repeatable)")
 	f.StringVar(&o.FenceCommand, "fence-command", "", "program that powers off a silent node when its members must start elsewhere (nodeLoss: Replace); exit code 0 is taken as proof that the node is off (default: none)")
 	f.DurationVar(&o.FenceAfter, "fence-after", fence.DefaultAfter, "how long a node must be silent before the fence command is run")
 	f.DurationVar(&o.FenceTimeout, "fence-timeout", fence.DefaultTimeout, "time limit of the fence command; a command that is killed for it has proved nothing")
@@ -113,6 +116,11 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 func (o *serverOptions) complete() (err error) {
 	if o.CIDR, err = netip.ParsePrefix(o.Range); err != nil {
 		return misuse("--cidr: %w", err)
+	}
+	for _, allowed := range o.Host.Paths {
+		if !filepath.IsAbs(allowed) {
+			return misuse("--allow-host-path %q: write an absolute path", allowed)
+		}
 	}
 	if o.Name == "" {
 		host, err := os.Hostname()

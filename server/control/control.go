@@ -41,6 +41,8 @@ type Config struct {
 	Key *seal.Key
 	// Classes maps storage classes of manifests to those of nodes.
 	Classes map[string]string
+	// Host is what the operator lets members do with their hosts.
+	Host spec.HostAccess
 	// Backup writes all that the store holds; nil: it is an external one.
 	Backup func(context.Context, io.Writer) error
 	// About is told by Info; Leader, Epoch and StoreBytes are filled in there.

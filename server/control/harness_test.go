@@ -34,7 +34,8 @@ const patience = 3 * time.Minute
 
 // rig is the people's and the nodes' API over memory.
 type rig struct {
-	t *testing.T
+	shared *shared // of the server's parts
+	t      *testing.T
 	*servertest.Mirrored
 	key  *seal.Key
 	plan plan.Plan // what the planner explains
@@ -142,6 +143,7 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.shared = c.objects.shared
 	r.api, r.nodes = proto.NewControlClient(conn), proto.NewNodesClient(conn)
 	t.Cleanup(func() {
 		conn.Close()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -61,6 +62,9 @@ func (s sets) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRespon
 			if to := stored[n]; to.Number == r.GetToRevision() || r.GetToRevision() == 0 && to.Hash != now {
 				if name := to.Template.MountsWithout(&set.Spec); name != "" {
 					return precondition("revision %d mounts %q, which is neither a volume of its own nor a claim of set %s any more", to.Number, name, ref)
+				}
+				if wrong := manifest.HostProblems(&to.Template, s.cfg.Host); len(wrong) > 0 {
+					return precondition("revision %d of set %s: %s", to.Number, ref, wrong[0])
 				}
 				set.SetTemplate(to.Template)
 				if plan.Former(set, w.Status, w.Slots) != "" { // members must run anew all the same

@@ -102,7 +102,7 @@ func TestATemplateThatSharesItsHashWithAnotherIsRefused(t *testing.T) {
 	next.Spec.Containers = slices.Clone(next.Spec.Containers)
 	next.Spec.Containers[0].Image = "example.local/db:2"
 	h := spec.HashTemplate(next)
-	r.Record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, Number: 2, Template: s.Template()})
+	r.Record(store.RevisionKey(s.Ref, h), records.Revision{Ref: s.Ref, Hash: h, HashVersion: spec.HashVersion, Number: 2, Template: s.Template()})
 	_, err := r.apply(newImage)
 	refused(t, err, codes.FailedPrecondition, "same hash", "revision 2")
 }

@@ -30,7 +30,7 @@ func TestWhatAContainerSees(t *testing.T) {
 	c.Command = nil // the image's
 	c.Env = []string{"BOTH=container"}
 	c.SupplementalGroups = []int64{3000}
-	c.ReadOnlyRoot = true
+	c.ReadOnlyRoot, c.NoNewPrivileges = true, true
 	c.DropCapabilities = []string{"ALL"}
 	c.AddCapabilities = []string{"NET_BIND_SERVICE"}
 	c.Mounts = []runtime.Mount{{Source: volume, Target: "/volume/deep"}, {Source: volume, Target: "/config", ReadOnly: true}}

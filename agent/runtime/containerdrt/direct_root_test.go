@@ -63,6 +63,11 @@ func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
 			user, group := int64(1000), int64(998) // HOME is in the image's list of users
 			c.User, c.Group, c.SupplementalGroups = &user, &group, []int64{5, 77}
 		}},
+		{"root that gains nothing", func(c *runtime.Container) { c.NoNewPrivileges = true }},
+		{"user that gains nothing", func(c *runtime.Container) {
+			user := int64(1000)
+			c.User, c.NoNewPrivileges = &user, true
+		}},
 		{"bare", func(c *runtime.Container) {
 			c.DropCapabilities, c.ReadOnlyRoot, c.MemoryBytes, c.CPUMillis = []string{"ALL"}, true, 64<<20, 500
 		}},
@@ -73,7 +78,7 @@ func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h.t = t
 			container := h.container("run")
-			container.ID.Name = c.name
+			container.ID.Name = strings.ReplaceAll(c.name, " ", "-")
 			c.with(&container)
 			h.start(rt, container)
 			differ(t)
@@ -90,6 +95,9 @@ func TestABoundedCommandIsConfinedAsTheRuntimesOwn(t *testing.T) {
 			ignored := func(line string) bool { return strings.HasPrefix(line, "status SigIgn:") }
 			if i := slices.IndexFunc(entered, ignored); i < 0 || !strings.HasSuffix(entered[i], "\t0000000000000000") {
 				t.Errorf("the command ignores signals: %q", entered)
+			}
+			if !slices.Contains(entered, map[bool]string{true: "status NoNewPrivs:\t1", false: "status NoNewPrivs:\t0"}[container.NoNewPrivileges]) {
+				t.Errorf("no_new_privs is not as asked for, %v: %q", container.NoNewPrivileges, entered)
 			}
 			runs, entered = slices.DeleteFunc(runs, ignored), slices.DeleteFunc(entered, ignored)
 			if d := cmp.Diff(runs, entered); d != "" {

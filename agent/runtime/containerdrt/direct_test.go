@@ -36,7 +36,7 @@ func plain() *specs.Spec {
 func TestASpecBecomesAPlanToEnter(t *testing.T) {
 	got, err := direct("x", plain())
 	want := enter.Plan{
-		Env: []string{"A=1"}, Dir: "/data", UID: 999, GID: 998, Groups: []uint32{5, 998}, Umask: 0o077, Keyring: "_ses.x",
+		Env: []string{"A=1"}, Dir: "/data", UID: 999, GID: 998, Groups: []uint32{5, 998}, Umask: 0o077, NoNewPrivileges: true, Keyring: "_ses.x",
 		Caps: enter.Caps{
 			Bounding: 1<<unix.CAP_CHOWN | 1<<unix.CAP_CHECKPOINT_RESTORE, Effective: 1 << unix.CAP_SYS_CHROOT,
 			Permitted: 1 << unix.CAP_SETPCAP, Inheritable: 1 << unix.CAP_BPF, Ambient: 1 << unix.CAP_KILL,
@@ -46,13 +46,17 @@ func TestASpecBecomesAPlanToEnter(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
+	s := plain()
+	s.Process.NoNewPrivileges, want.NoNewPrivileges = false, false
+	if got, err := direct("x", s); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("one that may gain privileges: got  %+v, %v\nwant %+v", got, err, want)
+	}
 }
 
 // TestWhatIsNotKnownIsLeftToTheRuntime: an option that entering does not take over would
 // be confinement that is missing.
 func TestWhatIsNotKnownIsLeftToTheRuntime(t *testing.T) {
 	for name, change := range map[string]func(*specs.Spec){
-		"new privileges":  func(s *specs.Spec) { s.Process.NoNewPrivileges = false },
 		"AppArmor":        func(s *specs.Spec) { s.Process.ApparmorProfile = "x" },
 		"SELinux":         func(s *specs.Spec) { s.Process.SelinuxLabel = "x" },
 		"scheduler":       func(s *specs.Spec) { s.Process.Scheduler = &specs.Scheduler{} },

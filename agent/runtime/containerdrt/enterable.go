@@ -29,7 +29,7 @@ func direct(id string, s *specs.Spec) (enter.Plan, error) {
 	p := s.Process
 	plan := enter.Plan{
 		Env: p.Env, Dir: p.Cwd, Umask: 0o022,
-		UID: p.User.UID, GID: p.User.GID, Groups: p.User.AdditionalGids,
+		UID: p.User.UID, GID: p.User.GID, Groups: p.User.AdditionalGids, NoNewPrivileges: p.NoNewPrivileges,
 		Keyring: "_ses." + id, // runc's name for it
 	}
 	if p.User.Umask != nil {
@@ -71,7 +71,6 @@ func unknown(s *specs.Spec) string {
 		what string
 		is   bool
 	}{
-		{"process that may gain privileges", !p.NoNewPrivileges},
 		{"AppArmor profile", p.ApparmorProfile != ""},
 		{"SELinux label", p.SelinuxLabel != ""},
 		{"scheduler", p.Scheduler != nil},

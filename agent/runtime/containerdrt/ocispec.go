@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/cap"
 	"github.com/containerd/containerd/v2/pkg/oci"
-	kernelseccomp "github.com/containerd/containerd/v2/pkg/seccomp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -39,6 +37,7 @@ func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig) oci.Spec
 		s.Process.Env = environment(c, img)
 		s.Process.Cwd = cmp.Or(c.Dir, img.WorkingDir, "/")
 		s.Root.Readonly = c.ReadOnlyRoot
+		s.Process.NoNewPrivileges = c.NoNewPrivileges
 		mounts, err := client.SnapshotService(rec.Snapshotter).Mounts(ctx, rec.SnapshotKey)
 		if err != nil {
 			return fmt.Errorf("root filesystem: %w", err)
@@ -60,10 +59,7 @@ func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig) oci.Spec
 			return err
 		}
 		r.limits(s, c)
-		if kernelseccomp.IsEnabled() {
-			s.Linux.Seccomp = seccomp.DefaultProfile(s) // after the capabilities, on which it depends
-		}
-		return nil
+		return r.confine(ctx, s, c) // after the capabilities, on which it depends
 	}
 }
 
@@ -97,11 +93,15 @@ func environment(c runtime.Container, img ocispec.ImageConfig) []string {
 // isolate sets namespaces, cgroup and capabilities.
 func (r *lifecycle) isolate(ctx context.Context, s *oci.Spec, c runtime.Container) error {
 	dir := r.sandboxDir(c.ID.ID)
+	s.Linux.Sysctl = c.Sysctls // set again with each container: no member can write them
 	opts := []oci.SpecOpts{
 		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.NetworkNamespace, Path: filepath.Join(dir, "net")}),
 		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.IPCNamespace, Path: filepath.Join(dir, "ipc")}),
 		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.UTSNamespace, Path: filepath.Join(dir, "uts")}),
 		oci.WithCgroup(r.cgroupPath(c.ID)),
+	}
+	if c.Privileged {
+		opts = append(opts, oci.WithAllCurrentCapabilities)
 	}
 	for _, name := range c.DropCapabilities {
 		if name == "ALL" {
@@ -163,7 +163,7 @@ func (r *lifecycle) mounts(s *oci.Spec, c runtime.Container) error {
 		}
 		target := filepath.Clean(m.Target)
 		all = slices.DeleteFunc(all, func(d specs.Mount) bool { return d.Destination == target })
-		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: bindOptions(m.ReadOnly, source.Flags)})
+		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: bindOptions(m.ReadOnly, m.Host && c.Privileged, source.Flags)})
 	}
 	slices.SortStableFunc(all, func(a, b specs.Mount) int {
 		return strings.Count(a.Destination, "/") - strings.Count(b.Destination, "/")
@@ -176,13 +176,19 @@ func (r *lifecycle) mounts(s *oci.Spec, c runtime.Container) error {
 // and no set-user-id file that a member leaves in a volume works. The kernel sets all
 // options again when it gets any, so what the host forbids in a volume is repeated. Of what
 // is read only, noexec is not: it is the option of /run on Debian, and members run scripts
-// of ConfigMaps.
-func bindOptions(readOnly bool, source int64) []string {
+// of ConfigMaps. What a privileged container mounts of its host (trusted) works as there.
+func bindOptions(readOnly, trusted bool, source int64) []string {
 	mode := "rw"
 	if readOnly || source&unix.ST_RDONLY != 0 {
 		mode = "ro"
 	}
-	options := []string{"rbind", "rprivate", mode, "nosuid", "nodev"}
+	options := []string{"rbind", "rprivate", mode}
+	if !trusted || source&unix.ST_NOSUID != 0 {
+		options = append(options, "nosuid")
+	}
+	if !trusted || source&unix.ST_NODEV != 0 {
+		options = append(options, "nodev")
+	}
 	if !readOnly && source&unix.ST_NOEXEC != 0 {
 		options = append(options, "noexec")
 	}

@@ -57,14 +57,17 @@ func TestMountsKeepWhatTheHostForbids(t *testing.T) {
 		readOnly bool
 		source   int64
 		want     string
+		trusted  bool
 	}{
-		{"a volume", false, 0, "rbind rprivate rw nosuid nodev"},
-		{"a volume that is only read", true, 0, "rbind rprivate ro nosuid nodev"},
-		{"a disk without programs", false, unix.ST_NOEXEC | unix.ST_RELATIME, "rbind rprivate rw nosuid nodev noexec"},
-		{"a disk that is mounted read-only", false, unix.ST_RDONLY, "rbind rprivate ro nosuid nodev"},
-		{"a ConfigMap with a script, in Debian's /run", true, unix.ST_NOEXEC | unix.ST_NOSUID, "rbind rprivate ro nosuid nodev"},
+		{"a volume", false, 0, "rbind rprivate rw nosuid nodev", false},
+		{"a volume that is only read", true, 0, "rbind rprivate ro nosuid nodev", false},
+		{"a disk without programs", false, unix.ST_NOEXEC | unix.ST_RELATIME, "rbind rprivate rw nosuid nodev noexec", false},
+		{"a disk that is mounted read-only", false, unix.ST_RDONLY, "rbind rprivate ro nosuid nodev", false},
+		{"a ConfigMap with a script, in Debian's /run", true, unix.ST_NOEXEC | unix.ST_NOSUID, "rbind rprivate ro nosuid nodev", false},
+		{"the host's own for a privileged container", false, 0, "rbind rprivate rw", true},
+		{"the host's own, as the host mounts it", false, unix.ST_NOSUID | unix.ST_NODEV, "rbind rprivate rw nosuid nodev", true},
 	} {
-		if got := strings.Join(bindOptions(c.readOnly, c.source), " "); got != c.want {
+		if got := strings.Join(bindOptions(c.readOnly, c.trusted, c.source), " "); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}

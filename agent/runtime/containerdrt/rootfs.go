@@ -104,6 +104,9 @@ func user(c runtime.Container, image, root string) (specs.User, error) {
 	if c.Group != nil {
 		u.GID = uint32(*c.Group)
 	}
+	if c.StrictGroups {
+		u.AdditionalGids = nil
+	}
 	u.AdditionalGids = append(u.AdditionalGids, u.GID)
 	for _, g := range c.SupplementalGroups {
 		u.AdditionalGids = append(u.AdditionalGids, uint32(g))

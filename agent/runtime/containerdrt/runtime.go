@@ -66,6 +66,8 @@ type Config struct {
 	// Snapshotter keeps root filesystems. Default: overlayfs where the daemon has
 	// it, native otherwise.
 	Snapshotter string
+	// SeccompDir holds the files of seccomp profiles of type Localhost. Default: /etc/stead/seccomp.
+	SeccompDir string
 	// MaxProcesses is how many processes and threads a container may have; 0: any number.
 	MaxProcesses int64
 	// MaxImageBytes bounds an image's archive, and what it unpacks to; 0: any size.
@@ -80,6 +82,7 @@ type Config struct {
 func (c *Config) Check() error {
 	c.Address = cmp.Or(c.Address, "/run/containerd/containerd.sock")
 	c.HostsDir = cmp.Or(c.HostsDir, "/etc/containerd/certs.d")
+	c.SeccompDir = cmp.Or(c.SeccompDir, "/etc/stead/seccomp")
 	c.CgroupRoot = cmp.Or(c.CgroupRoot, cgroup.Root)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -192,7 +192,16 @@ func (d *storage) SubPath(ctx context.Context, s runtime.SubPath) (string, error
 	})
 }
 
-// RemoveScratch forgets everything Scratch and SubPath made for the identity.
+// HostPath mounts in name what is beside a life's scratch.
+func (d *storage) HostPath(ctx context.Context, p runtime.HostPath) (string, error) {
+	path := "hostpath/" + p.Name
+	return fmt.Sprintf("/fake/%s/%s", p.ID, path), d.do(ctx, Call{"HostPath", p.ID, p.Name}, func() error {
+		d.scratch[scratchKey{p.ID, path}] = spec.Token{}
+		return nil
+	})
+}
+
+// RemoveScratch forgets everything Scratch, SubPath and HostPath made for the identity.
 func (d *storage) RemoveScratch(ctx context.Context, id spec.Identity) error {
 	return d.do(ctx, Call{Op: "RemoveScratch", ID: id}, func() error {
 		maps.DeleteFunc(d.scratch, func(k scratchKey, _ spec.Token) bool { return k.id == id })
