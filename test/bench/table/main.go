@@ -37,6 +37,7 @@ var runs = []run{
 	{"./server/plan", "Next", "100ms", false},
 	{"./dnsd", ".", "500ms", false},
 	{"./agent/network", "Attach|Service", "20x", true},
+	{"./agent/probe", "Storm", "1x", false},
 	{"./agent/runtime/containerdrt", "Start", "20x", true},
 	{"./agent/runtime/containerdrt", "Probe", "200x", true},
 	{"./test/e2e", ".", "1x", true},

@@ -11,6 +11,7 @@ func rows() []row {
 	all = append(all, hops()...)
 	all = append(all, scaled()...)
 	all = append(all, containers()...)
+	all = append(all, probes()...)
 	all = append(all, atRest()...)
 	all = append(all, manyHosts()...)
 	all = append(all, starts()...)
@@ -120,6 +121,15 @@ func atRest() []row {
 		{what: "a logger, two processes, resident", ours: cell{two, "loggers-MiB", 1.0 / 3, "MiB"}},
 		{what: "the watchdog of a host, resident", ours: cell{two, "watchdog-MiB", 1, "MiB"}},
 		{what: "a containerd shim, resident", ours: cell{two, "shims-MiB", 1.0 / 3, "MiB"}},
+	}
+}
+
+// probes are sent to another process: what is measured is the agent's part.
+func probes() []row {
+	return []row{
+		{what: "500 members, each asked by HTTP, and by TCP or gRPC, every second"},
+		{what: "probes a second", ours: cell{"Storm", "probes/s", 1, ""}},
+		{what: "the prober, of one core", ours: cell{"Storm", "%cpu", 1, "%"}, goal: atMost(50, "%")},
 	}
 }
 
