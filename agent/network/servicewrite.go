@@ -23,6 +23,9 @@ func (t *serviceTable) write() (change udpChange, err error) {
 		if err != nil {
 			return err
 		}
+		if !whole {
+			have = newContent()
+		}
 		change = t.content.udpSince(have)
 		if !whole && !t.rng.IsValid() && len(t.content.sets[setServices]) == 0 {
 			return t.dropTable(t.serviceTable())
@@ -119,8 +122,8 @@ func writeElements(write func(*nftables.Set, []nftables.SetElement) error, set *
 	return nil
 }
 
-// read lists what the table holds. It is whole if it has all that does not depend on the services; if
-// it has not, what it holds does not matter.
+// read lists what the table holds. It is whole if it has all that does not depend on the services, and no
+// chain with other rules; if it is not, the list is not complete.
 func (t *serviceTable) read(c *nftables.Conn) (have content, whole bool, err error) {
 	have = newContent()
 	marks, err := t.ruleMarks(t.serviceTable())
