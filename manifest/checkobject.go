@@ -91,6 +91,7 @@ func (c *checks) secret(s *spec.Secret) {
 	c.metadata("metadata", &s.Metadata)
 	fileNames(c, "data", s.Data)
 	fileNames(c, "stringData", s.StringData)
+	c.credentials(s)
 }
 
 func fileNames[V any](c *checks, path string, files map[string]V) {

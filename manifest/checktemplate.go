@@ -17,6 +17,7 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	c.choice(at2+".restartPolicy", s.RestartPolicy, []string{"Always"}, "OnFailure", "Never")
 	nameChecks{c}.dns(at2, s)
 	nameChecks{c}.hostAliases(at2+".hostAliases", s.HostAliases)
+	c.pullSecrets(at2+".imagePullSecrets", s.ImagePullSecrets)
 	c.between(at2+".terminationGracePeriodSeconds", *s.TerminationGracePeriodSeconds, 0, maxSeconds)
 	contextChecks{c}.member(at2+".securityContext", s.SecurityContext)
 	hostChecks{c}.hostAccess(at2, s)

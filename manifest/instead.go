@@ -43,7 +43,6 @@ var instead = map[string]string{
 	"MemberSpec.hostIPC":               "remove it: containers of a member share memory through an emptyDir with medium: Memory",
 	"MemberSpec.hostUsers":             "remove it: there are no user namespaces; write runAsUser",
 	"MemberSpec.shareProcessNamespace": "remove it: a container sees its own processes only",
-	"MemberSpec.imagePullSecrets":      "remove it, and load the image onto the nodes with 'stead image load'",
 	"MemberSpec.hostname":              "remove it: the hostname is the member's name",
 	"MemberSpec.hostnameOverride":      "remove it: the hostname is the member's name",
 	"MemberSpec.subdomain":             "remove it: serviceName of the set is the subdomain",

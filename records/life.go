@@ -158,6 +158,8 @@ type Files struct {
 	Name      string                  `json:"name"`
 	Sequence  spec.Sequence           `json:"sequence"`
 	Content   map[string]scalar.Bytes `json:"content"`
+	// Type is that of a Secret; "" of a ConfigMap.
+	Type string `json:"type,omitempty"`
 	// Absent: there is no such object (now).
 	Absent bool `json:"absent,omitempty"`
 }

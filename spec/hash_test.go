@@ -16,7 +16,11 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	untuned := Clone(whole)
+	public := Clone(whole)
+	public.Spec.ImagePullSecrets = nil
+	empty := Clone(public)
+	empty.Spec.ImagePullSecrets = []PullSecret{}
+	untuned := Clone(public)
 	untuned.Spec.SecurityContext.Sysctls = nil
 	unprofiled := Clone(untuned)
 	unprofiled.Spec.SecurityContext.SupplementalGroupsPolicy = nil
@@ -39,7 +43,9 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "jxclhmwf58"},
+		{"every field", whole, "qmgwzclkld"},
+		{"every field there was before imagePullSecrets", public, "jxclhmwf58"},
+		{"an empty list of them", empty, "jxclhmwf58"},
 		{"every field there was before sysctls", untuned, "h2z4rpqs2t"},
 		{"every field there was before profiles", unprofiled, "vhvtw7b6gn"},
 		{"every field there was in version 1", escalating, "bmtrmmsp98"},
@@ -168,6 +174,8 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 			kind := "File"
 			x.Spec.Volumes[0] = VolumeMedia{Name: "v", HostPath: &HostPathVolume{Path: "/srv", Type: &kind}}
 		},
+		"pull secret":    func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "a"}} },
+		"another":        func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "b"}} },
 		"empty variable": func(x *Template) { x.Spec.Containers[0].Env = []EnvVar{{Name: "A"}} },
 	}
 	for name, change := range changes {

@@ -196,7 +196,8 @@ type Secret struct {
 	Metadata   ObjectMeta              `json:"metadata"`
 	Data       map[string]scalar.Bytes `json:"data,omitempty"`
 	StringData map[string]string       `json:"stringData,omitempty"`
-	// Type is informational; default Opaque.
+	// Type is any word; default Opaque. Secrets of kubernetes.io/dockerconfigjson and
+	// kubernetes.io/dockercfg must have the key of their type, for imagePullSecrets.
 	Type string `json:"type,omitempty"`
 	// Immutable, once stored, lets neither the content nor itself change: delete the object first.
 	Immutable bool `json:"immutable,omitempty"`

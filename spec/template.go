@@ -36,6 +36,10 @@ type MemberSpec struct {
 	HostAliases     []HostAlias            `json:"hostAliases,omitempty"`
 	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
 
+	// ImagePullSecrets name Secrets whose credentials are tried where they match the image's registry
+	// and path, the longest first; without a match, or without the Secret, it is pulled without.
+	ImagePullSecrets []PullSecret `json:"imagePullSecrets,omitempty"`
+
 	// NodeSelector holds labels that the node must have.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	Affinity     *Affinity         `json:"affinity,omitempty"`
@@ -51,7 +55,6 @@ type MemberSpec struct {
 	HostIPC               bool    `json:"hostIPC,omitempty" stead:"later,zero"`
 	HostUsers             *bool   `json:"hostUsers,omitempty" stead:"later,same=true"`
 	ShareProcessNamespace *bool   `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
-	ImagePullSecrets      any     `json:"imagePullSecrets,omitempty" stead:"later,zero"`
 	Hostname              string  `json:"hostname,omitempty" stead:"later,zero"`
 	HostnameOverride      *string `json:"hostnameOverride,omitempty" stead:"later"`
 	Subdomain             string  `json:"subdomain,omitempty" stead:"later,zero"`

@@ -63,7 +63,7 @@ func (c *Cache) Put(full bool, received []records.Files) (changed map[FileSource
 func changes(before, after map[FileSource]records.Files) map[FileSource]bool {
 	out := map[FileSource]bool{}
 	for key, f := range after {
-		if had, ok := before[key]; !ok || had.Absent != f.Absent || !maps.EqualFunc(had.Content, f.Content, sameBytes) {
+		if had, ok := before[key]; !ok || had.Absent != f.Absent || had.Type != f.Type || !maps.EqualFunc(had.Content, f.Content, sameBytes) {
 			out[key] = true
 		}
 	}

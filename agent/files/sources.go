@@ -8,8 +8,12 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// IsNamed reports that the life takes files or variables from an object for which of is true.
+// IsNamed reports that the life takes files, variables or credentials from an object for which of
+// is true.
 func IsNamed(l *records.Life, of func(FileSource) bool) bool {
+	if isPullSecret(l, of) {
+		return true
+	}
 	is := func(s source) bool { return of(FileSource{s.kind, l.Member.ID.Namespace, s.name}) }
 	for i := range l.Template.Spec.Volumes {
 		for _, p := range partsOf(&l.Template.Spec.Volumes[i]) {

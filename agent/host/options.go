@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -32,6 +33,7 @@ type Options struct {
 	SeccompDir string            // of seccomp profiles
 	Processes  int64             // that a container may have; 0: any number
 	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
+	Registries string            // directory with a hosts.toml for each registry, as containerd has them
 	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none
 	Classes    map[string]string // directory by storage class
 	Shared     []string          // those whose directory other hosts have, too
@@ -41,6 +43,9 @@ type Options struct {
 	// SteadNode is the program stead-node, which outlives the agent.
 	SteadNode func() ([]byte, error)
 }
+
+// DefaultRegistries is where containerd's own documentation puts the configuration of registries.
+const DefaultRegistries = "/etc/containerd/certs.d"
 
 // OptionError is an option that cannot work, whatever the machine is like.
 type OptionError struct{ error }
@@ -77,7 +82,8 @@ func (o *Options) Check() error {
 			return OptionError{fmt.Errorf("--fenced-class %s: name it with --shared-class, too", class)}
 		}
 	}
-	for _, dir := range []*string{&o.Root, &o.RunDir} {
+	o.Registries = cmp.Or(o.Registries, DefaultRegistries)
+	for _, dir := range []*string{&o.Root, &o.RunDir, &o.Registries} {
 		abs, err := filepath.Abs(*dir)
 		if err != nil {
 			return err

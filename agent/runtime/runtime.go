@@ -196,9 +196,9 @@ type Usage struct {
 // identities; for one identity one caller (its worker) acts at a time. Each one
 // may be repeated after a crash of the caller at any point.
 type Runtime interface {
-	// EnsureImage makes the image present by the pull policy (spec.PullAlways …).
+	// EnsureImage makes the image present by its pull policy.
 	// Errors: ErrImageMissing, ErrImagePull, ErrUnavailable.
-	EnsureImage(ctx context.Context, ref, policy string) (Image, error)
+	EnsureImage(ctx context.Context, p Pull) (Image, error)
 	// LoadImage imports an OCI (or docker) archive and returns the names now present.
 	// After an error the node has the images that it had before.
 	// Errors: ErrImageRefused, ErrNoSpace, ErrUnavailable.

@@ -153,9 +153,7 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 	}
 	switch op.Kind {
 	case step.EnsureImage:
-		_, err := w.c.Runtime.EnsureImage(ctx, c.Image, c.ImagePullPolicy)
-		ctr.image = err == nil
-		return err
+		return w.ensureImage(ctx, c, ctr)
 	case step.CreateContainer:
 		return w.create(ctx, c, ctr)
 	case step.StartContainer:

@@ -23,6 +23,7 @@ type hold struct {
 	until   time.Time
 	cause   causes.Cause
 	message string
+	secrets string // of a pull: files.Credentials.Print of what it was tried with
 }
 
 // noteOutcome takes in how an operation ended.
@@ -38,6 +39,7 @@ func (w *actor) noteOutcome(op step.Op, err error) {
 		w.held[key] = h
 	}
 	h.count++
+	h.secrets = w.pulledWith
 	first, most := w.c.Tuning.RetryFirst, w.c.Tuning.RetryMost
 	if op.Kind == step.EnsureImage {
 		first, most = w.c.Tuning.ImageFirst, w.c.Tuning.ImageMost

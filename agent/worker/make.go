@@ -202,7 +202,10 @@ func (w *observer) missing() string {
 	if text := files.MissingEnv(w.life, w.c.Node, w.c.Find, needed); text != "" || w.state.Media {
 		return text
 	}
-	return files.MissingMedia(w.life, w.c.Find)
+	if text := files.MissingMedia(w.life, w.c.Find); text != "" {
+		return text
+	}
+	return files.UnsentPullSecret(w.life, w.c.Find)
 }
 
 // writeMedia shows the member the files of its volumes as they are now.

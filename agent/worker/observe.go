@@ -136,6 +136,7 @@ func (w *observer) takeEvents() {
 	}
 	if k.files {
 		w.tryRepaired()
+		w.retryPulls()
 		if w.rewriteFiles.IsZero() {
 			w.rewriteFiles = w.filesWritten.Add(w.c.Tuning.Renew)
 		}

@@ -72,6 +72,7 @@ type subject struct {
 	sourceGone       string    // which ConfigMap or Secret went away since they were first written
 	processesLeft    bool      // of a token whose end is to be reported
 	guardWait        bool      // the watchdog must say something first
+	pulledWith       string    // files.Credentials.Print at the last pull
 }
 
 // left says what of any life may still be here; true until proven otherwise.

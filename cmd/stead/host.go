@@ -47,6 +47,8 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.SeccompDir, "seccomp-dir", "/etc/stead/seccomp", "directory with the files of seccompProfile: {type: Localhost}")
 	f.Int64Var(&o.Processes, "max-processes", 4096, "limit of processes and threads of a container (0: no limit)")
 	f.Int64Var(&o.ImageBytes, "max-image-bytes", 20<<30, "limit in bytes of an image archive, as sent and unpacked, and of the layers of a pulled image (0: no limit)")
+	f.StringVar(&o.Registries, "registry-dir", host.DefaultRegistries,
+		"directory with a hosts.toml for each registry: mirrors, CAs, plain http, as containerd reads it")
 	f.Int64Var(&o.Reserve, "reserve-memory-bytes", 0,
 		"memory in bytes that members leave to the host (0: 5 %, at least 512 MiB and at most a quarter; -1: none)")
 	f.StringVar(&o.Address, "address", "", "address under which other hosts reach this one (default: that of the default route, or the only one)")

@@ -84,7 +84,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 		return nil, err
 	}
 	d := &draft{shared: s.shared, stored: kvs, after: projection{
-		sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]bool{}, pruned: map[spec.SetRef]bool{},
+		sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]string{}, pruned: map[spec.SetRef]bool{},
 	}}
 	if err := d.others(o); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	s.cfg.Cache.Look(func(v cache.View) {
 		var warnings []string
 		problems, warnings = d.after.ports(v, o)
-		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.withoutService(v))
+		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.after.withoutCredentials(v), d.withoutService(v))
 	})
 	d.warnings = append(d.warnings, d.rerendered(o)...)
 	problems = append(problems, tooLarge(d.edits)...)
@@ -166,14 +166,14 @@ func (d *draft) others(o *manifest.Objects) error {
 		if err := files("ConfigMap", &m.Metadata, e, err); err != nil {
 			return err
 		}
-		d.after.files[dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
+		d.after.files[dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = ""
 	}
 	for _, m := range o.Secrets {
 		e, err := secretEdit(m, d.stored, d.cfg.Key)
 		if err := files("Secret", &m.Metadata, e, err); err != nil {
 			return err
 		}
-		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = true
+		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = m.Type
 	}
 	for _, m := range o.Services {
 		e, now, err := serviceEdit(m, d.stored)

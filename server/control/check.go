@@ -19,8 +19,8 @@ type projection struct {
 	sets     map[spec.SetRef]records.Set
 	services []*records.ServiceRecord
 	budgets  []*records.BudgetRecord
-	files    map[dispatch.FileRef]bool // given in this apply
-	pruned   map[spec.SetRef]bool      // deleted by it
+	files    map[dispatch.FileRef]string // given in this apply: of Secrets the type
+	pruned   map[spec.SetRef]bool        // deleted by it
 }
 
 // refs are the sets of the apply, in order.
@@ -34,8 +34,8 @@ func (a *projection) missing(v cache.View) []string {
 	var out []string
 	for _, ref := range a.refs() {
 		set := a.sets[ref]
-		for _, f := range dispatch.FilesOf(ref.Namespace, &set.Spec.Template) {
-			if !a.files[f] && !exists(v, f) {
+		for _, f := range dispatch.SourcesOf(ref.Namespace, &set.Spec.Template) {
+			if _, given := a.files[f]; !given && !exists(v, f) {
 				out = append(out, fmt.Sprintf("set %s: there is no %s %s; members wait for it unless it is optional", ref, f.Kind, f.Name))
 			}
 		}

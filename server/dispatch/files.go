@@ -19,7 +19,7 @@ const (
 	KindSecret    = "Secret"
 )
 
-// FileRef names a ConfigMap or Secret that a template takes files or variables from.
+// FileRef names a ConfigMap or Secret that a template takes files, variables or credentials from.
 type FileRef struct {
 	Kind      string
 	Namespace spec.Namespace
@@ -28,6 +28,28 @@ type FileRef struct {
 
 // FilesOf lists what t names in namespace ns, sorted, each once.
 func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
+	return ordered(append(SourcesOf(ns, t), PullSecretsOf(ns, t)...))
+}
+
+func ordered(refs []FileRef) []FileRef {
+	slices.SortFunc(refs, FileRef.compare)
+	return slices.Compact(refs)
+}
+
+// PullSecretsOf lists the Secrets of the imagePullSecrets of t, sorted, each once: nothing waits
+// for them.
+func PullSecretsOf(ns spec.Namespace, t *spec.Template) []FileRef {
+	var refs []FileRef
+	for _, s := range t.Spec.ImagePullSecrets {
+		if s.Name != "" {
+			refs = append(refs, FileRef{KindSecret, ns, s.Name})
+		}
+	}
+	return ordered(refs)
+}
+
+// SourcesOf lists what t takes files or variables from, sorted, each once.
+func SourcesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 	var refs []FileRef
 	add := func(kind, name string) { refs = append(refs, FileRef{kind, ns, name}) }
 	for _, v := range t.Spec.Volumes {
@@ -44,8 +66,7 @@ func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 	for c := range t.Spec.All() {
 		envFiles(c, add)
 	}
-	slices.SortFunc(refs, FileRef.compare)
-	return slices.Compact(refs)
+	return ordered(refs)
 }
 
 func (r FileRef) compare(o FileRef) int {
@@ -103,7 +124,7 @@ func fileContent(v cache.View, key *seal.Key, r FileRef) (records.Files, error) 
 		if err != nil {
 			return f, err
 		}
-		f.Content = make(map[string]scalar.Bytes, len(files))
+		f.Type, f.Content = secret.Type, make(map[string]scalar.Bytes, len(files))
 		for name, b := range files {
 			f.Content[name] = b
 		}

@@ -153,9 +153,9 @@ func TestSecretsReachOnlyNodesThatRunALifeNamingThem(t *testing.T) {
 	if got := files(a); len(got) != 1 || got[0].Name != "pass" || !got[0].Absent {
 		t.Fatalf("got %+v, want pass absent", got)
 	}
-	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "pass"}, Keys: []string{"password"}, Sealed: sealed})
-	if got := files(a); len(got) != 1 || string(got[0].Content["password"]) != "hunter2" || got[0].Absent {
-		t.Fatalf("got %+v, want pass opened", got)
+	r.Record(store.SecretKey("default", "pass"), records.SecretRecord{Meta: records.Meta{Namespace: "default", Name: "pass"}, Type: spec.SecretDockercfg, Keys: []string{"password"}, Sealed: sealed})
+	if got := files(a); len(got) != 1 || string(got[0].Content["password"]) != "hunter2" || got[0].Absent || got[0].Type != spec.SecretDockercfg {
+		t.Fatalf("got %+v, want pass opened, with its type", got)
 	}
 	b := r.connect(hello{node: "n2", uid: "uid2", boot: "b2"})
 	if got := files(b); len(got) != 0 {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stead-project/stead/records"
@@ -281,6 +282,18 @@ func TestFilesOfATemplate(t *testing.T) {
 	}
 	if got := FilesOf("ns", &tpl); !reflect.DeepEqual(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
+	}
+	tpl.Spec.ImagePullSecrets = []spec.PullSecret{{Name: "pass"}, {Name: ""}, {Name: "key"}}
+	pull := []FileRef{{KindSecret, "ns", "key"}, {KindSecret, "ns", "pass"}}
+	all := append(append(slices.Clone(want[:4]), pull...), want[5])
+	if got := FilesOf("ns", &tpl); !reflect.DeepEqual(got, all) {
+		t.Errorf("with imagePullSecrets: got %v, want %v", got, all)
+	}
+	if got := PullSecretsOf("ns", &tpl); !reflect.DeepEqual(got, pull) {
+		t.Errorf("imagePullSecrets: got %v, want %v", got, pull)
+	}
+	if got := SourcesOf("ns", &tpl); !reflect.DeepEqual(got, want) {
+		t.Errorf("of files and variables: got %v, want %v", got, want)
 	}
 }
 

@@ -53,9 +53,9 @@ func (h hostRuntime) act(id spec.Identity, op string, do func(*place) error) err
 	return h.n.act(id, op, func() error { return do(h.n.place(id)) })
 }
 
-func (h hostRuntime) EnsureImage(_ context.Context, ref, _ string) (runtime.Image, error) {
-	return runtime.Image{Name: ref}, h.n.act(spec.Identity{}, "EnsureImage", func() error {
-		if strings.HasPrefix(ref, "missing") {
+func (h hostRuntime) EnsureImage(_ context.Context, p runtime.Pull) (runtime.Image, error) {
+	return runtime.Image{Name: p.Image}, h.n.act(spec.Identity{}, "EnsureImage", func() error {
+		if strings.HasPrefix(p.Image, "missing") {
 			return runtime.ErrImageMissing
 		}
 		return nil

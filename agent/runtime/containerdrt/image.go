@@ -10,11 +10,10 @@ import (
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
-	"github.com/containerd/containerd/v2/core/remotes/docker"
-	"github.com/containerd/containerd/v2/core/remotes/docker/config"
 	"github.com/containerd/containerd/v2/pkg/reference"
 	"github.com/containerd/errdefs"
 
+	"github.com/stead-project/stead/agent/registry"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/turns"
 	"github.com/stead-project/stead/spec"
@@ -28,7 +27,8 @@ type imageStore struct {
 
 // EnsureImage looks for the name as it is written, then as docker would write it
 // in full (box → docker.io/library/box:latest), and pulls the latter.
-func (r *imageStore) EnsureImage(ctx context.Context, ref, policy string) (runtime.Image, error) {
+func (r *imageStore) EnsureImage(ctx context.Context, p runtime.Pull) (runtime.Image, error) {
+	ref := p.Image
 	ctx, done := r.begin(ctx, loadTime)
 	defer done()
 	pulled, err := r.pulls.Wait(ctx, ref)
@@ -36,7 +36,7 @@ func (r *imageStore) EnsureImage(ctx context.Context, ref, policy string) (runti
 		return runtime.Image{}, fmt.Errorf("image %q: %w", ref, err)
 	}
 	defer pulled()
-	if policy != spec.PullAlways {
+	if p.Policy != spec.PullAlways {
 		img, err := r.findImage(ctx, ref)
 		if err == nil {
 			return r.describe(ctx, img), nil
@@ -44,11 +44,11 @@ func (r *imageStore) EnsureImage(ctx context.Context, ref, policy string) (runti
 		if !errors.Is(err, runtime.ErrImageMissing) {
 			return runtime.Image{}, err
 		}
-		if policy == spec.PullNever {
+		if p.Policy == spec.PullNever {
 			return runtime.Image{}, fmt.Errorf("%w; its pull policy is Never: load it with `stead image load`", err)
 		}
 	}
-	img, err := r.pull(ctx, ref)
+	img, err := r.pull(ctx, p)
 	if err != nil {
 		return runtime.Image{}, err
 	}
@@ -95,41 +95,6 @@ func (r *imageStore) unpack(ctx context.Context, img containerd.Image) error {
 		return nil
 	}
 	return r.withFreeSpace(ctx, what, keepPartial, func(ctx context.Context) error { return img.Unpack(ctx, sn) })
-}
-
-// pull fetches through the registries and mirrors of HostsDir. The download runs
-// in this process, so it depends on no configuration of the daemon.
-func (r *imageStore) pull(ctx context.Context, ref string) (containerd.Image, error) {
-	name, err := fullName(ref)
-	if err != nil {
-		return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrImageMissing, err)
-	}
-	sn, err := r.snapshotterName(ctx)
-	if err != nil {
-		return nil, err
-	}
-	resolver := docker.NewResolver(docker.ResolverOptions{
-		Hosts: config.ConfigureHosts(ctx, config.HostOptions{HostDir: config.HostDirFromRoot(r.cfg.HostsDir)}),
-	})
-	var img containerd.Image
-	err = r.withFreeSpace(ctx, fmt.Sprintf("pull %q", ref), keepPartial, func(ctx context.Context) error {
-		img, err = r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(sn),
-			containerd.WithResolver(resolver), containerd.WithImageHandlerWrapper(r.checkDeclaredSize))
-		return err
-	})
-	switch {
-	case err == nil:
-		return img, nil
-	case errors.Is(err, runtime.ErrNoSpace), errors.Is(err, runtime.ErrImageRefused):
-		return nil, fmt.Errorf("%w: %w", runtime.ErrImagePull, err)
-	case ctx.Err() != nil:
-		return nil, r.translate(ctx, fmt.Sprintf("pull %q", ref), ctx.Err())
-	case r.Ping(ctx) != nil:
-		return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrUnavailable, err)
-	case errdefs.IsNotFound(err), errdefs.IsInvalidArgument(err):
-		return nil, fmt.Errorf("pull %q: no such image, or access is denied: %w: %w", ref, runtime.ErrImageMissing, err)
-	}
-	return nil, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrImagePull, err)
 }
 
 // Images lists what is present.
@@ -195,20 +160,10 @@ func (r *daemon) snapshotterName(ctx context.Context) (string, error) {
 }
 
 // fullName writes an image's name as docker does.
-func fullName(ref string) (string, error) {
-	given := ref
-	first, _, slash := strings.Cut(ref, "/")
-	switch {
-	case !slash:
-		ref = "docker.io/library/" + ref
-	case !strings.ContainsAny(first, ".:") && first != "localhost":
-		ref = "docker.io/" + ref
+func fullName(image string) (string, error) {
+	full := registry.FullName(image)
+	if _, err := reference.Parse(full); err != nil || image == "" || strings.ContainsAny(image, " \t\n") {
+		return "", fmt.Errorf("invalid image name %q", image)
 	}
-	if last := ref[strings.LastIndexByte(ref, '/'):]; !strings.ContainsAny(last, ":@") {
-		ref += ":latest"
-	}
-	if _, err := reference.Parse(ref); err != nil || given == "" || strings.ContainsAny(ref, " \t\n") {
-		return "", fmt.Errorf("invalid image name %q", given)
-	}
-	return ref, nil
+	return full, nil
 }

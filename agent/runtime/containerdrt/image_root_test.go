@@ -100,17 +100,17 @@ func TestImagesArePulledThroughAMirror(t *testing.T) {
 	const ref = "registry.invalid/team/box:1"
 
 	reg.broken.Store(true)
-	if _, err := rt.EnsureImage(t.Context(), ref, spec.PullIfNotPresent); !errors.Is(err, runtime.ErrImagePull) {
+	if _, err := rt.EnsureImage(t.Context(), runtime.Pull{Image: ref, Policy: spec.PullIfNotPresent}); !errors.Is(err, runtime.ErrImagePull) {
 		t.Errorf("pull from a broken registry: %v, want one that may heal", err)
 	}
 	reg.broken.Store(false)
-	if _, err := rt.EnsureImage(t.Context(), "registry.invalid/team/none:1", spec.PullIfNotPresent); !errors.Is(err, runtime.ErrImageMissing) {
+	if _, err := rt.EnsureImage(t.Context(), runtime.Pull{Image: "registry.invalid/team/none:1", Policy: spec.PullIfNotPresent}); !errors.Is(err, runtime.ErrImageMissing) {
 		t.Errorf("pull of no image: %v, want missing", err)
 	}
 	var group errgroup.Group
 	for range 5 { // many members start at once
 		group.Go(func() error {
-			_, err := rt.EnsureImage(t.Context(), ref, spec.PullIfNotPresent)
+			_, err := rt.EnsureImage(t.Context(), runtime.Pull{Image: ref, Policy: spec.PullIfNotPresent})
 			return err
 		})
 	}
@@ -118,14 +118,14 @@ func TestImagesArePulledThroughAMirror(t *testing.T) {
 		t.Fatalf("pull: %v", err)
 	}
 	asked := reg.manifests.Load()
-	img, err := rt.EnsureImage(t.Context(), ref, spec.PullIfNotPresent)
+	img, err := rt.EnsureImage(t.Context(), runtime.Pull{Image: ref, Policy: spec.PullIfNotPresent})
 	if err != nil || img.Name != ref || !strings.HasPrefix(img.Digest, "sha256:") || img.SizeBytes < int64(len(h.box)) {
 		t.Errorf("the pulled image: %+v, %v", img, err)
 	}
 	if now := reg.manifests.Load(); now != asked {
 		t.Errorf("a present image asked the registry %d times", now-asked)
 	}
-	if _, err := rt.EnsureImage(t.Context(), ref, spec.PullAlways); err != nil || reg.manifests.Load() == asked {
+	if _, err := rt.EnsureImage(t.Context(), runtime.Pull{Image: ref, Policy: spec.PullAlways}); err != nil || reg.manifests.Load() == asked {
 		t.Errorf("pull Always: %v; the registry was asked %d times more", err, reg.manifests.Load()-asked)
 	}
 	c := h.container("exit", "0")

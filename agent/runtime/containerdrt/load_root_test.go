@@ -168,7 +168,7 @@ func TestARefusedArchiveLeavesNothingOnTheNode(t *testing.T) {
 			t.Errorf("left of what was refused: %s", k)
 		}
 	}
-	if got, err := rt.EnsureImage(t.Context(), imageName, spec.PullNever); err != nil || got.Digest != first[0].Digest {
+	if got, err := rt.EnsureImage(t.Context(), runtime.Pull{Image: imageName, Policy: spec.PullNever}); err != nil || got.Digest != first[0].Digest {
 		t.Errorf("the good image, after one of its name was refused: %+v, %v", got, err)
 	}
 }
@@ -201,7 +201,7 @@ func TestAnImageThatFillsTheDiskIsBrokenOffAndLeavesNothing(t *testing.T) {
 	if left := h.kept(); len(left) > 0 {
 		t.Errorf("load: left on the node: %s", strings.Join(left, ", "))
 	}
-	_, err = rt.EnsureImage(t.Context(), "registry.invalid/team/box:1", spec.PullIfNotPresent)
+	_, err = rt.EnsureImage(t.Context(), runtime.Pull{Image: "registry.invalid/team/box:1", Policy: spec.PullIfNotPresent})
 	if !errors.Is(err, runtime.ErrNoSpace) || !errors.Is(err, runtime.ErrImagePull) {
 		t.Errorf("pull: %v, want no space, tried again", err)
 	}
@@ -215,7 +215,7 @@ func TestAnImageThatFillsTheDiskIsBrokenOffAndLeavesNothing(t *testing.T) {
 	h.cfg.MaxImageBytes = 100 << 10 // fewer than the layer has as it comes
 	small := h.open()
 	defer small.Close()
-	_, err = small.EnsureImage(t.Context(), "registry.invalid/team/box:1", spec.PullIfNotPresent)
+	_, err = small.EnsureImage(t.Context(), runtime.Pull{Image: "registry.invalid/team/box:1", Policy: spec.PullIfNotPresent})
 	if !errors.Is(err, runtime.ErrImageRefused) || !errors.Is(err, runtime.ErrImagePull) {
 		t.Errorf("pull of layers that are too large: %v, want it refused", err)
 	}

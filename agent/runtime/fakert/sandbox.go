@@ -18,7 +18,8 @@ import (
 )
 
 // EnsureImage makes an image present as OnPull says. Never does not pull.
-func (h *Host) EnsureImage(ctx context.Context, ref, policy string) (img runtime.Image, err error) {
+func (h *Host) EnsureImage(ctx context.Context, p runtime.Pull) (img runtime.Image, err error) {
+	ref, policy := p.Image, p.Policy
 	var there bool
 	var pull func(ref, policy string) error
 	err = h.ask(ctx, Call{Op: "EnsureImage", Name: ref}, func() error {
@@ -31,6 +32,9 @@ func (h *Host) EnsureImage(ctx context.Context, ref, policy string) (img runtime
 	}
 	if policy == spec.PullNever {
 		return img, fmt.Errorf("image %q: %w", ref, runtime.ErrImageMissing)
+	}
+	if _, err := p.Tried(); err != nil {
+		return runtime.Image{}, fmt.Errorf("pull %q: %w: %w", ref, runtime.ErrImagePull, err)
 	}
 	if pull != nil {
 		if err := pull(ref, policy); err != nil {

@@ -19,13 +19,13 @@ const (
 
 func testImages(t *testing.T, m *member) {
 	for _, policy := range []string{spec.PullNever, spec.PullIfNotPresent} {
-		img, err := m.Runtime.EnsureImage(t.Context(), m.Image, policy)
+		img, err := m.Runtime.EnsureImage(t.Context(), runtime.Pull{Image: m.Image, Policy: policy})
 		wantNil(t, "EnsureImage "+policy, err)
 		if img.Name != m.Image || img.Digest == "" || img.SizeBytes <= 0 {
 			t.Errorf("EnsureImage %s returned %+v", policy, img)
 		}
 	}
-	_, err := m.Runtime.EnsureImage(t.Context(), "nowhere.invalid/none:1", spec.PullNever)
+	_, err := m.Runtime.EnsureImage(t.Context(), runtime.Pull{Image: "nowhere.invalid/none:1", Policy: spec.PullNever})
 	wantKind(t, "EnsureImage Never of a missing image", err, runtime.ErrImageMissing)
 	all, err := m.Runtime.Images(t.Context())
 	wantNil(t, "Images", err)
