@@ -33,3 +33,24 @@ func TestALimitOfImagesBelowNothingIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestMarksOfDisksWithImagesMakeSense(t *testing.T) {
+	for _, c := range []struct {
+		high, low int
+		ok        bool
+	}{{85, 80, true}, {0, 80, true}, {0, 0, true}, {1, 0, true}, {100, 99, true}, {80, 80, false}, {80, 85, false}, {101, 80, false}, {-1, -2, false}, {85, -1, false}} {
+		o := Options{Node: "n1", ImageHigh: c.high, ImageLow: c.low}
+		if err := o.Check(); (err == nil) != c.ok {
+			t.Errorf("%d and %d: %v", c.high, c.low, err)
+		}
+	}
+}
+
+func TestRegistriesAreConfiguredWhereContainerdHasThemUnlessSaid(t *testing.T) {
+	for given, want := range map[string]string{"": "/etc/containerd/certs.d", "/etc/x": "/etc/x"} {
+		o := Options{Node: "n1", Registries: given}
+		if err := o.Check(); err != nil || o.Registries != want {
+			t.Errorf("%q: got %q, %v, want %q", given, o.Registries, err, want)
+		}
+	}
+}

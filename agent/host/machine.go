@@ -22,6 +22,7 @@ import (
 	"github.com/stead-project/stead/agent/cgroup"
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/agent/images"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/volume"
@@ -51,6 +52,7 @@ type Machine struct {
 	log     *slog.Logger
 	changed *notify.Signal // something of the host's network went
 
+	marks  images.Marks  // of disks with images
 	bounds cgroup.Bounds // of all members
 	disk   int64         // bytes of the agent's disk
 	// What was logged last, so that it is logged once: of the bounds, of the network.
@@ -88,7 +90,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{helper: helper, log: log, bounds: bounds, disk: diskBytes(o.Root), changed: notify.New()}
+	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, disk: diskBytes(o.Root), changed: notify.New()}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir, HostsDir: o.Registries, Log: log,
@@ -231,6 +233,12 @@ func (m *Machine) Run(ctx context.Context) error {
 	group.Go(func() error { return m.routes.run(ctx) })
 	group.Go(func() error { m.Network.Watch(ctx, m.changed); return nil })
 	return group.Wait()
+}
+
+// CollectImages removes images that nothing needs while the disk with them is too full, until ctx
+// ends; wanted are those that the node's lives need.
+func (m *Machine) CollectImages(ctx context.Context, wanted func() []string) {
+	images.New(images.Config{Store: m.Runtime, Marks: m.marks, Wanted: wanted, Now: time.Now, Log: m.log}).Run(ctx)
 }
 
 // layHelper puts stead-node under a path named by its content and returns the path:

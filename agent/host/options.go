@@ -34,6 +34,8 @@ type Options struct {
 	Processes  int64             // that a container may have; 0: any number
 	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
 	Registries string            // directory with a hosts.toml for each registry, as containerd has them
+	ImageHigh  int               // percent of a disk with images from which on images are removed; 0: never
+	ImageLow   int               // percent down to which they are
 	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none
 	Classes    map[string]string // directory by storage class
 	Shared     []string          // those whose directory other hosts have, too
@@ -68,6 +70,10 @@ func (o *Options) Check() error {
 	}
 	if o.ImageBytes < 0 {
 		return OptionError{fmt.Errorf("--max-image-bytes %d: write a number of bytes, or 0 (any number)", o.ImageBytes)}
+	}
+	if o.ImageHigh != 0 && (o.ImageLow < 0 || o.ImageLow >= o.ImageHigh || o.ImageHigh > 100) {
+		return OptionError{fmt.Errorf("--image-gc-high-percent %d, --image-gc-low-percent %d: write percentages of which the high one is the larger, "+
+			"or --image-gc-high-percent 0 (no image is removed)", o.ImageHigh, o.ImageLow)}
 	}
 	if o.Reserve < -1 {
 		return OptionError{fmt.Errorf("--reserve-memory-bytes %d: write a number of bytes, 0 or -1", o.Reserve)}

@@ -147,6 +147,23 @@ func (w *mailbox) Pending() (spec.Token, bool) {
 	return t, w.orders.Goal == records.GoalRun && w.orders.Over.Compare(t) < 0 && t.Compare(w.c.Ledger.Look(w.id).Newest) > 0
 }
 
+// Images are those that the lives of the identity need here, as their templates write them: of the
+// one that is open, and of the one that is to begin.
+func (w *mailbox) Images() (refs []string) {
+	pending, isPending := w.Pending()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	open := w.c.Ledger.Look(w.id).Open
+	for token, life := range w.lives {
+		if token == open || isPending && token == pending {
+			for c := range life.Template.Spec.All() {
+				refs = append(refs, c.Image)
+			}
+		}
+	}
+	return refs
+}
+
 // Last is the newest report of the life dealt with; false: there was none.
 func (w *mailbox) Last() (records.Report, bool) {
 	w.mu.Lock()

@@ -134,6 +134,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { renew(ctx); return nil })
 	group.Go(func() error { return m.Run(ctx) })
+	group.Go(func() error { m.CollectImages(ctx, a.Images); return nil })
 	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a, m.DNS) })
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
@@ -23,6 +24,8 @@ import (
 type imageStore struct {
 	*daemon
 	pulls turns.Of[string] // one pull of a name at a time
+	// loading is held by those who load archives, and alone by who removes an image.
+	loading sync.RWMutex
 }
 
 // EnsureImage looks for the name as it is written, then as docker would write it

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
@@ -26,6 +27,8 @@ import (
 func (r *imageStore) LoadImage(ctx context.Context, from io.Reader) ([]runtime.Image, error) {
 	ctx, done := r.begin(ctx, loadTime)
 	defer done()
+	r.loading.RLock()
+	defer r.loading.RUnlock()
 	var out []runtime.Image
 	err := r.withFreeSpace(ctx, "load image", dropPartial, func(ctx context.Context) error {
 		before, err := r.holdImages(ctx)
@@ -78,7 +81,7 @@ func (r *imageStore) importChecked(ctx context.Context, from io.Reader) ([]image
 		in.CloseWithError(err)
 		judged <- err
 	}()
-	found, err := r.client.Import(ctx, out)
+	found, err := r.client.Import(ctx, out, containerd.WithImageLabels(map[string]string{labelSource: fromArchive}))
 	out.CloseWithError(err) // the check ends when the importer has
 	if verdict := <-judged; verdict != nil && (errors.Is(verdict, runtime.ErrImageRefused) || errors.Is(verdict, runtime.ErrNoSpace)) {
 		return nil, verdict
@@ -98,7 +101,7 @@ func (r *imageStore) undoImport(ctx context.Context, found, before []images.Imag
 	for _, i := range found {
 		var err error
 		if was, ok := old[i.Name]; ok {
-			_, err = r.client.ImageService().Update(ctx, was, "target")
+			_, err = r.client.ImageService().Update(ctx, was, "target", "labels")
 		} else {
 			err = r.client.ImageService().Delete(ctx, i.Name)
 		}
@@ -172,15 +175,13 @@ func (r *imageStore) disks(ctx context.Context) (disks, error) {
 // checkFree reports whether so many bytes more leave each disk its reserve.
 func (d disks) checkFree(bytes int64) error {
 	for _, dir := range d {
-		var st unix.Statfs_t
-		err := unix.Statfs(dir, &st)
+		total, free, err := spaceOf(dir)
 		if errors.Is(err, unix.ENOENT) {
 			continue // the daemon sees another file tree than the agent
 		}
 		if err != nil {
-			return fmt.Errorf("look at the free space of %s: %w", dir, err)
+			return err
 		}
-		total, free := int64(st.Blocks)*st.Bsize, int64(st.Bavail)*st.Bsize
 		if keep := reserve(total); free-bytes < keep {
 			needs := ""
 			if bytes > 0 {

@@ -58,7 +58,8 @@ func (r *imageStore) pullAs(ctx context.Context, name, snapshotter string, c reg
 	var pulled error
 	err := r.withFreeSpace(ctx, fmt.Sprintf("pull %q", name), keepPartial, func(ctx context.Context) error {
 		img, pulled = r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(snapshotter),
-			containerd.WithResolver(newResolver(ctx, r.cfg.HostsDir, c)), containerd.WithImageHandlerWrapper(r.checkDeclaredSize))
+			containerd.WithResolver(newResolver(ctx, r.cfg.HostsDir, c)), containerd.WithImageHandlerWrapper(r.checkDeclaredSize),
+			containerd.WithPullLabel(labelSource, fromRegistry))
 		return pulled
 	})
 	switch {

@@ -1,0 +1,12 @@
+package agent
+
+import (
+	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/spec"
+)
+
+// Images are those that the lives of this node need, as their templates write them.
+func (a *Agent) Images() (refs []string) {
+	a.workers.each(func(_ spec.Identity, w *worker.Worker) { refs = append(refs, w.Images()...) })
+	return refs
+}
