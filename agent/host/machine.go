@@ -93,7 +93,8 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, disk: diskBytes(o.Root), changed: notify.New()}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
-		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir, HostsDir: o.Registries, Log: log,
+		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir,
+		HostsDir: o.Registries, MaxPulls: o.Pulls, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -33,6 +33,7 @@ type Options struct {
 	SeccompDir string            // of seccomp profiles
 	Processes  int64             // that a container may have; 0: any number
 	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
+	Pulls      int               // images that are pulled at once; 0: 3
 	Registries string            // directory with a hosts.toml for each registry, as containerd has them
 	ImageHigh  int               // percent of a disk with images from which on images are removed; 0: never
 	ImageLow   int               // percent down to which they are
@@ -70,6 +71,9 @@ func (o *Options) Check() error {
 	}
 	if o.ImageBytes < 0 {
 		return OptionError{fmt.Errorf("--max-image-bytes %d: write a number of bytes, or 0 (any number)", o.ImageBytes)}
+	}
+	if o.Pulls < 0 {
+		return OptionError{fmt.Errorf("--max-parallel-pulls %d: write 1 or more", o.Pulls)}
 	}
 	if o.ImageHigh != 0 && (o.ImageLow < 0 || o.ImageLow >= o.ImageHigh || o.ImageHigh > 100) {
 		return OptionError{fmt.Errorf("--image-gc-high-percent %d, --image-gc-low-percent %d: write percentages of which the high one is the larger, "+

@@ -11,6 +11,8 @@ type Pull struct {
 	// Credentials is called when it is pulled: each of them is tried in turn, at the registry and at
 	// its mirrors; none: it is pulled without. Its error is that of the pull. nil: there are none.
 	Credentials func() ([]registry.Login, error)
+	// Progress is written meanwhile; nil: nobody looks.
+	Progress *PullProgress
 }
 
 // Tried are the credentials to try in turn; an empty one, if there are none.

@@ -201,6 +201,18 @@ func (w *mailbox) answerOld(token spec.Token) {
 	})
 }
 
+// reportPulling repeats the last report with what is pulled now. The caller holds the lock.
+func (w *mailbox) reportPulling(text string) {
+	if w.last == nil {
+		return
+	}
+	r := *w.last
+	r.Cause, r.Message = causes.Pulling, text
+	r.Seq, r.At = w.c.Seq(), w.c.Now()
+	w.last = &r
+	w.c.Report(r)
+}
+
 // reportOverdue repeats the last report with what is wrong now. The caller holds the lock.
 func (w *mailbox) reportOverdue(op step.Op) {
 	if w.last == nil {

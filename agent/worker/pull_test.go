@@ -187,3 +187,85 @@ func TestTheKindOfAFailedPullStays(t *testing.T) {
 		})
 	}
 }
+
+// slow pulls so many megabytes, one in each step.
+type slow struct {
+	*fakert.Host
+	megabytes int
+	step      time.Duration
+}
+
+func (s *slow) EnsureImage(ctx context.Context, p runtime.Pull) (runtime.Image, error) {
+	const mb = 1_000_000
+	p.Progress.Expect(int64(s.megabytes) * mb)
+	for range s.megabytes {
+		select {
+		case <-ctx.Done():
+			return runtime.Image{}, ctx.Err()
+		case <-time.After(s.step):
+			p.Progress.Fetched(mb)
+		}
+	}
+	return s.Host.EnsureImage(ctx, p)
+}
+
+func TestALongPullIsReportedNowAndThen(t *testing.T) {
+	for name, c := range map[string]struct {
+		megabytes int
+		step      time.Duration
+		want      []string // parts of the reports' messages; none: no report says it
+	}{
+		"over soon":     {9, time.Second, nil},
+		"half a minute": {32, 1100 * time.Millisecond, []string{"container db: pulling img:1: 9 of 32 MB", "18 of 32", "27 of 32"}},
+		"a tenth is more than ten seconds": {10, 22900 * time.Millisecond, []string{
+			"0 of 10", "1 of 10", "2 of 10", "3 of 10", "4 of 10", "5 of 10", "6 of 10", "7 of 10", "8 of 10", "9 of 10"}},
+		"and more than a minute": {2, 129 * time.Second, []string{"0 of 2", "0 of 2", "1 of 2", "1 of 2", "1 of 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			scenario(t, func(t *testing.T, n *node) {
+				n.change = func(cfg *Config) { cfg.Runtime = &slow{n.host, c.megabytes, c.step} }
+				n.run()
+				n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) { l.Template.Spec.Containers[0].Image = "img:1" }))
+				time.Sleep(time.Duration(c.megabytes)*c.step + time.Second)
+				n.wantReady()
+				var got []string
+				last := time.Time{}
+				for _, r := range n.all() {
+					if r.Cause != causes.Pulling {
+						continue
+					}
+					got = append(got, r.Message)
+					if r.At.Sub(last) < pullReportTime {
+						t.Errorf("reported again after %s", r.At.Sub(last))
+					}
+					last = r.At
+				}
+				if len(got) != len(c.want) {
+					t.Fatalf("got %q, want %q", got, c.want)
+				}
+				for i, want := range c.want {
+					if !strings.Contains(got[i], want) {
+						t.Errorf("report %d says %q, want %q", i, got[i], want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestNothingIsReportedOfAPullThatWasBrokenOff(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.change = func(cfg *Config) { cfg.Runtime = &slow{n.host, 1000, time.Second} }
+		n.run()
+		n.w.Tell(life(5, records.GoalRun))
+		time.Sleep(time.Minute)
+		n.wantCause(causes.Pulling, "of 1000 MB")
+		n.w.Tell(life(5, records.GoalStop))
+		n.wantStopped(tok(5))
+		before := len(n.all())
+		time.Sleep(time.Hour)
+		if now := n.all(); len(now) != before {
+			t.Errorf("reported later: %+v", now[before:])
+		}
+	})
+}

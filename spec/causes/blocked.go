@@ -36,6 +36,7 @@ const (
 	BlockedOrphaned     BlockedReason = "Orphaned"                   // nobody owns the set
 	BlockedStarting     BlockedReason = "Starting"                   // its life begins
 	BlockedInitializing               = BlockedReason(Initializing)  // its init containers run
+	BlockedPulling                    = BlockedReason(Pulling)       // an image of it is being pulled
 	BlockedNotReady                   = BlockedReason(NotReady)      // it runs, and is not ready
 	BlockedNotYet       BlockedReason = "NotAvailableYet"            // ready, but for less than minReadySeconds
 	BlockedStopping     BlockedReason = "Stopping"                   // its life ends
@@ -45,7 +46,7 @@ const (
 // person.
 func (r BlockedReason) ComesByItself() bool {
 	switch r {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing,
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling,
 		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
 		return true
 	}

@@ -23,7 +23,8 @@ import (
 // imageStore is the node's images.
 type imageStore struct {
 	*daemon
-	pulls turns.Of[string] // one pull of a name at a time
+	pulls  turns.Of[string] // one pull of a name at a time
+	places chan struct{}    // of pulls that are under way
 	// loading is held by those who load archives, and alone by who removes an image.
 	loading sync.RWMutex
 }
@@ -34,7 +35,7 @@ func (r *imageStore) EnsureImage(ctx context.Context, p runtime.Pull) (runtime.I
 	ref := p.Image
 	ctx, done := r.begin(ctx, loadTime)
 	defer done()
-	pulled, err := r.pulls.Wait(ctx, ref)
+	pulled, err := r.awaitTurn(ctx, p)
 	if err != nil {
 		return runtime.Image{}, fmt.Errorf("image %q: %w", ref, err)
 	}
@@ -51,6 +52,11 @@ func (r *imageStore) EnsureImage(ctx context.Context, p runtime.Pull) (runtime.I
 			return runtime.Image{}, fmt.Errorf("%w; its pull policy is Never: load it with `stead image load`", err)
 		}
 	}
+	leave, err := r.awaitPlace(ctx, p)
+	if err != nil {
+		return runtime.Image{}, fmt.Errorf("image %q: %w", ref, err)
+	}
+	defer leave()
 	img, err := r.pull(ctx, p)
 	if err != nil {
 		return runtime.Image{}, err

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/images"
 
 	"github.com/stead-project/stead/agent/registry"
 	"github.com/stead-project/stead/agent/runtime"
@@ -29,7 +30,7 @@ func (r *imageStore) pull(ctx context.Context, p runtime.Pull) (containerd.Image
 	}
 	var first error
 	for _, c := range credentials {
-		img, err := r.pullAs(ctx, name, sn, c)
+		img, err := r.pullAs(ctx, name, sn, c, p.Progress)
 		if err == nil {
 			return img, nil
 		}
@@ -52,13 +53,18 @@ func (r *imageStore) pull(ctx context.Context, p runtime.Pull) (containerd.Image
 type registryError struct{ error }
 
 // pullAs pulls with one credential. An error that is no *registryError has its kind.
-func (r *imageStore) pullAs(ctx context.Context, name, snapshotter string, c registry.Login) (containerd.Image, error) {
+func (r *imageStore) pullAs(
+	ctx context.Context, name, snapshotter string, c registry.Login, progress *runtime.PullProgress,
+) (containerd.Image, error) {
 	ctx = quiet(ctx, io.Discard)
+	progress.Begin()
 	var img containerd.Image
 	var pulled error
 	err := r.withFreeSpace(ctx, fmt.Sprintf("pull %q", name), keepPartial, func(ctx context.Context) error {
+		expect := r.expect(progress)
 		img, pulled = r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(snapshotter),
-			containerd.WithResolver(newResolver(ctx, r.cfg.HostsDir, c)), containerd.WithImageHandlerWrapper(r.checkDeclaredSize),
+			containerd.WithResolver(counting{newResolver(ctx, r.cfg.HostsDir, c), progress}),
+			containerd.WithImageHandlerWrapper(func(next images.Handler) images.Handler { return expect(r.checkDeclaredSize(next)) }),
 			containerd.WithPullLabel(labelSource, fromRegistry))
 		return pulled
 	})

@@ -72,6 +72,8 @@ type Config struct {
 	MaxProcesses int64
 	// MaxImageBytes bounds an image's archive, and what it unpacks to; 0: any size.
 	MaxImageBytes int64
+	// MaxPulls is how many images are pulled at once. Default: 3.
+	MaxPulls int
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
 	// Log hears of containers whose probes cost more than they should. Default: none does.
@@ -84,6 +86,7 @@ func (c *Config) Check() error {
 	c.HostsDir = cmp.Or(c.HostsDir, "/etc/containerd/certs.d")
 	c.SeccompDir = cmp.Or(c.SeccompDir, "/etc/stead/seccomp")
 	c.CgroupRoot = cmp.Or(c.CgroupRoot, cgroup.Root)
+	c.MaxPulls = cmp.Or(max(c.MaxPulls, 0), 3)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -140,7 +143,7 @@ func New(cfg Config) (*Runtime, error) {
 }
 
 func newRuntime(d *daemon) *Runtime {
-	images := &imageStore{daemon: d}
+	images := &imageStore{daemon: d, places: make(chan struct{}, d.cfg.MaxPulls)}
 	entered := &openContainers{of: map[runtime.ContainerID]*openContainer{}}
 	lives := &lifecycle{daemon: d, images: images, entered: entered}
 	return &Runtime{
