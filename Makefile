@@ -114,6 +114,12 @@ $(DEBTOOLS)/usr/bin/etcd: image
 	@for p in etcd-server etcd-client; do \
 	  dpkg-deb -x .cache/debs/$${p}_$$(sed -n "s/^$$p=//p" scripts/images/etcd.list)_*.deb $(DEBTOOLS) || exit; done
 
+# Debian's registry, in the same way; without it one test of e2e is skipped.
+$(DEBTOOLS)/usr/bin/docker-registry:
+	@mkdir -p .cache/debs $(DEBTOOLS)
+	-@cd .cache/debs && { apt-get download -qq docker-registry || { apt-get update -qq && apt-get download -qq docker-registry; }; }
+	-@dpkg-deb -x .cache/debs/docker-registry_*.deb $(DEBTOOLS)
+
 conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd ## the bodies of our contracts against the real things (root)
 	$(call say,"conformance")
 	@$(ROOT_TEST) -p 1 -timeout 30m $(ROOT_PKGS)
@@ -126,7 +132,7 @@ box: $(GOTEST) $(NODE) ## a cluster in one process
 endif
 
 STORE ?= embedded
-e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
+e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd $(DEBTOOLS)/usr/bin/docker-registry ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
 	$(call say,"e2e")
 	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) -again .cache/flaky -p 1 -parallel 2 -timeout 45m ./test/e2e/...
 

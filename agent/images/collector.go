@@ -91,9 +91,12 @@ func (k *Collector) look(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the disk of %s has %d %% free, and no image is left that may be removed: %d are needed by members, "+
-		"%d were loaded from archives, or by an earlier version, and may be in no registry, and %d came or were needed in the last %s; "+
-		"make room on it", full.Dir, 100*full.FreeBytes/max(full.TotalBytes, 1), what.needed, what.loaded, what.young, minAge)
+	if what.young > 0 {
+		return nil // the next look may remove them
+	}
+	return fmt.Errorf("the disk of %s has %d %% free, and no image is left that may be removed: %d are needed by members, and "+
+		"%d were loaded from archives, or by an earlier version, and may be in no registry; make room on it",
+		full.Dir, 100*full.FreeBytes/max(full.TotalBytes, 1), what.needed, what.loaded)
 }
 
 // remember notes which images are there, and which of them are needed now.

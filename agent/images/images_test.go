@@ -218,7 +218,7 @@ func TestAFullDiskWithoutAnythingToRemoveIsLoggedOnce(t *testing.T) {
 			t.Fatalf("%s was removed", got)
 		}
 		said := r.log.String()
-		if strings.Count(said, "\n") != 1 || !strings.Contains(said, "1 are needed by members, 1 were loaded from archives") {
+		if strings.Count(said, "\n") != 1 || !strings.Contains(said, "1 are needed by members, and 1 were loaded from archives") {
 			t.Errorf("the log says %q", said)
 		}
 	})
