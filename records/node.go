@@ -38,7 +38,10 @@ type NodeFacts struct {
 	CPUMillis   int64         `json:"cpuMillis"`
 	MemoryBytes int64         `json:"memoryBytes"`
 	Version     string        `json:"version"`
-	HostIP      string        `json:"hostIP,omitempty"`
+	// Level is that of templates that its agent carries out (spec.Level); 0, of an agent that does not
+	// say: 1.
+	Level  int    `json:"level,omitempty"`
+	HostIP string `json:"hostIP,omitempty"`
 	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
 	Classes []string `json:"classes,omitempty"`
 	// SharedClasses are those of them whose directory is one and the same on every node that
@@ -65,6 +68,10 @@ func (f *NodeFacts) Address() (a netip.Addr) {
 	}
 	return a
 }
+
+// Carries reports whether the node's agent carries out templates of a level. f may be nil: nobody
+// knows of any beyond the first.
+func (f *NodeFacts) Carries(level int) bool { return level <= 1 || f != nil && f.Level >= level }
 
 // Session is sessions/<name> (leased): the live connection of a node. Only writer: dispatch.
 type Session struct {

@@ -19,6 +19,8 @@
 //	                    accepted, and left out of the object, so that no hash changes;
 //	                    same=key:x is the mapping {key: x}, and x|y either value
 //	stead:"ignored,same=x"  as ignored, but without a warning for the value x
+//	stead:"since=2"   supported by agents of this Level and later
+//	stead:"since=2,except=x|y"  but these values by all
 //
 // so that decoder, validation and docs/MANIFEST.md cannot disagree.
 package spec

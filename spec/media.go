@@ -16,12 +16,12 @@ type VolumeMedia struct {
 	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
 	Secret    *SecretVolume    `json:"secret,omitempty"`
 	// Projected shows ConfigMaps, Secrets and facts of the member in one directory.
-	Projected *ProjectedVolume `json:"projected,omitempty"`
+	Projected *ProjectedVolume `json:"projected,omitempty" stead:"since=2"`
 	// DownwardAPI shows facts of the member as files.
-	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
+	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty" stead:"since=2"`
 	// HostPath shows a file or directory of the host. Needs the operator's permission (stead server
 	// --allow-host-path).
-	HostPath *HostPathVolume `json:"hostPath,omitempty"`
+	HostPath *HostPathVolume `json:"hostPath,omitempty" stead:"since=2"`
 
 	PersistentVolumeClaim any `json:"persistentVolumeClaim,omitempty" stead:"later"`
 	Ephemeral             any `json:"ephemeral,omitempty" stead:"later"`

@@ -18,7 +18,7 @@ type MemberSpec struct {
 	// InitContainers run one after the other before the containers of a life, each until it
 	// exits with 0. One with restartPolicy Always is a sidecar: it runs for the whole life, and the
 	// next one starts when its startup probe succeeded.
-	InitContainers []Container   `json:"initContainers,omitempty"`
+	InitContainers []Container   `json:"initContainers,omitempty" stead:"since=2"`
 	Volumes        []VolumeMedia `json:"volumes,omitempty"`
 	// RestartPolicy must be Always.
 	RestartPolicy string `json:"restartPolicy,omitempty"`
@@ -29,11 +29,11 @@ type MemberSpec struct {
 	// node's DNS server, which knows all members and asks the host's servers for the rest. Default:
 	// the resolv.conf of the host when the container starts; the node's DNS server stands in for
 	// servers on the host's loopback. None: only what dnsConfig says.
-	DNSPolicy string `json:"dnsPolicy,omitempty"`
+	DNSPolicy string `json:"dnsPolicy,omitempty" stead:"since=2,except=ClusterFirst|ClusterFirstWithHostNet"`
 	// DNSConfig adds name servers, search domains and options; None needs a name server.
-	DNSConfig *DNSConfig `json:"dnsConfig,omitempty"`
+	DNSConfig *DNSConfig `json:"dnsConfig,omitempty" stead:"since=2"`
 	// HostAliases are further lines of /etc/hosts.
-	HostAliases     []HostAlias            `json:"hostAliases,omitempty"`
+	HostAliases     []HostAlias            `json:"hostAliases,omitempty" stead:"since=2"`
 	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
 
 	// ImagePullSecrets name Secrets whose credentials are tried where they match the image's registry
@@ -96,10 +96,10 @@ type Container struct {
 	LivenessProbe   *Probe               `json:"livenessProbe,omitempty"`
 	StartupProbe    *Probe               `json:"startupProbe,omitempty"`
 	SecurityContext *SecurityContext     `json:"securityContext,omitempty"`
-	Lifecycle       *Lifecycle           `json:"lifecycle,omitempty"`
+	Lifecycle       *Lifecycle           `json:"lifecycle,omitempty" stead:"since=2"`
 	// RestartPolicy is only for init containers: Always makes a sidecar of it. Without it, it
 	// must exit with 0, and is run again until it does.
-	RestartPolicy *string `json:"restartPolicy,omitempty"`
+	RestartPolicy *string `json:"restartPolicy,omitempty" stead:"since=2"`
 
 	VolumeDevices      any  `json:"volumeDevices,omitempty" stead:"later,zero"`
 	Stdin              bool `json:"stdin,omitempty" stead:"later,zero"`
@@ -152,7 +152,7 @@ type EnvVarSource struct {
 	ConfigMapKeyRef *KeyRef   `json:"configMapKeyRef,omitempty"`
 	SecretKeyRef    *KeyRef   `json:"secretKeyRef,omitempty"`
 	// ResourceFieldRef: a limit or request of a container, in units of the divisor, rounded up.
-	ResourceFieldRef *ResourceFieldRef `json:"resourceFieldRef,omitempty"`
+	ResourceFieldRef *ResourceFieldRef `json:"resourceFieldRef,omitempty" stead:"since=2"`
 	FileKeyRef       any               `json:"fileKeyRef,omitempty" stead:"later"`
 }
 
@@ -212,7 +212,7 @@ type VolumeMount struct {
 	SubPath string `json:"subPath,omitempty"`
 	// SubPathExpr is a SubPath in which $(VAR) stands for a variable of the container; one that
 	// is empty or not there keeps the container from being started. Not beside SubPath.
-	SubPathExpr       string `json:"subPathExpr,omitempty"`
+	SubPathExpr       string `json:"subPathExpr,omitempty" stead:"since=2"`
 	MountPropagation  string `json:"mountPropagation,omitempty" stead:"later,same=None"`
 	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty" stead:"later,same=Disabled"`
 }
@@ -222,7 +222,7 @@ type Probe struct {
 	Exec      *ExecAction `json:"exec,omitempty"`
 	HTTPGet   *HTTPGet    `json:"httpGet,omitempty"`
 	TCPSocket *TCPSocket  `json:"tcpSocket,omitempty"`
-	GRPC      *GRPCAction `json:"grpc,omitempty"`
+	GRPC      *GRPCAction `json:"grpc,omitempty" stead:"since=2"`
 
 	InitialDelaySeconds           int32  `json:"initialDelaySeconds,omitempty"`
 	PeriodSeconds                 int32  `json:"periodSeconds,omitempty"`

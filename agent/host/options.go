@@ -158,7 +158,7 @@ func (o *Options) Facts() (records.NodeFacts, error) {
 		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address,
 		Classes:       volume.ClassNames(o.Classes),
 		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
-		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, Version: o.Version,
+		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, Version: o.Version, Level: spec.Level,
 	}, err
 }
 

@@ -207,6 +207,7 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, rename bool) ([]s
 		case created:
 			ahead := d.ahead(e.now)
 			wrong = append(wrong, unknownClasses(e.now, ahead.Nodes)...)
+			wrong = append(wrong, oldAgents(nil, ahead)...)
 			conflicts = append(conflicts, keptProblems(e.now, ahead.Slots)...)
 			e.applied.Effects = describeCreation(plan.Preview(ahead))
 		case configured, adopted:

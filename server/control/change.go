@@ -38,6 +38,7 @@ func (d *draft) change(ctx context.Context, e *edit) (problems []manifest.Proble
 		first = append(first, fmt.Sprintf("renames the service %s → %s; both names resolve until every member has restarted", e.was.Service(), e.now.Service()))
 	}
 	e.applied.Effects = append(first, effects...)
+	problems = append(problems, oldAgents(e.was, ahead)...)
 	return problems, collision(ahead), nil
 }
 

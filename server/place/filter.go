@@ -25,6 +25,7 @@ var filters = [...]filter{
 	{causes.BlockedNodeSilent, unless((*search).connected, "is unreachable")},
 	{causes.BlockedCordoned, unless((*search).schedulable, "is cordoned")},
 	{causes.BlockedNoGuard, unless((*search).guards, "does not guard lives, which nodeLoss Replace requires")},
+	{causes.BlockedAgentTooOld, (*search).tooOld},
 	{causes.BlockedReclaiming, unless((*search).cleared, "still has a volume of it that was lost with the host, which goes to the trash first")},
 	{causes.BlockedNoClass, (*search).classMissing},
 	{causes.BlockedNoNode, (*search).mislabelled},
@@ -47,6 +48,14 @@ func unless(has func(*search, *proof.Node) bool, words string) func(*search, *pr
 func (s *search) connected(n *proof.Node) bool   { return n.Connected() }
 func (s *search) schedulable(n *proof.Node) bool { return !n.Node.Cordon }
 func (s *search) guards(n *proof.Node) bool      { return !s.Guarded || n.Facts != nil && n.Facts.Guards }
+
+// tooOld says what of the template the node's agent would pass over without a word.
+func (s *search) tooOld(n *proof.Node) string {
+	if n.Facts.Carries(s.level) {
+		return ""
+	}
+	return "has an agent that is too old for " + s.newest
+}
 
 // cleared: no volume is in the way, which the node does not move once a life has started there.
 func (s *search) cleared(n *proof.Node) bool { return !slices.Contains(s.LeftOn, n.Node.Name) }
@@ -187,10 +196,10 @@ func (r *refusals) add(n spec.NodeName, reason causes.BlockedReason, words strin
 }
 
 // reason is that of a class that is missing anywhere, for it is misspelt most likely; that
-// there is no room, no host port or no guard, or a volume in the way, when that is all that is
+// there is no room, no host port or no guard, that agents are too old, or a volume in the way, when that is all that is
 // missing somewhere.
 func (r *refusals) reason() causes.BlockedReason {
-	for _, reason := range []causes.BlockedReason{causes.BlockedNoClass, causes.BlockedNoRoom, causes.BlockedHostPort, causes.BlockedNoGuard, causes.BlockedReclaiming} {
+	for _, reason := range []causes.BlockedReason{causes.BlockedNoClass, causes.BlockedNoRoom, causes.BlockedHostPort, causes.BlockedNoGuard, causes.BlockedAgentTooOld, causes.BlockedReclaiming} {
 		if slices.Contains(r.reasons, reason) {
 			return reason
 		}

@@ -159,12 +159,15 @@ type search struct {
 	*Request
 	cpuMillis, memoryBytes int64
 	ports                  []spec.HostPort
+	level                  int    // of templates that the agent must know
+	newest                 string // the field that asks for it
 	affinity
 }
 
 func (p *Placer) search(r *Request) *search {
 	s := &search{Placer: p, Request: r, ports: r.Template.HostPorts()}
 	s.cpuMillis, s.memoryBytes = r.Template.Requests()
+	s.level, s.newest = r.Template.Needs()
 	s.affinity = s.countAffinity()
 	return s
 }

@@ -31,11 +31,30 @@ func TestPlace(t *testing.T) {
 			want: "start=0/Create@n2 | 0:Starting"},
 		{name: "the volume's node lost the storage class", world: "ordered 1 volumes n1 n2 0:volume@n1",
 			change: classes("fast", []string{"local"}, []string{"fast", "local"}), want: "| 0:NoStorageClass"},
+		{name: "no agent knows a field of the template", world: "ordered 1 n1 n2", change: levels(1, 0), want: "| 0:AgentTooOld",
+			says: "no node can take it: node n1 has an agent that is too old for initContainers (also n2)"},
+		{name: "a node that said nothing has an agent of long ago", world: "ordered 1 n1", change: levels(-1), want: "| 0:AgentTooOld"},
+		{name: "the node whose agent knows it", world: "ordered 1 n1 n2", change: levels(1, spec.Level), want: "start=0/Create@n2 | 0:Starting"},
 		{name: "another machine under the node's name takes nothing", world: "ordered 1 n1",
 			change: func(w *World) { w.Nodes[0].Session.UID = "other" }, want: "| 0:NoNode"},
 		{name: "a life on another machine of the name is not ready", world: "ordered 1 n1 0:ready",
 			change: func(w *World) { w.Slots[0].Member.NodeUID = "other" }, want: "| 0:NodeSilent"},
 	})
+}
+
+// levels has the set run an init container, which agents of level 1 pass over, and gives the agents of the
+// nodes their levels in order; -1: the node said nothing of itself.
+func levels(have ...int) func(*World) {
+	return func(w *World) {
+		w.Set.Spec.Template.Spec.InitContainers = []spec.Container{{Name: "i", Image: "i"}}
+		w.TemplateHash = spec.HashTemplate(w.Set.Template())
+		for i, level := range have {
+			w.Nodes[i].Facts = &records.NodeFacts{Name: w.Nodes[i].Node.Name, Level: level}
+			if level < 0 {
+				w.Nodes[i].Facts = nil
+			}
+		}
+	}
 }
 
 // classes asks for a storage class, and gives the nodes theirs in order.

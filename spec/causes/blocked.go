@@ -22,6 +22,7 @@ const (
 	BlockedHostPort                   = BlockedReason(HostPortTaken) // the nodes that might take it have one of its host ports taken
 	BlockedNoClass      BlockedReason = "NoStorageClass"             // no node that could take it has the storage class
 	BlockedNoGuard      BlockedReason = "NoGuard"                    // its lives are to be guarded, and no node that could take it does that
+	BlockedAgentTooOld  BlockedReason = "AgentTooOld"                // agents of the nodes that could take it do not know a field of its template
 	BlockedCordoned     BlockedReason = "Cordoned"                   // its volumes are on a node that takes no new lives
 	BlockedAddress      BlockedReason = "NoAddress"                  // no address is free
 	BlockedStray                      = BlockedReason(Stray)         // a node runs a life of it that the store does not know

@@ -114,7 +114,7 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, at.Close()) }()
-	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "box"}
+	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "box", Level: spec.Level}
 	if err := session.Join(ctx, at, n.dial, boot, facts, log); err != nil {
 		return err
 	}
