@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/netip"
 	"os"
 	"runtime"
 	"sync"
@@ -46,7 +45,7 @@ type Agent struct {
 	outbox    *session.Outbox
 	known     *session.Known
 	snapshots *session.SnapshotCache
-	interests atomic.Pointer[session.Interests] // nil: not yet
+	interests *session.Interests
 	files     files.Cache
 	client    atomic.Pointer[session.Client] // nil: not yet
 	seq       atomic.Int64                   // of reports
@@ -124,7 +123,8 @@ func (a *Agent) readSaved() {
 	if err := session.Tmpfs(a.c.RunDir).Get(filesFile, &saved); err == nil {
 		a.files.Put(true, saved)
 	}
-	a.interests.Store(session.NewInterests(a.snapshots, a.c.Clock, a.outbox.Notify))
+	a.interests = session.NewInterests(a.snapshots, a.c.Clock, a.outbox.Notify)
+	a.c.Interests(a.interests)
 	if all := a.snapshots.All(); len(all) > 0 { // none: what there is is not known
 		a.c.Snapshots(all)
 	}
@@ -158,35 +158,10 @@ func (a *Agent) keepDeadlines(ctx context.Context) (err error) {
 func (a *Agent) newClient() *session.Client {
 	return session.NewClient(session.Config{
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
-		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests.Load(),
+		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests,
 		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, HostsChanged: a.c.Hosts,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})
-}
-
-var errStarting = errors.New("the agent is starting")
-
-// FollowSet asks servers for all of a set, and returns when Config.Snapshots had it.
-func (a *Agent) FollowSet(ctx context.Context, ref spec.SetRef) error {
-	if i := a.interests.Load(); i != nil {
-		return i.Follow(ctx, ref)
-	}
-	return errStarting
-}
-
-// FollowAddress is FollowSet of the set that has a member with this address, if one has.
-func (a *Agent) FollowAddress(ctx context.Context, addr netip.Addr) error {
-	if i := a.interests.Load(); i != nil {
-		return i.FollowAddress(ctx, addr)
-	}
-	return errStarting
-}
-
-// AskedFor says that a name of a set was asked for on this host.
-func (a *Agent) AskedFor(ref spec.SetRef) {
-	if i := a.interests.Load(); i != nil {
-		i.Asked(ref)
-	}
 }
 
 // setFiles shows members their sets.

@@ -44,6 +44,9 @@ type Config struct {
 	// Snapshots takes the newest snapshots of all sets, at start and after each change, from
 	// one goroutine at a time; it must not block nor change them. Optional.
 	Snapshots func([]records.Snapshot)
+	// Interests takes what asks servers for sets that the node is sent in brief, once, before the first
+	// snapshot. Optional.
+	Interests func(*session.Interests)
 	// Hosts takes the addresses of all nodes, in the same way, once a server sent them; they
 	// must not be changed. Optional.
 	Hosts func([]netip.Addr)
@@ -94,6 +97,9 @@ func (c Config) filled() (Config, error) {
 	c.Gateway = cmp.Or(c.Gateway, "169.254.1.1")
 	if c.Clock == nil {
 		c.Clock = watchdog.BootTime
+	}
+	if c.Interests == nil {
+		c.Interests = func(*session.Interests) {}
 	}
 	if c.Snapshots == nil {
 		c.Snapshots = func([]records.Snapshot) {}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
@@ -42,6 +43,13 @@ func (n *node) follows() (names []string) {
 	return names
 }
 
+// asks are the questions of DNS to the agent.
+func (n *node) asks() *session.Interests {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.interests
+}
+
 // shown is the set as DNS was given it last.
 func (n *node) shown() (records.Snapshot, bool) {
 	synctest.Wait()
@@ -73,7 +81,7 @@ func TestASetIsFollowedFromTheFirstQuestionToAnHourAfterTheLast(t *testing.T) {
 			defer cancel()
 			done <- f(ctx)
 		}
-		ask := func(ctx context.Context) error { return n.agent.FollowSet(ctx, other) }
+		ask := func(ctx context.Context) error { return n.asks().Follow(ctx, other) }
 		go follow(ask)
 		if got := n.follows(); !slices.Equal(got, []string{"default/kv"}) {
 			t.Fatalf("the server was asked for %q", got)
@@ -82,7 +90,7 @@ func TestASetIsFollowedFromTheFirstQuestionToAnHourAfterTheLast(t *testing.T) {
 			t.Errorf("the set did not come: %v", err)
 		}
 		go follow(func(ctx context.Context) error {
-			return n.agent.FollowAddress(ctx, netip.MustParseAddr("10.88.0.9"))
+			return n.asks().FollowAddress(ctx, netip.MustParseAddr("10.88.0.9"))
 		})
 		synctest.Wait()
 		n.script.say(stateOf(elsewhere(11, false), 0, 4))
@@ -97,7 +105,7 @@ func TestASetIsFollowedFromTheFirstQuestionToAnHourAfterTheLast(t *testing.T) {
 			t.Errorf("it is there: %v", err)
 		}
 		time.Sleep(50 * time.Minute)
-		n.agent.AskedFor(other)
+		n.asks().Asked(other)
 		time.Sleep(50 * time.Minute)
 		if got := n.follows(); len(got) != 1 {
 			t.Errorf("fifty minutes after the last question: %q", got)
@@ -123,15 +131,15 @@ func TestWhatDoesNotExistIsNotWaitedFor(t *testing.T) {
 		n.script.say(stateOf(elsewhere(10, true), 0, 3))
 		synctest.Wait()
 		for name, f := range map[string]func() error{
-			"a set":      func() error { return n.agent.FollowSet(t.Context(), spec.SetRef{Namespace: "default", Name: "no"}) },
-			"an address": func() error { return n.agent.FollowAddress(t.Context(), netip.MustParseAddr("10.88.0.1")) },
+			"a set":      func() error { return n.asks().Follow(t.Context(), spec.SetRef{Namespace: "default", Name: "no"}) },
+			"an address": func() error { return n.asks().FollowAddress(t.Context(), netip.MustParseAddr("10.88.0.1")) },
 		} {
 			if err := f(); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		done := make(chan error, 1)
-		go func() { done <- n.agent.FollowSet(t.Context(), other) }()
+		go func() { done <- n.asks().Follow(t.Context(), other) }()
 		synctest.Wait()
 		gone := records.Snapshot{Sequence: spec.Sequence{Epoch: 1, Rev: 11}, Ref: other, Gone: true}
 		n.script.say(stateOf(gone, 0, 4))

@@ -21,15 +21,16 @@ import (
 
 // node is a host whose agent can be killed and started again.
 type node struct {
-	t      *testing.T
-	host   *fakert.Host
-	script *script
-	root   string
-	boot   spec.BootID
-	begun  time.Time
-	dns    []records.Snapshot // as last handed over
-	given  int                // how often
-	mu     sync.Mutex
+	t         *testing.T
+	host      *fakert.Host
+	script    *script
+	root      string
+	boot      spec.BootID
+	begun     time.Time
+	dns       []records.Snapshot // as last handed over
+	given     int                // how often
+	interests *session.Interests
+	mu        sync.Mutex
 
 	guards    bool   // its agents guard lives
 	blind     bool   // no watchdog comes up
@@ -87,6 +88,11 @@ func (n *node) start(home *home.Home) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.dns, n.given = ps, n.given+1
+		},
+		Interests: func(i *session.Interests) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.interests = i
 		},
 	}
 	if n.guards {

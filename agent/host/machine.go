@@ -25,6 +25,7 @@ import (
 	"github.com/stead-project/stead/agent/images"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
+	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/dnsd"
@@ -43,7 +44,7 @@ type Machine struct {
 	Volumes *volume.Volumes
 	DNS     *dnsd.Server
 
-	follower atomic.Pointer[Follower] // nil: not yet
+	interests atomic.Pointer[session.Interests] // nil: not yet
 
 	newest  dnsd.Snapshot
 	zone    *dnsd.Zone // made from newest; nil: not yet

@@ -124,13 +124,12 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		Home: at, RunDir: o.RunDir, Dial: dial,
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
-		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Hosts: m.UpdateHosts, Logger: log,
+		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Hosts: m.UpdateHosts, Interests: m.SetInterests, Logger: log,
 		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, Cgroup: m.Runtime.Cgroup,
 	})
 	if err != nil {
 		return err
 	}
-	m.SetFollower(a)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { renew(ctx); return nil })
 	group.Go(func() error { return m.Run(ctx) })

@@ -71,12 +71,16 @@ func (l *logReader) member(ctx context.Context, name string) ([]*shownMember, er
 	if !l.allContainers && !l.prefix {
 		return []*shownMember{{Metadata: records.ShownMeta{Name: name}}}, nil
 	}
-	got, err := l.control.Get(ctx, &proto.GetRequest{Kind: proto.KindMember, Namespace: l.namespace, Name: name})
+	m, err := l.get(ctx, name)
+	return []*shownMember{m}, err
+}
+
+func (l *logReader) get(ctx context.Context, member string) (*shownMember, error) {
+	got, err := l.control.Get(ctx, &proto.GetRequest{Kind: proto.KindMember, Namespace: l.namespace, Name: member})
 	if err != nil {
 		return nil, err
 	}
-	m, err := decode[records.Member, records.ShownMember](got)
-	return []*shownMember{m}, err
+	return decode[records.Member, records.ShownMember](got)
 }
 
 // logsOf are the logs of members. ofSet: their lines start with the member, because a set was
@@ -146,11 +150,7 @@ func (l *logReader) one(ctx context.Context, from source, out, errOut io.Writer)
 
 // whyNone is err, or for a member that is waited for and has no life: what it waits for.
 func (l *logReader) whyNone(ctx context.Context, member string, err error) error {
-	got, other := l.control.Get(ctx, &proto.GetRequest{Kind: proto.KindMember, Namespace: l.namespace, Name: member})
-	if other != nil {
-		return err
-	}
-	m, other := decode[records.Member, records.ShownMember](got)
+	m, other := l.get(ctx, member)
 	if other != nil || m.Status.Token != "" {
 		return err
 	}

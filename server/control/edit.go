@@ -168,10 +168,11 @@ func objectEdit[R any, P interface {
 		return edit{}, err
 	}
 	var docs documents
-	unchanged := false
+	unchanged, frozen := false, false
 	if old != nil {
 		was := P(old).Common()
 		unchanged = same(old)
+		frozen = !unchanged && immutable(old)
 		docs.before = shown(old)
 		meta.Generation = was.Generation
 		if !unchanged {
@@ -181,7 +182,7 @@ func objectEdit[R any, P interface {
 	}
 	docs.after = shown(now)
 	e := finish(kind, meta.Namespace, meta.Name, kv, unchanged, now)
-	e.docs = docs
+	e.docs, e.frozen = docs, frozen
 	return e, nil
 }
 
@@ -204,14 +205,9 @@ func budgetEdit(m spec.PodDisruptionBudget, kvs map[string]store.KV) (edit, *rec
 func configEdit(m spec.ConfigMap, kvs map[string]store.KV) (edit, error) {
 	type record = records.ConfigRecord
 	now := &record{Meta: records.MetaOf(m.Metadata), Files: m.Files(), Immutable: m.Immutable}
-	frozen := false
-	e, err := objectEdit(proto.KindConfigMap, kvs, now, func(old *record) bool {
-		same := old.Immutable == now.Immutable && equalFiles(old.Files, now.Files)
-		frozen = old.Immutable && !same
-		return same
-	}, func(r *record) any { return manifest.OfConfigMap(r) })
-	e.frozen = frozen
-	return e, err
+	return objectEdit(proto.KindConfigMap, kvs, now,
+		func(old *record) bool { return old.Immutable == now.Immutable && equalFiles(old.Files, now.Files) },
+		func(r *record) any { return manifest.OfConfigMap(r) })
 }
 
 // secretEdit seals the files of m. An old Secret that does not open is replaced.
@@ -224,22 +220,28 @@ func secretEdit(m spec.Secret, kvs map[string]store.KV, key *seal.Key) (edit, er
 		return edit{}, err
 	}
 	var present map[string][]byte
-	frozen := false
 	same := func(old *record) bool {
 		opened, err := key.Open(old)
 		present = opened
-		same := err == nil && old.Type == now.Type && old.Immutable == now.Immutable && equalFiles(present, files)
-		frozen = old.Immutable && !same
-		return same
+		return err == nil && old.Type == now.Type && old.Immutable == now.Immutable && equalFiles(present, files)
 	}
-	e, err := objectEdit(proto.KindSecret, kvs, now, same, func(r *record) any {
+	return objectEdit(proto.KindSecret, kvs, now, same, func(r *record) any {
 		if r == now {
 			return covered(now, present, files, "after")
 		}
 		return covered(r, files, present, "before")
 	})
-	e.frozen = frozen
-	return e, err
+}
+
+// immutable: its content may not change.
+func immutable(record any) bool {
+	switch r := record.(type) {
+	case *records.ConfigRecord:
+		return r.Immutable
+	case *records.SecretRecord:
+		return r.Immutable
+	}
+	return false
 }
 
 // covered is a Secret as a difference may show it: of each value only whether it is

@@ -29,7 +29,7 @@ func TestASetElsewhereIsFollowedWhenItIsAskedFor(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if err := there.running().FollowSet(ctx, ref("db")); err != nil {
+		if err := there.asks().Follow(ctx, ref("db")); err != nil {
 			t.Errorf("it is asked for: %v", err)
 		}
 		if got := there.readyPeers("db"); !slices.Equal(got, []string{"db-0"}) {

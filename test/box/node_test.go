@@ -42,15 +42,15 @@ type node struct {
 	host *fakert.Host
 	root string
 
-	mu       sync.Mutex // of what follows
-	boots    int
-	away     bool // no server is reached
-	conns    []*grpc.ClientConn
-	unwatch  func()        // ends the watchdog of this boot
-	agent    *agentProcess // nil: it is down
-	latest   *agent.Agent  // the one that was made last
-	pictures map[spec.SetRef]records.Snapshot
-	watch    func([]records.Snapshot) // is shown all that DNS here answers from; it holds mu
+	mu        sync.Mutex // of what follows
+	boots     int
+	away      bool // no server is reached
+	conns     []*grpc.ClientConn
+	unwatch   func()             // ends the watchdog of this boot
+	agent     *agentProcess      // nil: it is down
+	interests *session.Interests // of the agent that was made last
+	pictures  map[spec.SetRef]records.Snapshot
+	watch     func([]records.Snapshot) // is shown all that DNS here answers from; it holds mu
 }
 
 // agentProcess is one run of an agent.
@@ -123,14 +123,11 @@ func (n *node) run(ctx context.Context, boot spec.BootID) (err error) {
 		Home: at, RunDir: filepath.Join(n.root, "run", string(boot)), Dial: n.dial,
 		Clock: n.c.clock, Watchdog: n.watchdog, Cgroup: fakert.Cgroup,
 		Runtime: host, Network: host, Volumes: host, Prober: probe.New(probe.Config{Exec: host.Exec}),
-		Boot: boot, Facts: facts, Snapshots: n.see, Tuning: tuning, Logger: log,
+		Boot: boot, Facts: facts, Snapshots: n.see, Interests: n.setInterests, Tuning: tuning, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.latest = a
-	n.mu.Unlock()
 	return a.Run(ctx)
 }
 
@@ -175,18 +172,24 @@ func (n *node) picture(set spec.SetName) (records.Snapshot, bool) {
 	return p, ok
 }
 
-// running is the agent that was started last.
-func (n *node) running() *agent.Agent {
+func (n *node) setInterests(i *session.Interests) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.latest
+	n.interests = i
+}
+
+// asks are the questions of DNS on this node, to the agent that was started last.
+func (n *node) asks() *session.Interests {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.interests
 }
 
 // readyPeers are the members that DNS on this node calls ready, of a set that it asks for.
 func (n *node) readyPeers(set spec.SetName) (names []string) {
 	p, _ := n.picture(set)
 	if p.Brief {
-		n.running().AskedFor(p.Ref)
+		n.asks().Asked(p.Ref)
 	}
 	for _, p := range p.Peers {
 		if p.Ready {
