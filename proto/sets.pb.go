@@ -91,8 +91,10 @@ type SetDifference struct {
 	Peers      []*SetPeer `protobuf:"bytes,7,rep,name=peers,proto3" json:"peers,omitempty"`                             // those that are new or changed, by ordinal
 	Left       []int32    `protobuf:"varint,8,rep,packed,name=left,proto3" json:"left,omitempty"`                       // ordinals that are not peers any more
 	LastChange *SetChange `protobuf:"bytes,9,opt,name=last_change,json=lastChange,proto3" json:"last_change,omitempty"` // that it includes; absent: as it was
-	// brief: the set is told in brief (records.Snapshot.Brief), and so is the base.
-	Brief         bool `protobuf:"varint,10,opt,name=brief,proto3" json:"brief,omitempty"`
+	// brief: the set is told in brief (records.Snapshot.Brief), and so is the base, unless turned.
+	Brief bool `protobuf:"varint,10,opt,name=brief,proto3" json:"brief,omitempty"`
+	// turned: the base is in the other form, brief or not. A base that is in full is taken in brief first.
+	Turned        bool `protobuf:"varint,11,opt,name=turned,proto3" json:"turned,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -193,6 +195,13 @@ func (x *SetDifference) GetLastChange() *SetChange {
 func (x *SetDifference) GetBrief() bool {
 	if x != nil {
 		return x.Brief
+	}
+	return false
+}
+
+func (x *SetDifference) GetTurned() bool {
+	if x != nil {
+		return x.Turned
 	}
 	return false
 }
@@ -753,7 +762,7 @@ const file_sets_proto_rawDesc = "" +
 	"sets.proto\x12\bstead.v1\x1a\vtypes.proto\";\n" +
 	"\aSetName\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xd4\x02\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xec\x02\n" +
 	"\rSetDifference\x12#\n" +
 	"\x03set\x18\x01 \x01(\v2\x11.stead.v1.SetNameR\x03set\x12.\n" +
 	"\bsequence\x18\x02 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
@@ -766,7 +775,8 @@ const file_sets_proto_rawDesc = "" +
 	"\vlast_change\x18\t \x01(\v2\x13.stead.v1.SetChangeR\n" +
 	"lastChange\x12\x14\n" +
 	"\x05brief\x18\n" +
-	" \x01(\bR\x05brief\"\xe4\x02\n" +
+	" \x01(\bR\x05brief\x12\x16\n" +
+	"\x06turned\x18\v \x01(\bR\x06turned\"\xe4\x02\n" +
 	"\aSetHead\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1e\n" +
 	"\n" +

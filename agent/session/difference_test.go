@@ -42,6 +42,11 @@ func inBrief(d *proto.SetDifference) *proto.SetDifference {
 	return d
 }
 
+func turned(d *proto.SetDifference) *proto.SetDifference {
+	d.Turned = true
+	return d
+}
+
 // A difference is taken by who has what it starts from, in this session; another keeps what it has
 // until the set comes whole. Neither goes back.
 func TestADifferenceIsTakenWhereItFits(t *testing.T) {
@@ -60,6 +65,9 @@ func TestADifferenceIsTakenWhereItFits(t *testing.T) {
 		{"it starts from an earlier one", 12, []*proto.SetDifference{part(12, 4, 8, 3, 0)}, true, []int{0, 1, 2}, false},
 		{"it fits, but that was another session", 11, []*proto.SetDifference{part(11, 5, 6, 3, 0)}, true, []int{0, 1, 2}, true},
 		{"it fits, but for a set in brief", 11, []*proto.SetDifference{inBrief(part(11, 5, 6, 3, 0))}, true, []int{0, 1, 2}, false},
+		{"it is turned to brief", 11, []*proto.SetDifference{turned(inBrief(part(11, 5, 6, 3, 0)))}, false, []int{1, 2, 3}, false},
+		{"it is turned, and was so already", 11, []*proto.SetDifference{turned(part(11, 5, 6, 3, 0))}, true, []int{0, 1, 2}, false},
+		{"there and back", 12, []*proto.SetDifference{turned(inBrief(part(11, 5, 6, 3, 0))), turned(part(12, 6, 7, 4, 1))}, false, []int{2, 3, 4}, false},
 		{"what fits follows a gap", 13, []*proto.SetDifference{part(12, 6, 8, 3, 0), part(13, 5, 9, 4, 0)}, true, []int{0, 1, 2}, false},
 		{"all of it", 12, []*proto.SetDifference{state(12, 8, 1, 1)}, false, []int{0}, false},
 		{"an older whole", 12, []*proto.SetDifference{state(9, 8, 1, 1)}, false, []int{0, 1, 2}, false},
@@ -75,7 +83,7 @@ func TestADifferenceIsTakenWhereItFits(t *testing.T) {
 			}
 			_, gaps := cache.Apply(spec.Sequence{Epoch: 1, Rev: c.seq}, false, c.sets, "d")
 			var got []int
-			now, ok := cache.Find(ref)
+			now, ok := cache.snapshots[ref]
 			for _, p := range now.Peers {
 				got = append(got, p.Ordinal)
 				if p != peer(p.Ordinal) {

@@ -87,7 +87,7 @@ func (c *SnapshotCache) Apply(seq spec.Sequence, full bool, sets []*proto.SetDif
 		delete(c.numbers, ref) // unless this is taken
 		switch {
 		case !taken:
-		case d.GetBase() != 0 && (d.GetBase() != number || d.GetBrief() != had.Brief):
+		case d.GetBase() != 0 && (d.GetBase() != number || d.GetTurned() != (d.GetBrief() != had.Brief)):
 			gaps = append(gaps, ref)
 		case c.put(wire.ApplySet(had, d, domain)):
 			changed = append(changed, ref)

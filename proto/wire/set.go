@@ -82,8 +82,11 @@ func SetChange(id records.ChangeID) *proto.SetChange {
 // ApplySet is the snapshot that d leads to from had, which is not changed; of a whole one had
 // does not matter.
 func ApplySet(had records.Snapshot, d *proto.SetDifference, domain string) records.Snapshot {
-	if d.GetBase() == 0 || d.GetGone() {
+	switch {
+	case d.GetBase() == 0 || d.GetGone():
 		had = records.Snapshot{}
+	case d.GetTurned() && d.GetBrief():
+		had = had.InBrief()
 	}
 	next := had
 	next.Ref, next.Sequence, next.Gone, next.Brief = ToSetRef(d.GetSet()), ToSequence(d.GetSequence()), d.GetGone(), d.GetBrief()

@@ -56,7 +56,7 @@ func (se *session) takeAsking() (asking map[spec.SetRef]bool, moved bool) {
 }
 
 // nextNeed is what the session is to be sent of sets: in full those with a member on its node and
-// those that it asks for; of those that were in the other form, all.
+// those that it asks for; of those that were in the other form, what that does not say.
 func (se *session) nextNeed(sent *sentState) need {
 	want := need{since: sent.snapshots, differences: se.differences, whole: se.takeResend()}
 	if !se.interest {
@@ -70,7 +70,7 @@ func (se *session) nextNeed(sent *sentState) need {
 	return want
 }
 
-// turnForms finds the sets that are to be in full now, and has those that were in the other form sent whole.
+// turnForms finds the sets that are to be in full now, and has those that were in the other form turned.
 func (se *session) turnForms(sent *sentState, asking map[spec.SetRef]bool, want *need) {
 	was, full := sent.full, map[spec.SetRef]bool{}
 	maps.Copy(full, asking)
@@ -79,17 +79,15 @@ func (se *session) turnForms(sent *sentState, asking map[spec.SetRef]bool, want 
 			full[ref] = true
 		}
 	})
-	if want.whole == nil {
-		want.whole = map[spec.SetRef]bool{}
-	}
+	want.turned = map[spec.SetRef]bool{}
 	for ref := range full {
 		if !was[ref] {
-			want.whole[ref] = true
+			want.turned[ref] = true
 		}
 	}
 	for ref := range was {
 		if !full[ref] {
-			want.whole[ref] = true
+			want.turned[ref] = true
 		}
 	}
 	sent.full, sent.setsMoved = full, false

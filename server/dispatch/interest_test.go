@@ -32,7 +32,7 @@ func (r *rig) ready(is bool) {
 }
 
 // A node is sent in full the sets with a member there and those that it asks for, and of others only what
-// of names and addresses changes; whenever that turns, it is sent the whole in the other form.
+// of names and addresses changes; whenever that turns, it is sent what leads to the other form.
 func TestANodeIsSentInFullWhatConcernsIt(t *testing.T) {
 	r := newStill(t)
 	r.begin()
@@ -54,11 +54,11 @@ func TestANodeIsSentInFullWhatConcernsIt(t *testing.T) {
 		{"at first", func() {}, "db 0>1 brief"},
 		{"a member elsewhere is ready", func() { r.ready(true) }, ""},
 		{"one got an address", func() { r.live(2, 12, "n2", "uid2") }, "db 1>4 brief"},
-		{"it asks", func() { n.Receive(followOf("db")) }, "db 0>4"},
+		{"it asks", func() { n.Receive(followOf("db")) }, "db 4>4 turned"},
 		{"a member elsewhere is not ready", func() { r.ready(false) }, "db 4>6"},
 		{"it asks for what never was, too", func() { n.Receive(followOf("db", "kv", "Not a name")) }, "kv 0>7 gone"},
-		{"it asks for nothing", func() { n.Receive(followOf()) }, "db 0>4 brief kv 0>8 gone"},
-		{"a member came here", func() { r.live(3, 13, "n1", "uid1") }, "db 0>9"},
+		{"it asks for nothing", func() { n.Receive(followOf()) }, "db 6>4 brief turned kv 0>8 gone"},
+		{"a member came here", func() { r.live(3, 13, "n1", "uid1") }, "db 4>9 brief db 9>9 turned"},
 		{"it asks, too", func() { n.Receive(followOf("db")) }, ""},
 		{"the member went", func() { r.Commit(store.Del(store.MemberKey(ident(3)))) }, "db 9>11"},
 		{"the set went", func() { r.Commit(store.Del(store.SetKey(refDB))) }, "db 0>12 gone"},

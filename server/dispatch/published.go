@@ -29,6 +29,7 @@ type form struct {
 	number uint64 // the round that changed it last; 0: none
 	steps  []step // ascending, without a gap up to number
 	whole  []byte // all of it, marshalled; nil: not yet
+	turn   []byte // what leads to it from the other form, marshalled; nil: not yet
 }
 
 // step is a difference between two states of a set in one form.
@@ -71,6 +72,7 @@ func (s *publishedSet) take(d *difference, full step, brief *step, set *records.
 	if brief != nil {
 		s.brief.take(*brief, s)
 	}
+	s.full.turn, s.brief.turn = nil, nil // each starts from the other
 }
 
 func (f *form) take(next step, of *publishedSet) {
@@ -92,10 +94,26 @@ func (f *form) take(next step, of *publishedSet) {
 
 // since is what brings a session to the present state of the set, in brief or in full, that was sent
 // all up to a version in that form; 0: nothing yet.
-func (s *publishedSet) since(version uint64, brief bool, domain string) (docs [][]byte) {
-	f := s.in(brief)
+func (s *publishedSet) since(version uint64, brief bool, domain string) [][]byte {
+	if docs, known := s.in(brief).path(version); known {
+		return docs
+	}
+	return [][]byte{s.wholeDoc(brief, domain)}
+}
+
+// turned is since for a session that was sent all up to version in the other form.
+func (s *publishedSet) turned(version uint64, brief bool, domain string) [][]byte {
+	docs, known := s.in(!brief).path(version)
+	if !known || version == 0 || s.body.Gone {
+		return [][]byte{s.wholeDoc(brief, domain)}
+	}
+	return append(docs, s.turnDoc(brief, domain))
+}
+
+// path are the steps from a version to the present state; false: not all of them are kept.
+func (f *form) path(version uint64) (docs [][]byte, known bool) {
 	if f.number <= version {
-		return nil
+		return nil, true
 	}
 	for i := range f.steps {
 		if f.steps[i].number <= version {
@@ -107,9 +125,9 @@ func (s *publishedSet) since(version uint64, brief bool, domain string) (docs []
 		for _, rest := range f.steps[i:] {
 			docs = append(docs, rest.doc)
 		}
-		return docs
+		return docs, true
 	}
-	return [][]byte{s.wholeDoc(brief, domain)}
+	return nil, false
 }
 
 func (s *publishedSet) in(brief bool) *form {
@@ -132,6 +150,28 @@ func (s *publishedSet) wholeDoc(brief bool, domain string) []byte {
 		f.whole = marshalled(m)
 	}
 	return f.whole
+}
+
+// turnDoc is what leads to the present state in one form from that in the other: what a set in brief
+// does not say.
+func (s *publishedSet) turnDoc(brief bool, domain string) []byte {
+	f, was := s.in(brief), s.in(!brief)
+	if f.turn == nil {
+		d := difference{next: s.body, head: true, told: true}
+		if brief {
+			d = difference{next: s.body.InBrief()}
+		} else {
+			for _, p := range s.body.Peers {
+				if p != p.InBrief() {
+					d.peers = append(d.peers, p)
+				}
+			}
+		}
+		m := d.message(was.number, f.number, domain)
+		m.Turned = true
+		f.turn = marshalled(m)
+	}
+	return f.turn
 }
 
 // jsonDoc is the present state for a node that does not know differences.

@@ -219,6 +219,7 @@ type need struct {
 	differences bool                   // else documents
 	brief       func(spec.SetRef) bool // nil: no set is sent in brief
 	whole       map[spec.SetRef]bool   // sets that are sent whole
+	turned      map[spec.SetRef]bool   // sets that were in the other form up to that version
 }
 
 // since returns what a session needs.
@@ -229,7 +230,7 @@ func (p *snapshotPublisher) since(want need) unsent {
 	brief := func(ref spec.SetRef) bool { return want.brief != nil && want.brief(ref) }
 	for _, ref := range p.movedSince(want.since) {
 		switch s := p.sets[ref]; {
-		case want.since == 0 && s.body.Gone, want.whole[ref]:
+		case want.since == 0 && s.body.Gone, want.whole[ref], want.turned[ref]:
 		case want.differences:
 			n.sets = append(n.sets, s.since(want.since, brief(ref), p.domain)...)
 		default:
@@ -237,17 +238,27 @@ func (p *snapshotPublisher) since(want need) unsent {
 		}
 	}
 	for _, ref := range slices.SortedFunc(maps.Keys(want.whole), spec.SetRef.Compare) {
-		s := p.sets[ref]
-		if s == nil { // for this answer alone
-			s = &publishedSet{body: records.Snapshot{Ref: ref, Sequence: p.seq, Gone: true}}
-			s.full.number, s.brief.number = p.version, p.version
+		n.sets = append(n.sets, p.published(ref).wholeDoc(brief(ref), p.domain))
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(want.turned), spec.SetRef.Compare) {
+		if !want.whole[ref] {
+			n.sets = append(n.sets, p.published(ref).turned(want.since, brief(ref), p.domain)...)
 		}
-		n.sets = append(n.sets, s.wholeDoc(brief(ref), p.domain))
 	}
 	if p.hostsVersion > want.since {
 		n.hosts = p.hosts // replaced whole, never changed
 	}
 	return n
+}
+
+// published is a set as it was published last; of one that was not, that it is gone. mu is held.
+func (p *snapshotPublisher) published(ref spec.SetRef) *publishedSet {
+	if s := p.sets[ref]; s != nil {
+		return s
+	}
+	s := &publishedSet{body: records.Snapshot{Ref: ref, Sequence: p.seq, Gone: true}}
+	s.full.number, s.brief.number = p.version, p.version
+	return s
 }
 
 // movedSince lists the sets that changed after version, in order; mu is held.

@@ -30,6 +30,9 @@ func shown(t *testing.T, p *proto.Pictures) (list []string) {
 		} else if d.GetBrief() {
 			words += " brief"
 		}
+		if d.GetTurned() {
+			words += " turned"
+		}
 		list = append(list, words)
 	}
 	return list

@@ -30,15 +30,16 @@ type receiver struct {
 	brief   map[spec.SetRef]bool // the sets that it takes in brief
 	wholes  int
 	parts   int
+	turns   int // of the parts
 }
 
 func newReceiver(t *testing.T) *receiver {
 	return &receiver{t: t, sets: map[spec.SetRef]records.Snapshot{}, numbers: map[spec.SetRef]uint64{}, brief: map[spec.SetRef]bool{}}
 }
 
-func (r *receiver) take(p *snapshotPublisher, asked map[spec.SetRef]bool) {
+func (r *receiver) take(p *snapshotPublisher, asked, turned map[spec.SetRef]bool) {
 	r.t.Helper()
-	n := p.since(need{since: r.version, whole: asked, differences: true, brief: func(ref spec.SetRef) bool { return r.brief[ref] }})
+	n := p.since(need{since: r.version, whole: asked, turned: turned, differences: true, brief: func(ref spec.SetRef) bool { return r.brief[ref] }})
 	r.version = n.next
 	for _, doc := range n.sets {
 		var d proto.SetDifference
@@ -54,8 +55,11 @@ func (r *receiver) take(p *snapshotPublisher, asked map[spec.SetRef]bool) {
 				r.t.Fatalf("%s: a difference from %d to %d was sent to who has %d", ref, d.GetBase(), d.GetNumber(), r.numbers[ref])
 			}
 		}
-		if d.GetBrief() != r.brief[ref] && !d.GetGone() {
-			r.t.Fatalf("%s: sent in brief: %v", ref, d.GetBrief())
+		if had, there := r.sets[ref]; d.GetBase() != 0 && (!there || d.GetTurned() != (d.GetBrief() != had.Brief)) {
+			r.t.Fatalf("%s: in brief: %v, and turned: %v, for who has %+v", ref, d.GetBrief(), d.GetTurned(), had)
+		}
+		if d.GetTurned() {
+			r.turns++
 		}
 		r.sets[ref], r.numbers[ref] = wire.ApplySet(r.sets[ref], &d, p.domain), d.GetNumber()
 		if d.GetGone() {
@@ -121,16 +125,16 @@ func TestAPatchedSnapshotIsTheBuiltOne(t *testing.T) {
 					r.Commit(op)
 				}
 				p.round(sub.Take())
-				each.take(p, nil)
-				brief.take(p, nil)
+				each.take(p, nil, nil)
+				brief.take(p, nil, nil)
 				turned := map[spec.SetRef]bool{}
 				if ref := refs[random.IntN(2)]; random.IntN(10) == 0 {
 					turned[ref], varying.brief[ref] = true, !varying.brief[ref]
 				}
-				varying.take(p, turned)
+				varying.take(p, nil, turned)
 				receivers := []*receiver{each, brief, varying}
 				if random.IntN(6) == 0 {
-					slow.take(p, map[spec.SetRef]bool{refDB: random.IntN(4) == 0})
+					slow.take(p, map[spec.SetRef]bool{refDB: random.IntN(4) == 0}, nil)
 					receivers = append(receivers, slow)
 				}
 				r.Cache.Look(func(v cache.View) {
@@ -152,13 +156,43 @@ func TestAPatchedSnapshotIsTheBuiltOne(t *testing.T) {
 					}
 				})
 			}
-			if each.parts < 100 || slow.parts < 20 || brief.parts < 50 || varying.parts < 50 || each.wholes == 0 {
-				t.Errorf("only %d, %d, %d and %d differences and %d wholes were sent", each.parts, slow.parts, brief.parts, varying.parts, each.wholes)
+			if each.parts < 100 || slow.parts < 20 || brief.parts < 50 || varying.parts < 50 || varying.turns < 20 || each.wholes == 0 {
+				t.Errorf("only %d, %d, %d and %d differences, %d turns and %d wholes were sent",
+					each.parts, slow.parts, brief.parts, varying.parts, varying.turns, each.wholes)
 			}
 			if brief.parts >= each.parts*9/10 {
 				t.Errorf("in brief %d differences were sent, in full %d", brief.parts, each.parts)
 			}
 		})
+	}
+}
+
+// A node where the first member of a set starts is sent what it did not know in brief, not what it knew.
+func TestATurnIsAsLongAsWhatABriefSetDoesNotSay(t *testing.T) {
+	r := newStill(t)
+	r.begin()
+	r.Record(store.SetKey(refDB), testSet(200))
+	r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
+	for i := range 200 {
+		r.live(i, 10, "n1", "uid1")
+	}
+	p, sub := newSnapshotPublisher(r.Cache, "d"), r.Cache.Subscribe()
+	defer sub.Close()
+	p.round(sub.Take())
+	brief := func(yes bool) func(spec.SetRef) bool { return func(spec.SetRef) bool { return yes } }
+	size := func(n need) (bytes int) {
+		n.differences = true
+		for _, doc := range p.since(n).sets {
+			bytes += len(doc)
+		}
+		return bytes
+	}
+	whole := size(need{since: 0})
+	for name, toBrief := range map[string]bool{"to full": false, "to brief": true} {
+		turn := size(need{since: p.version, brief: brief(toBrief), turned: map[spec.SetRef]bool{refDB: true}})
+		if turn == 0 || turn > whole/20 {
+			t.Errorf("%s: %d bytes, the whole set is %d", name, turn, whole)
+		}
 	}
 }
 
