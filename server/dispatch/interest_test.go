@@ -71,6 +71,17 @@ func TestANodeIsSentInFullWhatConcernsIt(t *testing.T) {
 	}
 }
 
+// A name that no set can have is asked for by nobody, and would only take memory.
+func TestNamesThatNoSetCanHaveAreNotFollowed(t *testing.T) {
+	name := func(ns spec.Namespace, set spec.SetName) *proto.SetName {
+		return wire.SetName(spec.SetRef{Namespace: ns, Name: set})
+	}
+	got := askedSets(&proto.Follow{Sets: []*proto.SetName{name("default", "db"), name("Not", "db"), name("default", "Not"), name("", "db")}})
+	if len(got) != 1 || !got[refDB] {
+		t.Errorf("followed are %v", got)
+	}
+}
+
 // What a node asked for in its hello is sent in full at first, and what it lost is sent in the form
 // in which it has it.
 func TestAHelloSaysWhatANodeAsksFor(t *testing.T) {
