@@ -101,7 +101,7 @@ var differences = []fault{
 		suite{"server/dispatch", "^TestAPatchedSnapshotIsTheBuiltOne$"}},
 	{"S15", "server/dispatch/wakes.go", "if ws.farAll || w.every", "if w.every",
 		suite{"server/dispatch", "^TestASessionSleepsUnlessItIsConcerned$"}},
-	{"S15", "agent/session/snapshots.go", "(d.GetBase() != number || d.GetBrief() != had.Brief)", "d.GetBase() != number",
+	{"S15", "agent/session/snapshots.go", "(d.GetBase() != number || d.GetTurned() != (d.GetBrief() != had.Brief))", "d.GetBase() != number",
 		suite{"agent/session", "^TestADifferenceIsTakenWhereItFits$"}},
 	{"S15", "agent/session/snapshots.go", "return p, ok && !p.Brief", "return p, ok",
 		suite{"agent/session", "^TestASetInBriefIsNotShownToMembers$"}},
