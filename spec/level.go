@@ -62,7 +62,9 @@ func (f *leveled) newest(v reflect.Value) (level int, inner string) {
 	switch {
 	case f.since == 0:
 		return newest(v)
-	case v.IsZero(), v.Kind() == reflect.Slice && v.Len() == 0, v.Kind() == reflect.String && slices.Contains(f.except, v.String()):
+	case v.IsZero(), v.Kind() == reflect.Slice && v.Len() == 0:
+		return 0, ""
+	case len(f.except) > 0 && slices.Contains(f.except, fmt.Sprint(reflect.Indirect(v))):
 		return 0, ""
 	}
 	return f.since, ""

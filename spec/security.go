@@ -17,13 +17,13 @@ type MemberSecurityContext struct {
 
 	// SupplementalGroupsPolicy: Merge (default) adds the groups that the image's /etc/group gives the
 	// user; with Strict those of the manifest are all.
-	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty"`
+	SupplementalGroupsPolicy *string `json:"supplementalGroupsPolicy,omitempty" stead:"since=2,except=Merge"`
 	// SeccompProfile filters system calls. Default: RuntimeDefault, that of containerd.
 	SeccompProfile *Profile `json:"seccompProfile,omitempty"`
 	// AppArmorProfile counts on nodes with AppArmor. Default: Unconfined.
-	AppArmorProfile *Profile `json:"appArmorProfile,omitempty"`
+	AppArmorProfile *Profile `json:"appArmorProfile,omitempty" stead:"since=2"`
 	// Sysctls are kernel parameters of the member's own namespaces.
-	Sysctls []Sysctl `json:"sysctls,omitempty"`
+	Sysctls []Sysctl `json:"sysctls,omitempty" stead:"since=2"`
 
 	SELinuxOptions      any `json:"seLinuxOptions,omitempty" stead:"ignored,zero"`
 	SELinuxChangePolicy any `json:"seLinuxChangePolicy,omitempty" stead:"ignored,same=Recursive"`
@@ -41,11 +41,11 @@ type SecurityContext struct {
 	AllowPrivilegeEscalation *bool         `json:"allowPrivilegeEscalation,omitempty"`
 	Capabilities             *Capabilities `json:"capabilities,omitempty"`
 	SeccompProfile           *Profile      `json:"seccompProfile,omitempty"`
-	AppArmorProfile          *Profile      `json:"appArmorProfile,omitempty"`
+	AppArmorProfile          *Profile      `json:"appArmorProfile,omitempty" stead:"since=2"`
 
 	// Privileged: it has all capabilities and devices of the host, and nothing is filtered or
 	// masked. Needs the operator's permission (stead server --allow-privileged).
-	Privileged *bool `json:"privileged,omitempty"`
+	Privileged *bool `json:"privileged,omitempty" stead:"since=2,except=false"`
 
 	SELinuxOptions any `json:"seLinuxOptions,omitempty" stead:"ignored,zero"`
 	ProcMount      any `json:"procMount,omitempty" stead:"later,same=Default"`
@@ -55,10 +55,10 @@ type SecurityContext struct {
 // Profile confines processes: by seccomp, or by AppArmor.
 type Profile struct {
 	// Type is RuntimeDefault, Unconfined or Localhost.
-	Type string `json:"type"`
+	Type string `json:"type" stead:"since=2,except=RuntimeDefault"`
 	// LocalhostProfile is for type Localhost. Of seccomp it is a file below the agent's
 	// --seccomp-dir, of AppArmor the name of a profile that is loaded on the node.
-	LocalhostProfile *string `json:"localhostProfile,omitempty"`
+	LocalhostProfile *string `json:"localhostProfile,omitempty" stead:"since=2"`
 }
 
 // The values of Profile.Type.
