@@ -23,13 +23,8 @@ func (v *Volumes) HostPath(_ context.Context, p runtime.HostPath) (_ string, err
 	if err := checkIdentity(p.ID, p.Name); err != nil {
 		return "", err
 	}
-	if !filepath.IsAbs(p.Path) {
-		return "", errors.New("it is not absolute")
-	}
-	for _, own := range v.kept {
-		if spec.PathsMeet(own, p.Path) {
-			return "", fmt.Errorf("members must not reach %s, which Stead keeps; write another directory, or one in it", own)
-		}
+	if err := v.mayShow(p.Path); err != nil {
+		return "", err
 	}
 	source, err := openHostPath(p)
 	if err != nil {
@@ -37,6 +32,19 @@ func (v *Volumes) HostPath(_ context.Context, p runtime.HostPath) (_ string, err
 	}
 	defer source.Close()
 	return v.mountFor(source, filepath.Join(scratchOf(p.ID), hostPathPlace+p.Name))
+}
+
+// mayShow refuses what Stead keeps, and what holds it.
+func (v *Volumes) mayShow(path string) error {
+	if !filepath.IsAbs(path) {
+		return errors.New("it is not absolute")
+	}
+	for _, own := range v.kept {
+		if spec.PathsMeet(own, path) {
+			return fmt.Errorf("members must not reach %s, which Stead keeps; write another directory, or one in it", own)
+		}
+	}
+	return nil
 }
 
 // hostPathPlace begins the name of what a life mounts of its host, beside what its containers, whose

@@ -110,15 +110,24 @@ func TestAPathOfTheHostIsOpenedWithoutLinks(t *testing.T) {
 	}
 }
 
+// The rule alone is asked: as root, a test that is let through would mount the host.
 func TestWhatSteadKeepsIsNotMounted(t *testing.T) {
 	v := begin(t)
 	for _, path := range []string{
 		"/", "/var", "/var/lib/stead", "/var/lib/stead/agent/ledger", "/run/stead", "/run/containerd/containerd.sock",
-		filepath.Dir(v.scratch), filepath.Join(v.scratch, "x"), v.memory, v.classes[spec.LocalClass], "relative", "/tmp/../run/stead",
+		filepath.Dir(v.scratch), filepath.Join(v.scratch, "x"), v.memory, v.classes[spec.LocalClass], "relative", "/srv/../run/stead",
 	} {
-		at, err := v.HostPath(t.Context(), runtime.HostPath{ID: db0, Name: "v", Path: path, Type: hostDirectory})
-		if err == nil || path != "relative" && !strings.Contains(err.Error(), "which Stead keeps") {
-			t.Errorf("%s: got %q, %v", path, at, err)
+		if err := v.mayShow(path); err == nil || path != "relative" && !strings.Contains(err.Error(), "which Stead keeps") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	gone := filepath.Join(v.scratch, "not-there")
+	if at, err := v.HostPath(t.Context(), runtime.HostPath{ID: db0, Name: "v", Path: gone, Type: hostDirectory}); err == nil || !strings.Contains(err.Error(), "which Stead keeps") {
+		t.Errorf("got %q, %v", at, err)
+	}
+	for _, path := range []string{"/srv", "/var/log", "/run/x", "/var/lib/steady"} {
+		if err := v.mayShow(path); err != nil {
+			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
