@@ -38,7 +38,7 @@ type MemberSpec struct {
 
 	// ImagePullSecrets name Secrets whose credentials are tried where they match the image's registry
 	// and path, the longest first; without a match, or without the Secret, it is pulled without.
-	ImagePullSecrets []PullSecret `json:"imagePullSecrets,omitempty"`
+	ImagePullSecrets []PullSecret `json:"imagePullSecrets,omitempty" stead:"since=2"`
 
 	// NodeSelector holds labels that the node must have.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
