@@ -241,7 +241,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		t.Errorf("the third of two connections: %v, want it to wait", err)
 	}
 	conns[0].Close()
-	if err := read(conns[2], time.Minute); err != nil {
+	if err := read(conns[2], 10*time.Second); err != nil {
 		t.Errorf("the third connection once one is closed: %v", err)
 	}
 }

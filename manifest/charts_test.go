@@ -49,6 +49,9 @@ func saidOfChart(t *testing.T, name string, opts Options) string {
 	if len(problems) > 0 {
 		return out.String()
 	}
+	if len(o.Claims) > 0 {
+		fmt.Fprintf(&out, "applies: %d PersistentVolumeClaims\n", len(o.Claims))
+	}
 	fmt.Fprintf(&out, "applies: %d StatefulSets, %d Services, %d PodDisruptionBudgets, %d ConfigMaps, %d Secrets\n",
 		len(o.Sets), len(o.Services), len(o.Budgets), len(o.ConfigMaps), len(o.Secrets))
 	for _, w := range warnings {

@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -170,6 +171,7 @@ func (c setChecks) claims(claims []spec.ClaimTemplate) map[string]bool {
 		c.metadata(path+".metadata", &t.Metadata)
 		c.choice(path+".apiVersion", t.APIVersion, []string{"v1"})
 		c.choice(path+".kind", t.Kind, []string{"PersistentVolumeClaim"})
+		c.accessModes(path+".spec.accessModes", t.Spec.AccessModes, "write ReadWriteOnce or ReadWriteOncePod")
 		c.claim(path+".spec", &t.Spec)
 		if after := t.Trash(); after < 0 || after > maxTrash {
 			c.fail(path+".reclaim.after", scalar.Duration{Duration: after}.String()+" is out of range", "write 0s to "+scalar.Duration{Duration: maxTrash}.String())
@@ -178,14 +180,36 @@ func (c setChecks) claims(claims []spec.ClaimTemplate) map[string]bool {
 	return seen
 }
 
+// claimObject checks a PersistentVolumeClaim.
+func (c setChecks) claimObject(s *spec.PersistentVolumeClaim) {
+	c.subdomain("metadata.name", s.Metadata.Name)
+	c.metadata("metadata", &s.Metadata)
+	c.accessModes("spec.accessModes", s.Spec.AccessModes,
+		"write ReadWriteOnce: the volume is a directory of one node, on which all members that mount it then run")
+	c.claim("spec", &s.Spec)
+}
+
+// accessModes are those of a volume that is on one node; fix says what to write for others.
+func (c setChecks) accessModes(path string, modes []string, fix string) {
+	if len(modes) == 0 {
+		c.fail(path, "is missing", "write "+spec.ReadWriteOnce)
+	}
+	for i, mode := range modes {
+		switch mode {
+		case spec.ReadWriteOnce, spec.ReadWriteOncePod:
+		case "ReadWriteMany", "ReadOnlyMany":
+			c.fail(index(path, i), scalar.Quote(mode)+" is not supported yet", fix)
+		default:
+			c.fail(index(path, i), scalar.Quote(mode)+" is unknown", "write "+spec.ReadWriteOnce+" or "+spec.ReadWriteOncePod)
+		}
+	}
+	if len(modes) > 1 && slices.Contains(modes, spec.ReadWriteOncePod) { // as in Kubernetes
+		c.fail(path, spec.ReadWriteOncePod+" cannot be beside another mode", "write one of them")
+	}
+}
+
+// claim checks all of it but the access modes.
 func (c setChecks) claim(path string, s *spec.ClaimSpec) {
-	if len(s.AccessModes) == 0 {
-		c.fail(path+".accessModes", "is missing", "write ReadWriteOnce")
-	}
-	for i, mode := range s.AccessModes {
-		c.choice(index(path+".accessModes", i), mode,
-			[]string{"ReadWriteOnce", "ReadWriteOncePod"}, "ReadWriteMany", "ReadOnlyMany")
-	}
 	c.choice(path+".volumeMode", s.VolumeMode, []string{"Filesystem"}, "Block")
 	c.valid(path+".storageClassName", s.Class(), scalar.ValidSubdomain, "storage class name", "write "+spec.LocalClass+", or omit it")
 	requests := path + ".resources.requests"

@@ -64,7 +64,8 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 		}
 		known[v.Name] = true
 		c.exactlyOne(p, map[string]bool{"emptyDir": v.EmptyDir != nil, "configMap": v.ConfigMap != nil, "secret": v.Secret != nil,
-			"projected": v.Projected != nil, "downwardAPI": v.DownwardAPI != nil, "hostPath": v.HostPath != nil})
+			"projected": v.Projected != nil, "downwardAPI": v.DownwardAPI != nil, "hostPath": v.HostPath != nil,
+			"persistentVolumeClaim": v.PersistentVolumeClaim != nil})
 		hostChecks{c}.hostPath(p+".hostPath", v.HostPath)
 		if v.EmptyDir != nil {
 			c.emptyDir(p+".emptyDir", v.EmptyDir)
@@ -73,6 +74,9 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 			c.subdomain(p+".configMap.name", v.ConfigMap.Name)
 			c.mode(p+".configMap.defaultMode", v.ConfigMap.DefaultMode)
 			c.items(p+".configMap.items", v.ConfigMap.Items, map[string]bool{})
+		}
+		if v.PersistentVolumeClaim != nil {
+			c.subdomain(p+".persistentVolumeClaim.claimName", v.PersistentVolumeClaim.ClaimName)
 		}
 		if v.Secret != nil {
 			c.subdomain(p+".secret.secretName", v.Secret.SecretName)

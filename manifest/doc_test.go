@@ -53,7 +53,7 @@ func fieldTables(t *testing.T) string {
 	service := full[spec.Service]()
 	spec.DefaultService(&service.Spec)
 	var out strings.Builder
-	for _, kind := range []any{*set, *service, *full[spec.ConfigMap](), *full[spec.Secret](), *full[spec.PodDisruptionBudget]()} {
+	for _, kind := range []any{*set, *service, *full[spec.ConfigMap](), *full[spec.Secret](), *full[spec.PodDisruptionBudget](), *full[spec.PersistentVolumeClaim]()} {
 		v := reflect.ValueOf(kind)
 		name := v.Type().Name()
 		fmt.Fprintf(&out, "\n### %s\n\n%s\n\n| path | type | default | as in | support | seen in | |\n|---|---|---|---|---|---|---|\n", name, kube.count(name))

@@ -21,6 +21,7 @@ var instead = map[string]string{
 	"ConfigMap.status":                      ownWord,
 	"PodDisruptionBudget.status":            ownWord,
 	"ClaimTemplate.status":                  ownWord,
+	"PersistentVolumeClaim.status":          ownWord,
 
 	"SetSpec.members":        onlyPlanned,
 	"SetSpec.onConfigChange": onlyPlanned,
@@ -103,13 +104,12 @@ var instead = map[string]string{
 	"Projection.serviceAccountToken": "remove this source: " + noToken,
 	"Projection.clusterTrustBundle":  "write the certificates into a ConfigMap: there is no Kubernetes API for members",
 
-	"VolumeMedia.persistentVolumeClaim": "write a volumeClaimTemplate of this name: each member gets a volume of its own",
-	"VolumeMedia.ephemeral":             "write emptyDir, or a volumeClaimTemplate",
-	"VolumeMedia.csi":                   onNodes,
-	"VolumeMedia.nfs":                   onNodes,
-	"VolumeMedia.iscsi":                 onNodes,
-	"VolumeMedia.fc":                    onNodes,
-	"VolumeMedia.image":                 "copy the files into the container's own image",
+	"VolumeMedia.ephemeral": "write emptyDir, or a volumeClaimTemplate",
+	"VolumeMedia.csi":       onNodes,
+	"VolumeMedia.nfs":       onNodes,
+	"VolumeMedia.iscsi":     onNodes,
+	"VolumeMedia.fc":        onNodes,
+	"VolumeMedia.image":     "copy the files into the container's own image",
 
 	"VolumeMedia.awsElasticBlockStore": onNodes,
 	"VolumeMedia.azureDisk":            onNodes,
@@ -154,7 +154,7 @@ var instead = map[string]string{
 const (
 	ownWord     = "the server writes it"
 	onlyPlanned = "remove it: it is planned for stead/v1"
-	newVolumes  = "remove it: each member gets a new directory of the storage class"
+	newVolumes  = "remove it: a volume is a new directory of its storage class"
 	noDevices   = "remove it: members are given no devices"
 	noToken     = "members get no token, and there is no Kubernetes API"
 	noPriority  = "no member is preferred to another"

@@ -32,7 +32,7 @@ func TestEveryRefusedFieldSaysWhatToWrite(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}} {
+	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}} {
 		walk(reflect.TypeOf(kind))
 	}
 	for key := range instead {

@@ -17,7 +17,8 @@ var kindVersions = map[string][]string{
 	"ConfigMap":   {"v1"},
 	"Secret":      {"v1"},
 
-	"PodDisruptionBudget": {"policy/v1", oldBudgets},
+	"PodDisruptionBudget":   {"policy/v1", oldBudgets},
+	"PersistentVolumeClaim": {"v1"},
 }
 
 // The API groups of kinds that are left out without a flag.
@@ -59,7 +60,6 @@ var insteadOf = map[string]string{
 	"DaemonSet":               "run its program on every host with the hosts' own service manager",
 	"Job":                     "do its work by hand, as with 'stead exec'",
 	"CronJob":                 "run it from a timer of a host, as with 'stead exec'",
-	"PersistentVolumeClaim":   "write a volumeClaimTemplate",
 	"PersistentVolume":        "declare its directory on the nodes with --storage-class",
 	"Ingress":                 "run a proxy in front of the members, as a StatefulSet with a hostPort",
 	"HorizontalPodAutoscaler": "change the number of members with 'stead scale'",
@@ -109,7 +109,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 		return refuse(hook, "metadata.annotations[helm.sh/hook]", "is a Helm hook, which Stead does not run", fix)
 	case !ours:
 		return refuse(child(root, "kind"), "kind", "is not supported",
-			cmp.Or(insteadOf[kind], "Stead has StatefulSet, Service, ConfigMap, Secret and PodDisruptionBudget"))
+			cmp.Or(insteadOf[kind], "Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim and PodDisruptionBudget"))
 	case !slices.Contains(want, version):
 		d.fail(child(root, "apiVersion"), "apiVersion", title+" is not supported in apiVersion "+scalar.Quote(version), "write apiVersion: "+want[0])
 		return false

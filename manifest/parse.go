@@ -37,6 +37,7 @@ type Objects struct {
 	Sets       []spec.StatefulSet
 	Services   []spec.Service
 	Budgets    []spec.PodDisruptionBudget
+	Claims     []spec.PersistentVolumeClaim
 	ConfigMaps []spec.ConfigMap
 	Secrets    []spec.Secret
 
@@ -242,6 +243,11 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		read(s, &s.Metadata)
 		c.budget(s)
 		s.APIVersion = "policy/v1"
+	case "PersistentVolumeClaim":
+		s := added(&p.out.Claims)
+		read(s, &s.Metadata)
+		s.Spec.VolumeMode = cmp.Or(s.Spec.VolumeMode, "Filesystem")
+		setChecks{c}.claimObject(s)
 	case "ConfigMap":
 		s := added(&p.out.ConfigMaps)
 		read(s, &s.Metadata)

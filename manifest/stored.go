@@ -61,6 +61,26 @@ func OfBudget(r *records.BudgetRecord) spec.PodDisruptionBudget {
 	return spec.PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Metadata: r.Manifest(), Spec: r.Spec}
 }
 
+// OfClaim is the manifest of a stored claim. It shares r's maps and slices.
+func OfClaim(r *records.ClaimRecord) spec.PersistentVolumeClaim {
+	return spec.PersistentVolumeClaim{APIVersion: "v1", Kind: "PersistentVolumeClaim", Metadata: r.Manifest(), Spec: r.Spec}
+}
+
+// ValidateClaimUpdate returns the changes from old to next that a claim does not allow.
+// Problems have no position: see Objects.Locate.
+func ValidateClaimUpdate(old, next *spec.ClaimSpec) []Problem {
+	var p problemList
+	p.claimSpec("spec", old, next)
+	a, b := spec.Clone(*old), spec.Clone(*next)
+	for _, s := range []*spec.ClaimSpec{&a, &b} {
+		s.Resources.Requests, s.StorageClassName = nil, nil
+	}
+	if !spec.Same(a, b) {
+		p.add("spec.accessModes", "must not change", "delete the claim, which gives its volume up, and apply it again")
+	}
+	return p.list
+}
+
 // SeenSet is the set, and its generation, that a manifest was made from, as 'get' shows
 // them in metadata. A zero field: the manifest does not say.
 type SeenSet struct {
@@ -135,14 +155,18 @@ func (p *problemList) claims(old, next []spec.ClaimTemplate) {
 	}
 }
 
+// claimSpec compares what a claim at path asks for.
+func (p *problemList) claimSpec(path string, old, next *spec.ClaimSpec) {
+	if next.SizeBytes() < old.SizeBytes() {
+		p.add(path+".resources.requests[storage]", "a volume cannot shrink", "write at least the old size")
+	}
+	if was, is := old.Class(), next.Class(); was != is {
+		p.add(path+".storageClassName", fmt.Sprintf("must not change from %s to %s", scalar.Quote(was), scalar.Quote(is)), "a volume does not move to another class")
+	}
+}
+
 func (p *problemList) claim(path string, old, next *spec.ClaimTemplate) {
-	size, class := path+".spec.resources.requests[storage]", path+".spec.storageClassName"
-	if next.Spec.SizeBytes() < old.Spec.SizeBytes() {
-		p.add(size, "a volume cannot shrink", "write at least the old size")
-	}
-	if was, is := old.Spec.Class(), next.Spec.Class(); was != is {
-		p.add(class, fmt.Sprintf("must not change from %s to %s", scalar.Quote(was), scalar.Quote(is)), "a volume does not move to another class")
-	}
+	p.claimSpec(path+".spec", &old.Spec, &next.Spec)
 	a, b := spec.Clone(*old), spec.Clone(*next)
 	for _, t := range []*spec.ClaimTemplate{&a, &b} {
 		t.Spec.Resources.Requests, t.Spec.StorageClassName, t.Reclaim = nil, nil, nil

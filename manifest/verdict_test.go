@@ -149,16 +149,17 @@ func (b builder) kept(f kubeField, text string, o *Objects, out outcome) outcome
 
 // notKept are the only fields that are dropped without a word. None comes to this list.
 var notKept = map[string]string{
-	"Service metadata.annotations":             "no part of Stead reads it",
-	"ConfigMap metadata.annotations":           "no part of Stead reads it",
-	"PodDisruptionBudget metadata.annotations": "no part of Stead reads it",
-	"Secret metadata.annotations":              "no part of Stead reads it; that of kubectl would have the content in clear",
+	"Service metadata.annotations":               "no part of Stead reads it",
+	"ConfigMap metadata.annotations":             "no part of Stead reads it",
+	"PodDisruptionBudget metadata.annotations":   "no part of Stead reads it",
+	"PersistentVolumeClaim metadata.annotations": "no part of Stead reads it",
+	"Secret metadata.annotations":                "no part of Stead reads it; that of kubectl would have the content in clear",
 }
 
 // saysSame is the field on the way to f that declares the value as what Stead does anyway; "": none does.
 func (b builder) saysSame(f kubeField, text string) string {
 	typ := map[string]reflect.Type{"StatefulSet": reflect.TypeFor[spec.StatefulSet](), "Service": reflect.TypeFor[spec.Service](),
-		"PodDisruptionBudget": reflect.TypeFor[spec.PodDisruptionBudget]()}[f.kind]
+		"PodDisruptionBudget": reflect.TypeFor[spec.PodDisruptionBudget](), "PersistentVolumeClaim": reflect.TypeFor[spec.PersistentVolumeClaim]()}[f.kind]
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || typ == nil {
 		return ""
@@ -209,6 +210,9 @@ func storedForm(kind string, o *Objects) any {
 	case "PodDisruptionBudget":
 		s := o.Budgets[0]
 		object = OfBudget(&records.BudgetRecord{Meta: records.MetaOf(s.Metadata), Spec: s.Spec})
+	case "PersistentVolumeClaim":
+		c := o.Claims[0]
+		object = OfClaim(&records.ClaimRecord{Meta: records.MetaOf(c.Metadata), Spec: c.Spec})
 	case "ConfigMap":
 		object = OfConfigMap(configRecord(&o.ConfigMaps[0]))
 	default: // what is stored of it is sealed

@@ -13,6 +13,7 @@ const (
 	KindNode      = "node"
 	KindService   = "service"
 	KindBudget    = "budget"
+	KindClaim     = "claim"
 	KindConfigMap = "configmap"
 	KindSecret    = "secret"
 	KindEvent     = "event"

@@ -21,6 +21,9 @@ type Life struct {
 	// FreshVolumes are the claims whose volume was never ready once, by how it
 	// came to be: "first" or "replaced" (SAFETY S11, S19).
 	FreshVolumes map[spec.ClaimName]string `json:"freshVolumes,omitempty"`
+	// UnusedClaims are the PersistentVolumeClaims of the life on whose volume no life was ever
+	// ready, sorted: these volumes may have to be made.
+	UnusedClaims []spec.ClaimName `json:"unusedClaims,omitempty"`
 	// SetGeneration is the generation of the set when the life was told.
 	SetGeneration int64 `json:"setGeneration,omitempty"`
 	// Bootstrapped: the set was bootstrapped when the life was told. It comes with

@@ -74,6 +74,17 @@ type MemberVolume struct {
 	// node of the life.
 	Shared bool `json:"shared,omitempty"`
 	Fenced bool `json:"fenced,omitempty"`
+	// Object: Claim is a PersistentVolumeClaim of the namespace, whose own the volume is;
+	// false: it is a claim of the set, and the volume the member's.
+	Object bool `json:"object,omitempty"`
+}
+
+// Owner is the identity to which the volume belongs that this member has.
+func (v *MemberVolume) Owner(member spec.Identity) spec.Identity {
+	if v.Object {
+		return spec.ClaimIdentity(member.Namespace, string(v.Claim))
+	}
+	return member
 }
 
 // Phase is what was seen of a life. It only grows, in this order.

@@ -54,6 +54,19 @@ type SecretRecord struct {
 	Immutable bool `json:"immutable,omitempty"`
 }
 
+// ClaimRecord is claims/<ns>/<name>: a PersistentVolumeClaim. Its volume is a record of its own
+// below spec.ClaimIdentity, which there is from its first use on. Written by control; the engine
+// removes it when it is Deleting and nothing uses its volume.
+type ClaimRecord struct {
+	Meta
+	Spec spec.ClaimSpec `json:"spec"`
+	// Deleting: it goes, and its volume is given up, once no life uses that. No life starts with it.
+	Deleting bool `json:"deleting,omitempty"`
+}
+
+// Identity is the one to which the claim's volume belongs.
+func (r *ClaimRecord) Identity() spec.Identity { return spec.ClaimIdentity(r.Namespace, r.Name) }
+
 // BudgetRecord is budgets/<ns>/<name>.
 type BudgetRecord struct {
 	Meta

@@ -66,7 +66,7 @@ type ShownNode struct {
 
 // ShownVolume is a volume's status.
 type ShownVolume struct {
-	// User is the life that uses it, as "db-0 1.23"; "": none.
+	// User is the life that uses it, as "db-0 1.23"; "": none. Of a claim's there may be several.
 	User string `json:"user,omitempty"`
 	// Said is what its node reported of it.
 	Said *VolumeReport `json:"said,omitempty"`

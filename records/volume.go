@@ -30,6 +30,8 @@ const (
 	// FateRestoring: its node is told to bring it back from the trash.
 	FateRestoring VolumeFate = "Restoring"
 	FateGone      VolumeFate = "Gone"
+	// FateUnbound is shown of a claim that has no volume yet: none of its users has started.
+	FateUnbound VolumeFate = "Unbound"
 	// FateTrashed is shown of what has no record any more and lies in the trash of a node.
 	FateTrashed VolumeFate = "Trashed"
 )
@@ -68,11 +70,17 @@ type Volume struct {
 	// Labels are those of the claim when the volume was made (see SetSpec.ClaimLabels); nil:
 	// an older version made it, or its claim was not known.
 	Labels map[string]string `json:"labels,omitempty"`
+	// HeldBy is the life that was given it last; of a PersistentVolumeClaim that is
+	// ReadWriteOncePod.
+	HeldBy *spec.LifeID `json:"heldBy,omitempty"`
 }
 
 // VolumeName is a volume's name for people, which may be that of several: the claim
 // "a" of the member "b-c-0" and the claim "a-b" of "c-0".
 func VolumeName(id spec.Identity, claim spec.ClaimName) string {
+	if name, is := id.Ref().ClaimName(); is {
+		return name
+	}
 	return string(claim) + "-" + id.MemberName()
 }
 
@@ -169,6 +177,8 @@ const (
 	VerbLost VolumeVerb = "Lost"
 	// VerbRestore brings a volume back from the trash.
 	VerbRestore VolumeVerb = "Restore"
+	// VerbDelete is shown of the volume of a claim that is being deleted; no request has it.
+	VerbDelete VolumeVerb = "Delete"
 )
 
 // VolumeRequest is volumerequests/<ns>/<set>/<claim>/<ordinal>: what a person asks of

@@ -16,7 +16,8 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	public := Clone(whole)
+	unclaimed := withoutClaims(whole)
+	public := Clone(unclaimed)
 	public.Spec.ImagePullSecrets = nil
 	empty := Clone(public)
 	empty.Spec.ImagePullSecrets = []PullSecret{}
@@ -43,7 +44,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "qmgwzclkld"},
+		{"every field", whole, "k5v9knsm7m"},
+		{"every field there was before claims", unclaimed, "qmgwzclkld"},
 		{"every field there was before imagePullSecrets", public, "jxclhmwf58"},
 		{"an empty list of them", empty, "jxclhmwf58"},
 		{"every field there was before sysctls", untuned, "h2z4rpqs2t"},

@@ -23,6 +23,16 @@ func withoutFiles(t Template) Template {
 	return t
 }
 
+// withoutClaims is t, of whole.yaml, without the volume of a PersistentVolumeClaim.
+func withoutClaims(t Template) Template {
+	t = Clone(t)
+	s := &t.Spec
+	s.Volumes = slices.DeleteFunc(s.Volumes, func(v VolumeMedia) bool { return v.PersistentVolumeClaim != nil })
+	c := &s.Containers[0]
+	c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.Name == "shared" })
+	return t
+}
+
 func TestEveryChangeOfFilesAndNamesChangesTheHash(t *testing.T) {
 	shows := func(v VolumeMedia) func(*Template) {
 		return func(x *Template) { v.Name, x.Spec.Volumes[0] = "v", v }
@@ -51,6 +61,9 @@ func TestEveryChangeOfFilesAndNamesChangesTheHash(t *testing.T) {
 		"cpu":               reads(ResourceFieldRef{Resource: "limits.cpu"}),
 		"thousandths":       reads(ResourceFieldRef{Resource: "limits.cpu", Divisor: scalar.Quantity{Milli: 1}}),
 		"other container":   reads(ResourceFieldRef{Resource: "limits.cpu", ContainerName: "a"}),
+		"a claim":           shows(VolumeMedia{PersistentVolumeClaim: &ClaimVolume{ClaimName: "a"}}),
+		"another claim":     shows(VolumeMedia{PersistentVolumeClaim: &ClaimVolume{ClaimName: "b"}}),
+		"a claim to read":   shows(VolumeMedia{PersistentVolumeClaim: &ClaimVolume{ClaimName: "a", ReadOnly: true}}),
 		"mount":             mounts(""),
 		"expression":        mounts("$(A)"),
 		"dns policy":        func(x *Template) { x.Spec.DNSPolicy = DNSDefault },

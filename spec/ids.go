@@ -16,7 +16,8 @@ type (
 	NodeName string
 	// UID identifies one creation of a set or node for ever; 32 hex digits.
 	UID string
-	// ClaimName names a volumeClaimTemplate of a set; DNS-1123 label.
+	// ClaimName names a volumeClaimTemplate of a set, DNS-1123 label, or, with a
+	// ClaimIdentity, a PersistentVolumeClaim, DNS-1123 subdomain.
 	ClaimName string
 	// RevisionHash names a template by its canonical hash (see HashTemplate).
 	RevisionHash string
@@ -54,8 +55,13 @@ type Identity struct {
 // Ref is the set the identity belongs to.
 func (i Identity) Ref() SetRef { return SetRef{i.Namespace, i.Set} }
 
-// MemberName is "<set>-<ordinal>", the member's hostname.
-func (i Identity) MemberName() string { return string(i.Set) + "-" + strconv.Itoa(i.Ordinal) }
+// MemberName is "<set>-<ordinal>", the member's hostname; of a ClaimIdentity the claim's name.
+func (i Identity) MemberName() string {
+	if claim, is := i.Ref().ClaimName(); is {
+		return claim
+	}
+	return string(i.Set) + "-" + strconv.Itoa(i.Ordinal)
+}
 
 // String is "namespace/set-ordinal".
 func (i Identity) String() string { return string(i.Namespace) + "/" + i.MemberName() }

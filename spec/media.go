@@ -9,7 +9,8 @@ import (
 )
 
 // VolumeMedia is one volume of a template (Kubernetes' Volume): a source of files
-// that lives as long as one life. Storage that outlives it is a ClaimTemplate.
+// that lives as long as one life. Storage that outlives it is a ClaimTemplate, or a
+// PersistentVolumeClaim.
 type VolumeMedia struct {
 	Name      string           `json:"name"`
 	EmptyDir  *EmptyDir        `json:"emptyDir,omitempty"`
@@ -23,13 +24,15 @@ type VolumeMedia struct {
 	// --allow-host-path).
 	HostPath *HostPathVolume `json:"hostPath,omitempty" stead:"since=2"`
 
-	PersistentVolumeClaim any `json:"persistentVolumeClaim,omitempty" stead:"later"`
-	Ephemeral             any `json:"ephemeral,omitempty" stead:"later"`
-	CSI                   any `json:"csi,omitempty" stead:"later"`
-	NFS                   any `json:"nfs,omitempty" stead:"later"`
-	ISCSI                 any `json:"iscsi,omitempty" stead:"later"`
-	FC                    any `json:"fc,omitempty" stead:"later"`
-	Image                 any `json:"image,omitempty" stead:"later"`
+	// PersistentVolumeClaim mounts the volume of a claim of the namespace.
+	PersistentVolumeClaim *ClaimVolume `json:"persistentVolumeClaim,omitempty" stead:"since=2"`
+
+	Ephemeral any `json:"ephemeral,omitempty" stead:"later"`
+	CSI       any `json:"csi,omitempty" stead:"later"`
+	NFS       any `json:"nfs,omitempty" stead:"later"`
+	ISCSI     any `json:"iscsi,omitempty" stead:"later"`
+	FC        any `json:"fc,omitempty" stead:"later"`
+	Image     any `json:"image,omitempty" stead:"later"`
 
 	AWSElasticBlockStore any `json:"awsElasticBlockStore,omitempty" stead:"later"`
 	AzureDisk            any `json:"azureDisk,omitempty" stead:"later"`

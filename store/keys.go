@@ -32,6 +32,7 @@ const (
 	KindFence         = "fences"
 	KindService       = "services"
 	KindBudget        = "budgets"
+	KindClaim         = "claims"
 	KindConfig        = "configs"
 	KindSecret        = "secrets"
 	KindBootstrapped  = "bootstrapped"
@@ -70,7 +71,7 @@ func keyOf(kind string, id spec.Identity) string {
 	return refKey(kind, id.Ref()) + "/" + strconv.Itoa(id.Ordinal)
 }
 
-func claimKey(kind string, id spec.Identity, c spec.ClaimName) string {
+func keyOfClaim(kind string, id spec.Identity, c spec.ClaimName) string {
 	return refKey(kind, id.Ref()) + "/" + string(c) + "/" + strconv.Itoa(id.Ordinal)
 }
 
@@ -104,16 +105,16 @@ func IdentityKey(id spec.Identity) string { return keyOf(KindIdentity, id) }
 func RequestKey(id spec.Identity) string { return keyOf(KindRequest, id) }
 
 // VolumeKey is volumes/<ns>/<set>/<claim>/<ordinal>.
-func VolumeKey(id spec.Identity, c spec.ClaimName) string { return claimKey(KindVolume, id, c) }
+func VolumeKey(id spec.Identity, c spec.ClaimName) string { return keyOfClaim(KindVolume, id, c) }
 
 // VolumeReportKey is volumereports/<ns>/<set>/<claim>/<ordinal>/<volume id>.
 func VolumeReportKey(id spec.Identity, c spec.ClaimName, v records.VolumeID) string {
-	return claimKey(KindVolumeReport, id, c) + "/" + string(v)
+	return keyOfClaim(KindVolumeReport, id, c) + "/" + string(v)
 }
 
 // VolumeRequestKey is volumerequests/<ns>/<set>/<claim>/<ordinal>.
 func VolumeRequestKey(id spec.Identity, c spec.ClaimName) string {
-	return claimKey(KindVolumeRequest, id, c)
+	return keyOfClaim(KindVolumeRequest, id, c)
 }
 
 // EventKey is events/<ns>/<set>/<name>.
@@ -150,6 +151,9 @@ func ServiceKey(ns spec.Namespace, name string) string { return nameKey(KindServ
 
 // BudgetKey is budgets/<ns>/<name>.
 func BudgetKey(ns spec.Namespace, name string) string { return nameKey(KindBudget, ns, name) }
+
+// ClaimKey is claims/<ns>/<name>.
+func ClaimKey(ns spec.Namespace, name string) string { return nameKey(KindClaim, ns, name) }
 
 // ConfigKey is configs/<ns>/<name>.
 func ConfigKey(ns spec.Namespace, name string) string { return nameKey(KindConfig, ns, name) }

@@ -61,9 +61,10 @@ func expandAll(in []string, v *variables) []string {
 // mounts lists parents before what is mounted below them; v are the container's variables.
 // Errors: *MissingError.
 func mounts(l *records.Life, c *spec.Container, v *variables, parts Parts) ([]runtime.Mount, error) {
-	media, host := map[string]bool{}, map[string]bool{}
+	media, readOnly, host := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, v := range l.Template.Spec.Volumes {
 		media[v.Name], host[v.Name] = v.ShowsFiles(), v.HostPath != nil
+		readOnly[v.Name] = media[v.Name] || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly
 	}
 	out := []runtime.Mount{
 		{Source: parts.Place.Stead, Target: SteadDir, ReadOnly: true},
@@ -87,7 +88,7 @@ func mounts(l *records.Life, c *spec.Container, v *variables, parts Parts) ([]ru
 		}
 		target := filepath.Clean(m.MountPath)
 		out = slices.DeleteFunc(out, func(x runtime.Mount) bool { return x.Target == target })
-		out = append(out, runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || media[m.Name], Host: host[m.Name]})
+		out = append(out, runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || readOnly[m.Name], Host: host[m.Name]})
 	}
 	slices.SortStableFunc(out, func(a, b runtime.Mount) int { return strings.Compare(a.Target, b.Target) })
 	return out, nil

@@ -118,6 +118,9 @@ func (r *Reclaimer) execute(ctx context.Context, d *pendingOrder) {
 	}
 	err := r.unused(ctx, o.ID)
 	if err == nil {
+		err = r.withoutUsers(ctx, o)
+	}
+	if err == nil {
 		report.State, err = r.move(ctx, o)
 	}
 	if ctx.Err() != nil {
@@ -170,6 +173,27 @@ func (r *Reclaimer) unused(ctx context.Context, id spec.Identity) error {
 		err = fmt.Errorf("%w: processes of %s run on this node", errInUse, id)
 	}
 	return err
+}
+
+// withoutUsers fails while a life may have the volume of a claim. One that was followed by
+// another of its identity is over.
+func (r *Reclaimer) withoutUsers(ctx context.Context, o records.VolumeOrder) error {
+	if _, is := o.ID.Ref().ClaimName(); !is {
+		return nil
+	}
+	users, err := r.c.Volumes.Users(ctx, o.Volume)
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if open := r.c.Open(u.ID); !open.IsZero() && open != u.Token {
+			continue
+		}
+		if err := r.unused(ctx, u.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // erase deletes permanently what is forgotten, when its time is over. What is not in the

@@ -100,6 +100,11 @@ type Volumes interface {
 	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
 	// directory of that, is not there, or is on another disk than it was at first.
 	Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, fsGroup *int64) (string, error)
+	// NoteUser notes, durably and before Ensure hands it out, that a life has the volume of a claim
+	// that several lives may have. Of each identity the last life is kept.
+	NoteUser(ctx context.Context, volume records.VolumeID, life spec.LifeID) error
+	// Users are the lives that were noted of a volume, also those that are over, by identity.
+	Users(ctx context.Context, volume records.VolumeID) ([]spec.LifeID, error)
 	// Reclaim moves an unused volume into the trash, and returns when that is
 	// durable; once it is there, it has no effect. ErrAbsent: it is neither in its
 	// place nor in the trash. ErrNotFound: its storage class, or the directory of that,

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,11 @@ func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.Memb
 	}
 	if err := checkLabel(string(vol.ID)); err != nil {
 		return "", err
+	}
+	if vol.Object { // the workers of several members may make it at once
+		lock, _ := v.making.LoadOrStore(vol.ID, &sync.Mutex{})
+		lock.(*sync.Mutex).Lock()
+		defer lock.(*sync.Mutex).Unlock()
 	}
 	root, err := v.open(vol.Class)
 	if err != nil {

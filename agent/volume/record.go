@@ -32,7 +32,7 @@ type recordDir struct {
 func openRecords(agentRoot string, w durable.Writer) (recordDir, error) {
 	r := newRecords(agentRoot, w)
 	return r, r.in(func(root *os.Root) error {
-		return errors.Join(w.MakeDirs(root, disksDir), w.MakeDirs(root, madeDir))
+		return errors.Join(w.MakeDirs(root, disksDir), w.MakeDirs(root, madeDir), w.MakeDirs(root, usersDir))
 	})
 }
 

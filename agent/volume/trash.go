@@ -22,12 +22,17 @@ const (
 	// trashDir is in the directory of each storage class: a move into it is one rename.
 	// No namespace has such a name.
 	trashDir = ".trash"
+	// claimsDir, in a namespace, has the volumes of PersistentVolumeClaims.
+	claimsDir = ".claims"
 	// erasing starts the name of what is being deleted.
 	erasing = "erasing-"
 )
 
 // placeOf is where a volume is in the directory of its class.
 func placeOf(id spec.Identity, claim spec.ClaimName) string {
+	if name, is := id.Ref().ClaimName(); is { // no set has the name of the directory
+		return filepath.Join(string(id.Namespace), claimsDir, name)
+	}
 	return filepath.Join(string(id.Namespace), string(id.Set), string(claim)+"-"+strconv.Itoa(id.Ordinal))
 }
 
@@ -200,5 +205,5 @@ func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) 
 	if err := except(v.writer.SyncDir(root, v.trashAt(class)), fs.ErrNotExist); err != nil {
 		return err
 	}
-	return v.records.remove(madeDir, string(id))
+	return errors.Join(v.forgetUsers(id), v.records.remove(madeDir, string(id)))
 }

@@ -5,10 +5,12 @@
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/owner.json   whose it is
 //	<root>/volumes/<namespace>/<set>/<claim>-<ordinal>/data/        what is mounted
 //	<class>/<namespace>/<set>/<claim>-<ordinal>/…                   of a declared storage class
+//	<root>/volumes/<namespace>/.claims/<claim>/…                    of a PersistentVolumeClaim
 //	<root>/volumes/.trash/<volume id>/                              given up; <class>/.trash likewise
 //	<class>/.stead-disk                                             which disk this is
 //	<root>/disks/<class>.json                                       which disk the class is on
 //	<root>/made/<volume id>.json                                    the volume was made
+//	<root>/users/<volume id>.<set>-<ordinal>.json                   a life has the volume of a claim
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)
 //	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
@@ -73,6 +75,7 @@ type Volumes struct {
 	notes   sync.Mutex // of the trash, while one is read and written, or leaves it
 	boot    spec.BootID
 	clock   func() time.Duration
+	making  sync.Map                // of VolumeID to *sync.Mutex: volumes of claims, while one is made or checked
 	step    func(what string) error // tests fail here
 	kept    []string                // paths that no member mounts of its host
 }
@@ -138,7 +141,16 @@ func checkIdentity(id spec.Identity, more ...string) error {
 	if id.Ordinal < 0 {
 		return fmt.Errorf("invalid ordinal %d", id.Ordinal)
 	}
-	for _, name := range append([]string{string(id.Namespace), string(id.Set)}, more...) {
+	names := append([]string{string(id.Namespace)}, more...)
+	if name, is := id.Ref().ClaimName(); is {
+		if id.Ordinal != 0 || !scalar.ValidSubdomain(name) || len(more) == 0 || more[0] != name {
+			return fmt.Errorf("invalid claim %q", name)
+		}
+		names = slices.Delete(names, 1, 2)
+	} else {
+		names = append(names, string(id.Set))
+	}
+	for _, name := range names {
 		if err := checkLabel(name); err != nil {
 			return err
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -99,12 +101,18 @@ func (w *actor) ensureVolumes(ctx context.Context) error {
 	dirs := map[string]string{}
 	group := w.fsGroup()
 	for _, v := range w.life.Member.Volumes {
+		if v.Object {
+			continue
+		}
 		_, fresh := w.life.FreshVolumes[v.Claim]
 		dir, err := w.c.Volumes.Ensure(ctx, w.id, v, fresh && !w.state.ReadyOnce, group)
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", v.Claim, err)
 		}
 		dirs[string(v.Claim)] = dir
+	}
+	if err := w.ensureClaims(ctx, dirs); err != nil {
+		return err
 	}
 	for _, v := range w.life.Template.Spec.Volumes {
 		if _, claimed := dirs[v.Name]; claimed || v.EmptyDir == nil && v.HostPath == nil {
@@ -133,6 +141,38 @@ func (w *actor) ownVolume(ctx context.Context, v spec.VolumeMedia) (string, erro
 		ID: w.id, Token: w.token, Name: v.Name, FSGroup: w.fsGroup(),
 		Memory: v.EmptyDir.Medium == spec.MediumMemory, SizeBytes: files.MemoryVolumeBytes(&w.life.Template.Spec, v.EmptyDir),
 	})
+}
+
+// ensureClaims adds to dirs the directories of volumes that belong to PersistentVolumeClaims. That the
+// life has them is noted before: they are not given up while it is open (SAFETY S22).
+func (w *actor) ensureClaims(ctx context.Context, dirs map[string]string) error {
+	life := spec.LifeID{ID: w.id, Token: w.token}
+	for i := range w.life.Template.Spec.Volumes {
+		m := &w.life.Template.Spec.Volumes[i]
+		if _, claimed := dirs[m.Name]; claimed || m.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim := spec.ClaimName(m.PersistentVolumeClaim.ClaimName)
+		at := slices.IndexFunc(w.life.Member.Volumes, func(v records.MemberVolume) bool { return v.Object && v.Claim == claim })
+		if at < 0 {
+			return fmt.Errorf("volume %s: the life was assigned without the volume of PersistentVolumeClaim %s", m.Name, claim)
+		}
+		v := w.life.Member.Volumes[at]
+		if err := w.c.Volumes.NoteUser(ctx, v.ID, life); err != nil {
+			return fmt.Errorf("volume %s: %w", m.Name, err)
+		}
+		group := w.fsGroup()
+		if m.PersistentVolumeClaim.ReadOnly {
+			group = nil // as in Kubernetes
+		}
+		fresh := slices.Contains(w.life.UnusedClaims, claim) && !w.state.ReadyOnce
+		dir, err := w.c.Volumes.Ensure(ctx, v.Owner(w.id), v, fresh, group)
+		if err != nil {
+			return fmt.Errorf("volume %s: %w", m.Name, err)
+		}
+		dirs[m.Name] = dir
+	}
+	return nil
 }
 
 // fsGroup is the group of the life's files; nil: any.

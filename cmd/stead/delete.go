@@ -23,8 +23,10 @@ func deleteCommand(c *cli) *cobra.Command {
 		Short: "Delete objects; the members of a set are stopped in order, its volumes are kept",
 		Long: `Delete objects. The members of a set are stopped, highest first (Parallel: all at once),
 and the set is removed after the last one. Its volumes are kept, unless its retention policy
-says Delete. With -f the objects that manifests name are deleted, sets first; volumes are
-never deleted by it. To delete a member is to restart it, as in Kubernetes.
+says Delete. With -f the objects that manifests name are deleted, sets first; volumes and
+PersistentVolumeClaims are never deleted by it. To delete a member is to restart it, as in
+Kubernetes. To delete a PersistentVolumeClaim gives its volume up, when no member uses it
+any more.
 
 With --cascade=orphan nothing is stopped. The set becomes Orphaned. Its members continue
 to run with their names, addresses and volumes, but are not replaced, updated or scaled
@@ -98,8 +100,11 @@ func (d *deleter) targets(cmd *cobra.Command, args []string) (targets []target, 
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range targets {
-		if err := d.check(cmd.Flags(), t, several); err != nil {
+	for i := range targets {
+		if targets[i].kind == proto.KindVolume && targets[i].word == inKubernetes[proto.KindVolume] {
+			targets[i].kind = proto.KindClaim // a claim is deleted; a volume is given up
+		}
+		if err := d.check(cmd.Flags(), targets[i], several); err != nil {
 			return nil, err
 		}
 	}
@@ -125,9 +130,9 @@ func (d *deleter) check(flags *pflag.FlagSet, t target, several bool) error {
 		return misuse("--cascade: %w", err)
 	}
 	switch t.kind {
-	case proto.KindMember, proto.KindSet, proto.KindService, proto.KindConfigMap, proto.KindSecret, proto.KindBudget:
+	case proto.KindMember, proto.KindSet, proto.KindService, proto.KindConfigMap, proto.KindSecret, proto.KindBudget, proto.KindClaim:
 	default:
-		return misuse("a %s cannot be deleted; only sets, services, configmaps, secrets and budgets can%s", t.kind, notDeleted[t.kind])
+		return misuse("a %s cannot be deleted; only sets, services, configmaps, secrets, budgets and claims can%s", t.kind, notDeleted[t.kind])
 	}
 	switch {
 	case len(t.names) == 0 && !several:
@@ -189,7 +194,11 @@ func (d *deleter) choose(ctx context.Context, t *target) error {
 	if len(t.names) > 0 {
 		return nil
 	}
-	got, err := d.control.List(ctx, &proto.ListRequest{Kind: t.kind, Namespace: d.namespace, Selector: d.selector})
+	kind := t.kind
+	if kind == proto.KindClaim {
+		kind = proto.KindVolume
+	}
+	got, err := d.control.List(ctx, &proto.ListRequest{Kind: kind, Namespace: d.namespace, Selector: d.selector})
 	for _, o := range got.GetObjects() {
 		t.names = append(t.names, o.GetName())
 	}
@@ -210,7 +219,7 @@ func (d *deleter) one(cmd *cobra.Command, t target, name string) ([]spec.SetRef,
 	switch {
 	case r.Cascade == proto.CascadeOrphan:
 		result = "is orphaned"
-	case r.Kind == proto.KindSet:
+	case r.Kind == proto.KindSet, r.Kind == proto.KindClaim:
 		result = "is being deleted"
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s %s/%s %s\n", r.Kind, r.Namespace, r.Name, result)

@@ -138,7 +138,11 @@ func blockedText(m records.MemberStatus) string {
 
 func volumeRow(o *shownVolume) (cells, wide []any) {
 	v, st := &o.Spec, &o.Status
-	return []any{o.Metadata.Name, v.ID.MemberName(), v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
+	member := v.ID.MemberName()
+	if _, is := v.ID.Ref().ClaimName(); is {
+		member = "" // it is no member's
+	}
+	return []any{o.Metadata.Name, member, v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
 		[]any{v.UID, v.Number, st.User, volumeNote(*st)}
 }
 

@@ -16,7 +16,7 @@ import (
 // inKubernetes is how kubectl prints the kinds that have another name in Kubernetes.
 var inKubernetes = map[string]string{
 	proto.KindSet: "statefulset.apps", proto.KindMember: "pod", proto.KindVolume: "persistentvolumeclaim",
-	proto.KindBudget: "poddisruptionbudget.policy", proto.KindRevision: "controllerrevision.apps",
+	proto.KindClaim: "persistentvolumeclaim", proto.KindBudget: "poddisruptionbudget.policy", proto.KindRevision: "controllerrevision.apps",
 }
 
 // everything are the kinds of "get all", as kubectl means it: what runs, and how it is reached.
@@ -118,9 +118,13 @@ func filesTargets(cmd *cobra.Command, from *manifests, namespace string) (out []
 	if len(problems) > 0 {
 		return nil, errors.New(joinedLines(problems))
 	}
-	var left []string
+	var left, kept []string
 	for _, o := range names {
 		kind := appliable[o.Kind]
+		if o.Kind == "PersistentVolumeClaim" {
+			kept = append(kept, o.Name)
+			continue
+		}
 		if kind == "" {
 			left = append(left, o.Kind+" "+o.Name)
 			continue
@@ -135,6 +139,9 @@ func filesTargets(cmd *cobra.Command, from *manifests, namespace string) (out []
 	}
 	if len(left) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: left out, because Stead does not have their kinds: %s\n", plainLines(strings.Join(left, ", ")))
+	}
+	if len(kept) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: PersistentVolumeClaims are kept with their volumes; to give them up write 'stead delete pvc %s'\n", plainLines(strings.Join(kept, " ")))
 	}
 	if len(out) == 0 {
 		return nil, errors.New("the files name no object of a kind that Stead has")

@@ -17,7 +17,7 @@ type fault struct {
 	test                  suite
 }
 
-var allFaults = slices.Concat(faults, strangers, joined, differences)
+var allFaults = slices.Concat(faults, strangers, joined, differences, claimFaults)
 
 // isRule reports whether a fault of this rule is planted.
 func isRule(name string) bool {

@@ -25,6 +25,10 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) erro
 			}
 		}
 		return keepWithin(s, s.budgets, ns, name, ev, func(r *records.BudgetRecord) string { return store.BudgetKey(r.Namespace, r.Name) })
+	case store.KindClaim:
+		ch.Sets[spec.ClaimIdentity(ns, name).Ref()] = true
+		s.noteClaim(ns, name, ch)
+		return keepWithin(s, s.claims, ns, name, ev, func(r *records.ClaimRecord) string { return store.ClaimKey(r.Namespace, r.Name) })
 	case store.KindConfig:
 		ch.files = true
 		return keep(s, s.configs, ev.Key, ev, func(r *records.ConfigRecord) string { return store.ConfigKey(r.Namespace, r.Name) })

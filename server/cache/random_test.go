@@ -25,6 +25,8 @@ type viewContent struct {
 	Orders    [][]*records.Volume
 	Said      [][]*records.VolumeReport
 	Removed   []spec.SetRef
+	Claims    []*plan.ClaimState
+	Users     int // members that have the volume of a claim
 	Nodes     []plan.Node
 	Addresses map[string]*records.AddressRecord
 	Revs      [2]store.Rev // of count and hellos
@@ -35,6 +37,7 @@ func contentOf(c *Cache) (p viewContent) {
 	c.Look(func(v View) {
 		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Removed: v.RemovedSets()}
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
+		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
 			p.On = append(p.On, v.MembersOn(nodeOf(i)))
@@ -42,9 +45,13 @@ func contentOf(c *Cache) (p viewContent) {
 			p.Said = append(p.Said, v.VolumeReportsOn(nodeOf(i)))
 		}
 	})
+	p.Users = len(c.state.claimUsers[files])
 	p.Held = len(c.state.sets) + 100*len(c.state.nodes) + 10000*len(c.state.unknownLives)
 	return p
 }
+
+// files is the identity of a claim that sets mount.
+var files = spec.ClaimIdentity("default", "files")
 
 func refOf(i int) spec.SetRef {
 	return spec.SetRef{Namespace: "default", Name: spec.SetName(fmt.Sprint("s", i))}
@@ -62,6 +69,9 @@ func asking(r *rand.Rand) spec.Template {
 	t := spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{
 		Resources: spec.ResourceRequirements{Requests: map[string]scalar.Quantity{"cpu": {Milli: r.Int64N(3)}, "memory": {Milli: 1000 * r.Int64N(3)}}},
 	}}}}
+	if r.IntN(2) == 0 {
+		t.Spec.Volumes = []spec.VolumeMedia{{Name: "v", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "files"}}}
+	}
 	if r.IntN(3) == 0 {
 		t.Spec.Affinity = &spec.Affinity{PodAntiAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{{TopologyKey: "zone"}}}}
 	}
@@ -73,11 +83,15 @@ func randomOp(r *rand.Rand) store.Op {
 	ref, node := refOf(r.IntN(2)), nodeOf(r.IntN(2))
 	id := spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: r.IntN(3)}
 	ops := []store.Op{
-		put(store.SetKey(ref), records.Set{Ref: ref, UID: spec.UID(fmt.Sprint(r.IntN(3)))}),
+		put(store.SetKey(ref), records.Set{Ref: ref, UID: spec.UID(fmt.Sprint(r.IntN(3))), Spec: spec.SetSpec{Template: asking(r)}}),
 		put(store.StatusKey(ref), records.SetStatus{Replicas: r.IntN(9)}),
 		put(store.RevisionKey(ref, "h"), records.Revision{Ref: ref, Hash: "h", Number: r.Int64N(5), Template: asking(r)}),
 		put(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Revision: []spec.RevisionHash{"h", "i"}[r.IntN(2)]}),
+		put(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Volumes: []records.MemberVolume{{Claim: "files", ID: "v", Object: true}}}),
 		put(store.ReportKey(id), records.Report{ID: id, Token: token(r.Int64N(3))}),
+		put(store.ClaimKey("default", "files"), records.ClaimRecord{Meta: records.Meta{Namespace: "default", Name: "files"}, Deleting: r.IntN(2) == 0}),
+		put(store.VolumeKey(files, "files"), records.Volume{ID: files, Claim: "files", UID: volumeOf(r), Node: node, Fate: records.FateKeep}),
+		put(store.IdentityKey(files), records.IdentityRecord{ID: files, VolumeNumbers: map[spec.ClaimName]int{"files": r.IntN(3)}}),
 		put(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
 		put(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: volumeOf(r), Node: node,
 			Fate: []records.VolumeFate{records.FateKeep, records.FateDelete, records.FateReclaiming, records.FateRestoring}[r.IntN(4)], Turn: r.IntN(2)}),

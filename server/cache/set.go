@@ -19,6 +19,7 @@ type setState struct {
 	ref       spec.SetRef
 	set       entry[records.Set]
 	hash      spec.RevisionHash // of set's template
+	claims    []string          // PersistentVolumeClaims that a template of the set names, sorted
 	status    entry[records.SetStatus]
 	revisions map[spec.RevisionHash]entry[records.Revision]
 	byNumber  []*records.Revision   // ascending; replaced whole
@@ -185,9 +186,9 @@ func (s *state) applyHistory(t *setState, name string, ev store.Event) (err erro
 	return err
 }
 
-// rehash names the revision of the set's template.
+// rehash names the revision of the set's template, and the claims of all its templates.
 func (t *setState) rehash() {
-	t.hash = ""
+	t.hash, t.claims = "", t.claimNames(t.set.record)
 	if t.set.record != nil {
 		t.hash = t.set.record.RevisionHash(t.byNumber)
 	}
@@ -209,9 +210,13 @@ func (s *state) decodeMember(t *setState, l *slot, kind string, claim spec.Claim
 		old := l.member.record
 		l.member, err = decode(s, ev, func(r *records.Member) string { return store.MemberKey(r.ID) })
 		s.moveMember(t, l.view.ID, old, l.member.record)
+		s.moveUser(l.view.ID, old, l.member.record)
 		s.weigh(t, l)
 	case store.KindReport:
 		l.report, err = decode(s, ev, func(r *records.Report) string { return store.ReportKey(r.ID) })
+		if r := l.report.record; r != nil && r.Phase.Over() {
+			s.moveUser(l.view.ID, l.member.record, l.member.record)
+		}
 	case store.KindIdentity:
 		l.identity, err = decode(s, ev, func(r *records.IdentityRecord) string { return store.IdentityKey(r.ID) })
 	case store.KindRequest:

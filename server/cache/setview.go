@@ -44,12 +44,16 @@ func (s SetView) World() plan.World {
 	v, t := s.v, s.t
 	w := plan.World{Rev: int64(v.rev), Epoch: v.epoch, Nodes: v.Nodes(), Broken: v.brokenOf(s.Ref), Hold: v.hold}
 	w.Count = v.Count()
+	if name, is := s.Ref.ClaimName(); is {
+		w.Claim = claimState(v, s.Ref.Namespace, name, spec.SetRef{})
+	}
 	if v.sets[s.Ref] == nil {
 		return w
 	}
 	w.Nodes = v.nodesFor(t)
 	w.Set, w.TemplateHash, w.Status = t.set.record, t.hash, t.status.record
 	w.Revisions = t.byNumber
+	w.Claims = claimStates(v, s.Ref, t.claims)
 	if w.Set != nil {
 		w.Bootstrapped = v.bootstrapped[w.Set.UID]
 		w.Budgets = v.budgetsOf(w.Set)

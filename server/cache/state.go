@@ -40,6 +40,9 @@ type state struct {
 	unknownLives    map[spec.Identity][]plan.NodeStray
 	services        map[spec.Namespace]map[string]entry[records.ServiceRecord]
 	budgets         map[spec.Namespace]map[string]entry[records.BudgetRecord]
+	claims          map[spec.Namespace]map[string]entry[records.ClaimRecord]
+	claimUsers      map[spec.Identity]map[spec.Identity]bool // members with a volume of a claim, by the claim
+	movedClaims     []spec.Identity                          // whose users moved with the present event
 	configs         map[string]entry[records.ConfigRecord]
 	secrets         map[string]entry[records.SecretRecord]
 	addresses       map[string]*records.AddressRecord
@@ -61,6 +64,8 @@ func newState(rev store.Rev) *state {
 		unknownLives:    map[spec.Identity][]plan.NodeStray{},
 		services:        map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
 		budgets:         map[spec.Namespace]map[string]entry[records.BudgetRecord]{},
+		claims:          map[spec.Namespace]map[string]entry[records.ClaimRecord]{},
+		claimUsers:      map[spec.Identity]map[spec.Identity]bool{},
 		configs:         map[string]entry[records.ConfigRecord]{},
 		secrets:         map[string]entry[records.SecretRecord]{},
 		addresses:       map[string]*records.AddressRecord{},
@@ -154,6 +159,7 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	if ref, ok := store.RefOfKey(ev.Key); ok {
 		ch.Sets[ref] = true
 		err := s.applySet(ref, ev, ch)
+		s.noteClaims(ref, ch)
 		ch.Room = ch.Room || s.roomFreed
 		s.roomFreed = false
 		return err
@@ -162,7 +168,7 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	switch kind {
 	case store.KindNode, store.KindFacts, store.KindSession, store.KindFence:
 		return s.applyNode(kind, spec.NodeName(rest), ev, ch)
-	case store.KindService, store.KindBudget, store.KindConfig, store.KindSecret:
+	case store.KindService, store.KindBudget, store.KindClaim, store.KindConfig, store.KindSecret:
 		return s.applyObject(kind, rest, ev, ch)
 	case store.KindAddress:
 		return s.applyAddress(rest, ev)

@@ -72,6 +72,7 @@ func (v View) WorldWith(set *records.Set) plan.World {
 	w := v.World(set.Ref)
 	w.Set, w.TemplateHash, w.Budgets = set, set.RevisionHash(w.Revisions), v.budgetsOf(set)
 	w.Bootstrapped = v.bootstrapped[set.UID]
+	w.Claims = claimStates(v, set.Ref, v.find(set.Ref).claimNames(set))
 	if v.avoiders > 0 || set.Spec.Template.Spec.Constrained() {
 		w.Nodes = v.nodesWithResidents()
 	}

@@ -142,7 +142,8 @@ func (v View) HasUsedVolumes(ref spec.SetRef) bool {
 }
 
 // RemovedSets lists the sets that are gone and leave something to do: volumes that are being given
-// up or brought back, or of which a person asks something, or that the set was bootstrapped.
+// up or brought back, or of which a person asks something, or that the set was bootstrapped. Claims
+// of a namespace with which something is to be done are among them.
 func (v View) RemovedSets() []spec.SetRef {
 	var refs []spec.SetRef
 	for ref, t := range v.sets {
@@ -150,8 +151,15 @@ func (v View) RemovedSets() []spec.SetRef {
 			refs = append(refs, ref)
 		}
 	}
+	for _, of := range v.claims {
+		for _, e := range of {
+			if e.record != nil && v.claimUnfinished(e.record) {
+				refs = append(refs, e.record.Identity().Ref())
+			}
+		}
+	}
 	slices.SortFunc(refs, spec.SetRef.Compare)
-	return refs
+	return slices.Compact(refs)
 }
 
 // unfinished: a volume of it is to go or come, or a person asks something of one.

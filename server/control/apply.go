@@ -85,20 +85,26 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	}
 	d := &draft{shared: s.shared, stored: kvs, after: projection{
 		sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]string{}, pruned: map[spec.SetRef]bool{},
+		claims: map[spec.Identity]*records.ClaimRecord{},
 	}}
 	if err := d.others(o); err != nil {
 		return nil, err
 	}
-	d.warnings = mapClasses(o.Sets, s.cfg.Classes)
-	conflicts, err := d.sets(ctx, o, rename)
+	d.warnings = mapClasses(o, s.cfg.Classes)
+	conflicts, err := d.claims(o)
 	if err != nil {
 		return nil, err
 	}
+	unfit, err := d.sets(ctx, o, rename)
+	if err != nil {
+		return nil, err
+	}
+	conflicts = append(conflicts, unfit...)
 	var problems []string
 	s.cfg.Cache.Look(func(v cache.View) {
 		var warnings []string
 		problems, warnings = d.after.ports(v, o)
-		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.after.withoutCredentials(v), d.withoutService(v))
+		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v))
 	})
 	d.warnings = append(d.warnings, d.rerendered(o)...)
 	problems = append(problems, tooLarge(d.edits)...)
@@ -124,6 +130,9 @@ func (s objects) present(ctx context.Context, o *manifest.Objects) (map[string]s
 	}
 	for i := range o.Budgets {
 		add(proto.KindBudget, &o.Budgets[i].Metadata)
+	}
+	for i := range o.Claims {
+		add(proto.KindClaim, &o.Claims[i].Metadata)
 	}
 	for i := range o.ConfigMaps {
 		add(proto.KindConfigMap, &o.ConfigMaps[i].Metadata)
@@ -206,7 +215,8 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, rename bool) ([]s
 		switch e.applied.GetOutcome() {
 		case created:
 			ahead := d.ahead(e.now)
-			wrong = append(wrong, unknownClasses(e.now, ahead.Nodes)...)
+			unknown, warnings := unknownClasses("set "+ref.String(), templateClasses(e.now), ahead.Nodes)
+			wrong, d.warnings = append(wrong, unknown...), append(d.warnings, warnings...)
 			wrong = append(wrong, oldAgents(nil, ahead)...)
 			conflicts = append(conflicts, keptProblems(e.now, ahead.Slots)...)
 			e.applied.Effects = describeCreation(plan.Preview(ahead))
@@ -232,6 +242,11 @@ func (d *draft) ahead(now *records.Set) plan.World {
 		w.Budgets = slices.DeleteFunc(w.Budgets, func(old *records.BudgetRecord) bool { return old.Namespace == b.Namespace && old.Name == b.Name })
 		if b.Selects(now) {
 			w.Budgets = append(w.Budgets, b)
+		}
+	}
+	for name := range w.Claims {
+		if r := d.after.claims[spec.ClaimIdentity(now.Ref.Namespace, name)]; r != nil {
+			w.Claims[name].Record = r
 		}
 	}
 	return w

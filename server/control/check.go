@@ -19,6 +19,7 @@ type projection struct {
 	sets     map[spec.SetRef]records.Set
 	services []*records.ServiceRecord
 	budgets  []*records.BudgetRecord
+	claims   map[spec.Identity]*records.ClaimRecord
 	files    map[dispatch.FileRef]string // given in this apply: of Secrets the type
 	pruned   map[spec.SetRef]bool        // deleted by it
 }
@@ -114,53 +115,6 @@ func keptProblems(now *records.Set, slots []plan.Slot) []string {
 					"set %s: the kept volume %s of %s (class %s, %d bytes) does not fit the claim (class %s, %d bytes); use another set name, or give it up with 'stead volume reclaim %s'",
 					now.Ref, v.Claim, v.ID.MemberName(), v.Class, v.SizeBytes, class, size, records.VolumeName(v.ID, v.Claim)))
 			}
-		}
-	}
-	return out
-}
-
-// mapClasses gives claims the storage class that the server's --map-class says, and
-// tells of each. Records hold the class as the nodes call it.
-func mapClasses(sets []spec.StatefulSet, classes map[string]string) (warnings []string) {
-	for i := range sets {
-		m := &sets[i]
-		for j := range m.Spec.VolumeClaimTemplates {
-			c := &m.Spec.VolumeClaimTemplates[j]
-			was := c.Spec.Class()
-			is, mapped := classes[was]
-			if !mapped {
-				continue
-			}
-			c.Spec.StorageClassName = &is
-			warnings = append(warnings, fmt.Sprintf("set %s/%s: claim %s: storage class %s is %s here (--map-class)",
-				m.Metadata.Namespace, m.Metadata.Name, c.Metadata.Name, was, is))
-		}
-	}
-	return warnings
-}
-
-// unknownClasses tells which storage classes of a new set no node has. Before any
-// node has connected nobody knows; the planner tells then what it waits for.
-func unknownClasses(set *records.Set, nodes []plan.Node) []manifest.Problem {
-	var facts []*records.NodeFacts
-	for _, n := range nodes {
-		if n.Facts != nil {
-			facts = append(facts, n.Facts)
-		}
-	}
-	if len(facts) == 0 {
-		return nil
-	}
-	var out []manifest.Problem
-	for i := range set.Spec.VolumeClaimTemplates {
-		class := set.Spec.VolumeClaimTemplates[i].Spec.Class()
-		if !slices.ContainsFunc(facts, func(f *records.NodeFacts) bool { return f.HasClass(class) }) {
-			out = append(out, manifest.Problem{
-				Path: fmt.Sprintf("spec.volumeClaimTemplates[%d].spec.storageClassName", i),
-				What: fmt.Sprintf("no node has a storage class %q", class),
-				Fix: "write one of " + records.KnownClasses(facts) + ", leave it out, declare it with --storage-class on a node," +
-					" or map it with --map-class on the server",
-			})
 		}
 	}
 	return out

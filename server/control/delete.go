@@ -29,6 +29,8 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 			return s.orphanSet(ctx, ref)
 		}
 		return s.deleteSet(ctx, ref)
+	case proto.KindClaim:
+		return s.deleteClaim(ctx, ns, name)
 	case proto.KindService:
 		effects = s.servedBy(ns, name, nil)
 	case proto.KindBudget:
@@ -39,7 +41,7 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}, nil)
 	default:
 		return nil, invalid(
-			"a %s cannot be deleted; sets, services, configmaps, secrets and budgets can", r.GetKind())
+			"a %s cannot be deleted; sets, services, configmaps, secrets, budgets and claims can", r.GetKind())
 	}
 	return s.remove(ctx, r.GetKind(), ns, name, effects)
 }

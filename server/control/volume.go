@@ -6,6 +6,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -34,8 +35,27 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 	for i := range said {
 		byID[said[i].Volume] = &said[i]
 	}
+	claims, err := stored[records.ClaimRecord](ctx, s.shared, store.KindClaim, q.ns)
+	if err != nil {
+		return nil, err
+	}
+	bound := map[spec.Identity]bool{}
+	for i := range volumes {
+		bound[volumes[i].ID] = true
+	}
 	var items []item
+	deleting := map[spec.Identity]bool{}
 	trashed := map[records.VolumeID]map[string]string{}
+	for i := range claims {
+		c := &claims[i]
+		if !bound[c.Identity()] {
+			items = append(items, showVolume(records.Volume{
+				ID: c.Identity(), Claim: spec.ClaimName(c.Name), Class: c.Spec.Class(), SizeBytes: c.Spec.SizeBytes(), Fate: records.FateUnbound, Labels: c.Labels,
+			}, records.ShownVolume{}))
+		} else if c.Deleting {
+			deleting[c.Identity()] = true
+		}
+	}
 	s.cfg.Cache.Look(func(v cache.View) {
 		for _, r := range said {
 			trashed[r.Volume] = claimLabels(v, r.ID.Ref(), r.Claim)
@@ -44,7 +64,11 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 			if vol.Labels == nil {
 				vol.Labels = claimLabels(v, vol.ID.Ref(), vol.Claim)
 			}
-			items = append(items, showVolume(vol, records.ShownVolume{User: userOf(v, vol), Said: byID[vol.UID], Asked: asked[vol.UID]}))
+			st := records.ShownVolume{User: userOf(v, vol), Said: byID[vol.UID], Asked: asked[vol.UID]}
+			if deleting[vol.ID] {
+				st.Asked = records.VerbDelete
+			}
+			items = append(items, showVolume(vol, st))
 			delete(byID, vol.UID)
 		}
 	})
@@ -85,8 +109,11 @@ func stored[T any](ctx context.Context, s *shared, kind string, ns spec.Namespac
 	return out, err
 }
 
-// userOf is the life that uses a volume.
+// userOf is the life that uses a volume; of a claim those that may.
 func userOf(v cache.View, vol records.Volume) string {
+	if name, is := vol.ID.Ref().ClaimName(); is {
+		return listed(cache.ClaimOf(v, vol.ID.Namespace, name).Users, func(u plan.ClaimUser) string { return u.Member.ID.MemberName() + " " + u.Member.Token.String() })
+	}
 	m := v.Member(vol.ID)
 	if m == nil {
 		return ""
@@ -106,7 +133,11 @@ func showVolume(v records.Volume, st records.ShownVolume) item {
 	}
 	labels := v.Labels
 	v.Labels = nil // shown once
-	return item{kind: proto.KindVolume, set: v.ID.Set, body: object{
+	set := v.ID.Set
+	if _, is := v.ID.Ref().ClaimName(); is {
+		set = ""
+	}
+	return item{kind: proto.KindVolume, set: set, body: object{
 		APIVersion: steadVersion, Kind: "Volume", Spec: v, Status: st,
 		Metadata: records.ShownMeta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), Labels: labels, CreationTimestamp: v.CreatedAt},
 	}}

@@ -190,6 +190,10 @@ func (p *snapshotPublisher) touched(s *sight, ch cache.Changes) map[spec.SetRef]
 			at(ref).all = true
 		}
 	}
+	maps.DeleteFunc(sets, func(ref spec.SetRef, _ *touch) bool { // which is none to anybody
+		_, claim := ref.ClaimName()
+		return claim
+	})
 	return sets
 }
 

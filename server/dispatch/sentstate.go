@@ -189,7 +189,7 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 	s.lives[id], s.livesMoved = now, true
 	l := records.Life{
 		Member: *m, Template: r.Template, Service: now.service, Domain: s.domain,
-		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, Bootstrapped: now.booted,
+		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, UnusedClaims: unusedClaims(v, m), Bootstrapped: now.booted,
 	}
 	if set != nil {
 		l.SetGeneration = set.Generation
@@ -204,7 +204,7 @@ func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimNa
 	var fresh map[spec.ClaimName]string
 	id := v.Identity(m.ID)
 	for _, vol := range m.Volumes {
-		if id != nil && id.VolumeReady[vol.Claim] >= vol.Number {
+		if vol.Object || id != nil && id.VolumeReady[vol.Claim] >= vol.Number {
 			continue
 		}
 		if fresh == nil {
@@ -216,6 +216,21 @@ func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimNa
 		}
 	}
 	return fresh
+}
+
+// unusedClaims are the claims of m that are the namespace's, and on whose volume no life was ever ready.
+// Nothing is said of how these volumes came to be: what is on them is nobody's own.
+func unusedClaims(v cache.View, m *records.Member) (unused []spec.ClaimName) {
+	for i := range m.Volumes {
+		vol := &m.Volumes[i]
+		if !vol.Object {
+			continue
+		}
+		if id := v.Identity(vol.Owner(m.ID)); id == nil || id.VolumeReady[vol.Claim] < vol.Number {
+			unused = append(unused, vol.Claim)
+		}
+	}
+	return unused
 }
 
 // nextOver returns the holdings among ids that are over and of which the node was not sent that

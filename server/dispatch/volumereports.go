@@ -110,6 +110,10 @@ func (se *session) receiveVolumeReports(m *proto.VolumeReports) {
 
 // wellFormed: what it names can be a key.
 func wellFormed(r records.VolumeReport) bool {
+	if name, is := r.ID.Ref().ClaimName(); is {
+		return scalar.ValidLabel(string(r.ID.Namespace)) && scalar.ValidSubdomain(name) && r.ID.Ordinal == 0 &&
+			string(r.Claim) == name && scalar.ValidLabel(string(r.Volume))
+	}
 	return canBeMember(r.ID) && scalar.ValidLabel(string(r.Claim)) && scalar.ValidLabel(string(r.Volume))
 }
 

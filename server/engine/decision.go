@@ -136,6 +136,8 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		err = d.restoreVolume(v, a)
 	case plan.VoidRequest:
 		d.removeSeen(v, store.VolumeRequestKey(a.ID, a.Claim)) // a newer one stays
+	case plan.RemoveClaim:
+		err = d.removeClaim(v, a)
 	case plan.RemoveSet:
 		d.removeSet(v, ref)
 	default:
@@ -150,17 +152,25 @@ func (d *decision) start(v cache.View, a plan.Start) error {
 	m := a.Member
 	d.seen(v, store.MemberKey(m.ID), store.ReportKey(m.ID), store.IdentityKey(m.ID), store.RevisionKey(m.ID.Ref(), m.Revision))
 	d.seen(v, store.NodeKey(m.Node), store.FactsKey(m.Node), store.SessionKey(m.Node))
-	for _, mount := range m.Volumes {
-		d.seen(v, store.VolumeKey(m.ID, mount.Claim))
+	for i := range m.Volumes {
+		mount := &m.Volumes[i]
+		owner := mount.Owner(m.ID)
+		d.seen(v, store.VolumeKey(owner, mount.Claim))
+		if mount.Object { // see claimUnused
+			d.seen(v, store.ClaimKey(m.ID.Namespace, string(mount.Claim)), store.VolumeRequestKey(owner, mount.Claim))
+		}
 	}
 	for _, volume := range a.Volumes {
-		if v.ModRev(store.VolumeKey(m.ID, volume.Claim)) != 0 {
+		if v.ModRev(store.VolumeKey(volume.ID, volume.Claim)) != 0 {
 			return fmt.Errorf("start %s: its volume of the claim %s has a record already", m.ID, volume.Claim)
 		}
-		d.put(store.VolumeKey(m.ID, volume.Claim), volume)
+		d.put(store.VolumeKey(volume.ID, volume.Claim), volume)
+	}
+	for _, rec := range a.Claimed {
+		d.putSeen(v, store.IdentityKey(rec.ID), rec)
 	}
 	for _, volume := range a.Moved { // which is guarded: the life uses it
-		d.put(store.VolumeKey(m.ID, volume.Claim), volume)
+		d.put(store.VolumeKey(volume.ID, volume.Claim), volume)
 	}
 	if err := d.claimAddress(v, a); err != nil {
 		return err

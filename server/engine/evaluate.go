@@ -124,7 +124,7 @@ func (l *leader) shared(v cache.View, ref spec.SetRef) []store.Compare {
 // evaluateRemoved decides about what a removed set has left behind.
 func (l *leader) evaluateRemoved(v cache.View, w plan.World, e *evaluation) {
 	switch {
-	case len(w.Slots) == 0:
+	case len(w.Slots) == 0 && w.Claim == nil:
 		e.setGone = true
 	case v.Hold() != nil:
 		e.postponed = true // until the hold ends, which starts another evaluation

@@ -246,7 +246,7 @@ func (n *node) join() {
 	uid := spec.UID("uid-" + n.name)
 	n.c.commit(
 		store.Put(store.NodeKey(n.name), store.Encode(records.Node{Name: n.name, UID: uid})),
-		store.Put(store.FactsKey(n.name), store.Encode(records.NodeFacts{Name: n.name, UID: uid, Boot: "boot1", Epoch: 1, Guards: true})),
+		store.Put(store.FactsKey(n.name), store.Encode(records.NodeFacts{Name: n.name, UID: uid, Boot: "boot1", Epoch: 1, Guards: true, Level: spec.Level})),
 		store.Put(store.SessionKey(n.name), store.Encode(records.Session{Node: n.name, UID: uid, Boot: "boot1", ID: 1})),
 	)
 }

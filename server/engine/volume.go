@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
@@ -39,6 +40,9 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 				}
 				once(store.ReportKey(volume.ID))
 			}
+			if err := d.claimUnused(v, &volume); err != nil {
+				return err
+			}
 			once(store.FactsKey(volume.Node))
 			once(store.HellosKey)
 			// What was said of it before may not be true any more: it may have been put back into its
@@ -53,6 +57,40 @@ func (d *decision) setVolumes(v cache.View, a plan.SetVolumes) error {
 		}
 		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
 	}
+	return nil
+}
+
+// claimUnused compares that the claim to which a volume belongs is as it is in v, where no life has the
+// volume. Each start with it compares the claim, the volume and what is requested of it: after
+// the claim was marked Deleting, or the request written, none can be added to those in v.
+func (d *decision) claimUnused(v cache.View, volume *records.Volume) error {
+	name, is := volume.ID.Ref().ClaimName()
+	if !is {
+		return nil
+	}
+	c := cache.ClaimOf(v, volume.ID.Namespace, name)
+	for _, u := range c.Users {
+		if !proof.Ended(u.Member, u.Report) {
+			return fmt.Errorf("set volume %s of claim %s %s: token %s of %s may use it", volume.UID, name, volume.Fate, u.Member.Token, u.Member.ID)
+		}
+	}
+	asked := v.ModRev(store.VolumeRequestKey(volume.ID, volume.Claim)) != 0
+	if len(c.Strays) > 0 || c.Record != nil && !c.Record.Deleting && !asked {
+		return fmt.Errorf("set volume %s of claim %s %s: a life may start with it, or an unknown one use it", volume.UID, name, volume.Fate)
+	}
+	d.seen(v, store.ClaimKey(volume.ID.Namespace, name))
+	return nil
+}
+
+// removeClaim removes a claim of which nothing is left but a volume that is being given up.
+func (d *decision) removeClaim(v cache.View, a plan.RemoveClaim) error {
+	c := cache.ClaimOf(v, a.Namespace, a.Name)
+	if c.Record == nil || !c.Record.Deleting {
+		return fmt.Errorf("remove claim %s: it is not being deleted", a.Name)
+	}
+	id := c.Record.Identity()
+	d.seen(v, store.VolumeKey(id, spec.ClaimName(a.Name)))
+	d.removeSeen(v, store.ClaimKey(a.Namespace, a.Name))
 	return nil
 }
 

@@ -169,7 +169,7 @@ func leftOn(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeNa
 		}
 		if vol.Node == node {
 			return status.Errorf(codes.FailedPrecondition,
-				"node %s has volumes, such as %s-%s, which would be lost with it: give them up first", node, vol.Claim, vol.ID.MemberName()), nil
+				"node %s has volumes, such as %s, which would be lost with it: give them up first", node, records.VolumeName(vol.ID, vol.Claim)), nil
 		}
 	}
 	return nil, nil

@@ -58,7 +58,10 @@ func (s *search) tooOld(n *proof.Node) string {
 }
 
 // cleared: no volume is in the way, which the node does not move once a life has started there.
-func (s *search) cleared(n *proof.Node) bool { return !slices.Contains(s.LeftOn, n.Node.Name) }
+func (s *search) cleared(n *proof.Node) bool {
+	return !slices.Contains(s.LeftOn, n.Node.Name) &&
+		!slices.ContainsFunc(s.Objects, func(o Object) bool { return slices.Contains(o.LeftOn, n.Node.Name) })
+}
 
 // refused says why a node cannot take the life, as a reason and in words; "": it can.
 func (s *search) refused(n *proof.Node) (reason causes.BlockedReason, words string) {
@@ -78,6 +81,11 @@ func (s *search) classMissing(n *proof.Node) string {
 			return "has no storage class " + class
 		case v != nil && v.Shared && !n.Facts.SharesClass(class):
 			return "does not share its storage class " + class
+		}
+	}
+	for _, o := range s.Objects {
+		if !n.Facts.HasClass(o.Class) {
+			return "has no storage class " + o.Class
 		}
 	}
 	return ""

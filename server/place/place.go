@@ -21,12 +21,22 @@ type Request struct {
 	Guarded  bool              // it is to end by itself when its node is silent
 	Claims   []spec.ClaimTemplate
 	Volumes  map[spec.ClaimName]*records.Volume // those it has
+	// Objects are the PersistentVolumeClaims that it mounts, by name.
+	Objects []Object
 	// LeftOn are nodes that still have a volume of it that was lost with the host.
 	LeftOn []spec.NodeName
 	// Before is the node of the life before, as long as that has a record; "": it has none.
 	// Ran is what that ran: its room there is kept for the new life.
 	Before spec.NodeName
 	Ran    *spec.MemberSpec
+}
+
+// Object is a PersistentVolumeClaim that a life mounts.
+type Object struct {
+	Name, Class string
+	Volume      *records.Volume // nil: it is made on the node that is chosen
+	// LeftOn are nodes that still have a volume of it that was lost with the host.
+	LeftOn []spec.NodeName
 }
 
 // Refusal is why no node can take a life; Text is a sentence without its subject.
@@ -115,6 +125,16 @@ func (r *Request) home() (home spec.NodeName, no *Refusal) {
 			return "", &Refusal{causes.BlockedVolume, fmt.Sprintf("its volumes are on two nodes, %s and %s", home, v.Node)}
 		default:
 			home = v.Node
+		}
+	}
+	for _, o := range r.Objects {
+		switch {
+		case o.Volume == nil:
+		case home != "" && o.Volume.Node != home:
+			return "", &Refusal{causes.BlockedVolume, fmt.Sprintf(
+				"the volume of the PersistentVolumeClaim %s is on node %s, and another volume that it mounts on node %s", o.Name, o.Volume.Node, home)}
+		default:
+			home = o.Volume.Node
 		}
 	}
 	return home, nil

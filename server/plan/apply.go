@@ -92,7 +92,7 @@ func (w *World) apply(a Action) {
 			slot.Identity = &kept
 		}
 	case MarkReady:
-		w.slotOf(a.Identity.ID).Identity = &a.Identity
+		w.putIdentity(&a.Identity)
 	case SetVolumes:
 		for i := range a.Volumes {
 			v := &a.Volumes[i]
@@ -119,6 +119,9 @@ func (w *World) apply(a Action) {
 		w.Bootstrapped, w.WasBootstrapped = true, false
 	case ForgetBootstrapped:
 		w.WasBootstrapped = false
+	case RemoveClaim:
+		gone := *w.Claim
+		gone.Record, w.Claim = nil, &gone
 	case RemoveSet:
 		w.WasBootstrapped = w.WasBootstrapped || w.Bootstrapped && keepsAny(w)
 		w.Set, w.Status, w.Revisions, w.Bootstrapped = nil, nil, nil, false
@@ -129,13 +132,17 @@ func (w *World) applyStart(a Start) {
 	slot := w.slotOf(a.Member.ID)
 	slot.Member, slot.Identity, slot.Report, slot.Request = &a.Member, &a.Identity, nil, nil
 	for i := range a.Volumes {
-		if slot.Volumes[a.Volumes[i].Claim] != nil {
+		of := w.holder(a.Volumes[i].ID)
+		if of.Volumes[a.Volumes[i].Claim] != nil {
 			panic("a volume was made a second time")
 		}
-		slot.put(&a.Volumes[i])
+		of.put(&a.Volumes[i])
 	}
 	for i := range a.Moved {
-		slot.put(&a.Moved[i])
+		w.holder(a.Moved[i].ID).put(&a.Moved[i])
+	}
+	for i := range a.Claimed {
+		w.putIdentity(&a.Claimed[i])
 	}
 	if a.NewAddress {
 		w.Free = slices.DeleteFunc(slices.Clone(w.Free), func(x netip.Addr) bool { return x == a.Member.Address })

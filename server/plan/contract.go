@@ -43,6 +43,10 @@ type World struct {
 	// Folded counts the members that Slots leaves out; nil: it leaves none out. See Fold.
 	Folded *Folded
 	Nodes  []Node
+	// Claims are the PersistentVolumeClaims that templates of the set name, by name, also those of
+	// which there is nothing. Claim is set in the world of one claim, which has no set.
+	Claims map[string]*ClaimState
+	Claim  *ClaimState
 	// Free are addresses that may be given to identities without one, in the
 	// order of preference; at least as many as such identities, or all there are.
 	Free         []netip.Addr
@@ -174,8 +178,11 @@ type Start struct {
 	Identity records.IdentityRecord
 	// Volumes are those to be created with it (must not exist).
 	Volumes []records.Volume
-	// Moved are shared volumes that come with it from another node.
+	// Moved are shared volumes that come with it from another node, and those of claims that
+	// it holds alone.
 	Moved []records.Volume
+	// Claimed are the identities' records of claims whose volumes are created with it.
+	Claimed []records.IdentityRecord
 	// NewAddress: Member.Address was taken from Free and must be claimed.
 	NewAddress bool
 	// Lost is the node of the life before, when that is over by its deadline (see proof.Silence):
@@ -260,6 +267,13 @@ type MarkBootstrapped struct{ Inherited bool }
 // bootstrapped. No volume of it is kept any more.
 type ForgetBootstrapped struct{}
 
+// RemoveClaim removes the record of a claim that is Deleting: nothing uses its volume, and that is
+// given up or was never made.
+type RemoveClaim struct {
+	Namespace spec.Namespace
+	Name      string
+}
+
 // RemoveSet removes the set's record, status and revisions: the last act of a deletion.
 type RemoveSet struct{}
 
@@ -276,4 +290,5 @@ func (SetVolumes) action()         {}
 func (DropVolume) action()         {}
 func (RestoreVolume) action()      {}
 func (VoidRequest) action()        {}
+func (RemoveClaim) action()        {}
 func (RemoveSet) action()          {}

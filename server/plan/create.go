@@ -109,6 +109,10 @@ const defaultGraceSeconds = 30
 // start makes the life of a vacant member, or says why it cannot start.
 func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	request := s.request(t)
+	request.Objects, no = s.objects(t, request.Template)
+	if no != nil {
+		return a, no
+	}
 	node, no := s.placer.Choose(request)
 	if no != nil {
 		return a, no
@@ -122,6 +126,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	if no := s.storage(t, &rec, node, &a); no != nil {
 		return a, no
 	}
+	s.giveObjects(request.Objects, &rec, node, &a)
 	if !rec.Address.IsValid() {
 		if s.freeUsed == len(s.world.Free) {
 			return a, &place.Refusal{Reason: causes.BlockedAddress, Text: "no address is free: none is assigned while a node runs lives that the store does not know, freed addresses are held back for a while, and the range of members' addresses may be used up"}
@@ -139,6 +144,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	a.Text = fmt.Sprintf("%s starts as token %s of revision %s on node %s: %s",
 		t.ID.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
 	s.placer.Take(request, node.Node.Name)
+	s.claim(&a)
 	return a, nil
 }
 
@@ -193,7 +199,7 @@ func (f *facts) grace(h spec.RevisionHash) int64 {
 func (s volumes) storage(t *memberState, rec *records.IdentityRecord, node *Node, a *Start) *place.Refusal {
 	for _, claim := range inOrder(t.Volumes) {
 		if v := t.Volumes[claim]; v.Fate.Ordered() {
-			return s.givenUp(t, v)
+			return s.givenUp(v, t.Said[claim])
 		}
 	}
 	for i := range s.world.Set.Spec.VolumeClaimTemplates {

@@ -17,10 +17,11 @@ type draft struct {
 	// members are as they are after the actions, so that the status of a step is that of the
 	// next, and may share its transaction.
 	members      []*memberState
-	inside       []*memberState // those that are wanted
-	placer       *place.Placer  // start
-	freeUsed     int            // how many of World.Free were given in this step: start
-	bootstrapped bool           // markBootstrapped
+	inside       []*memberState  // those that are wanted
+	placer       *place.Placer   // start
+	freeUsed     int             // how many of World.Free were given in this step: start
+	claimed      map[string]bool // claims whose record a start of this step writes: claim
+	bootstrapped bool            // markBootstrapped
 	// recreateWaits is why not all members go down now, though they should: recreate.
 	recreateWaits string
 	finished      bool   // rule 8: the update is complete with this step: complete
@@ -43,7 +44,7 @@ func (t *memberState) become(m *memberFacts) { t.memberFacts = m }
 
 func newDraft(f *facts) *draft {
 	d := &draft{
-		facts: f, bootstrapped: f.world.Bootstrapped,
+		facts: f, bootstrapped: f.world.Bootstrapped, claimed: map[string]bool{},
 		members: make([]*memberState, len(f.asSeen)), inside: make([]*memberState, 0, min(f.size, len(f.asSeen))),
 	}
 	var folded map[spec.NodeName]int

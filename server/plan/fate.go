@@ -171,7 +171,7 @@ func (s volumes) reclaim(t *memberState) bool {
 		if s.world.Set.Deleting {
 			fate = s.fate(v)
 		}
-		if (fate == records.FateDelete || asked != nil) && len(t.Strays) == 0 {
+		if (fate == records.FateDelete || asked != nil || s.claimGoes(v)) && len(t.Strays) == 0 {
 			fate = records.FateReclaiming
 		}
 		if fate == v.Fate {
@@ -207,7 +207,7 @@ func (s volumes) dropVolumes(t *memberState) {
 		default:
 			continue
 		}
-		if t.Identity != nil && !t.wanted && t.Member == nil && !t.gone && len(t.Volumes) == 1 && len(t.Strays) == 0 {
+		if s.world.Claim == nil && t.Identity != nil && !t.wanted && t.Member == nil && !t.gone && len(t.Volumes) == 1 && len(t.Strays) == 0 {
 			rec := withoutAddress(t.Identity, s.world.Set)
 			a.Identity, a.FreeAddress = &rec, true
 		}
@@ -226,7 +226,7 @@ func (s volumes) blockGivenUp(t *memberState) {
 			s.block(t, causes.BlockedStray, fmt.Sprintf("its volume of the claim %s is to go, but %s", claim, t.strayText()))
 			return
 		case v.Fate.Ordered():
-			no := s.givenUp(t, v)
+			no := s.givenUp(v, t.Said[claim])
 			s.block(t, no.Reason, no.Text)
 			return
 		}
@@ -237,7 +237,7 @@ func (s volumes) blockGivenUp(t *memberState) {
 }
 
 // givenUp says what a volume waits for about which its node has an order.
-func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
+func (s volumes) givenUp(v *records.Volume, said *records.VolumeReport) *place.Refusal {
 	what := fmt.Sprintf("its volume %s of the claim %s is being given up", v.UID, v.Claim)
 	switch v.Fate {
 	case records.FateLost:
@@ -246,7 +246,7 @@ func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 		what = fmt.Sprintf("its volume %s of the claim %s is being brought back from the trash", v.UID, v.Claim)
 	}
 	n := s.node(v.Node)
-	switch said := t.Said[v.Claim]; {
+	switch {
 	case n == nil || !n.Connected():
 		return &place.Refusal{Reason: causes.BlockedNodeSilent, Text: fmt.Sprintf("%s on node %s, which is unreachable; if the node is off for good: stead node fence %s --i-have-powered-off", what, v.Node, v.Node)}
 	case said != nil && said.Volume == v.UID && said.State == records.VolumeRefused:
@@ -257,14 +257,19 @@ func (s volumes) givenUp(t *memberState, v *records.Volume) *place.Refusal {
 	return &place.Refusal{Reason: causes.BlockedReclaiming, Text: fmt.Sprintf("%s on node %s; a new one follows when it is gone", what, v.Node)}
 }
 
+// withoutSet is the world of what has no set (any more), as one of a set that is being deleted.
+func withoutSet(w World, ref spec.SetRef) World {
+	w.Set, w.Table = &records.Set{Ref: ref, Deleting: true}, false
+	return w
+}
+
 // planRemovedSet plans for what a removed set has left behind: volumes that are to go, or of
 // which a person asks something. All else of it runs on: absence does not order anything.
 func planRemovedSet(w World) Plan {
 	if len(w.Slots) == 0 {
 		return Plan{}
 	}
-	w.Set, w.Table = &records.Set{Ref: w.Slots[0].ID.Ref(), Deleting: true}, false
-	s := newStep(w)
+	s := newStep(withoutSet(w, w.Slots[0].ID.Ref()))
 	if !s.blockUnreadable() && !s.blockHalted() {
 		s.applyRequests()
 		s.reclaimVolumes()

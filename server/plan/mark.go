@@ -22,6 +22,7 @@ func (s step) mark() {
 		s.act(MarkReady{Identity: rec})
 		t.become(t.withIdentity(&rec))
 	}
+	s.markClaims()
 	if !s.bootstrapped && s.initialReady() {
 		s.markBootstrapped(false)
 	}
@@ -35,7 +36,7 @@ func (f *facts) firstReady(t *memberState) bool {
 	fresh := t.Identity.ReadyOnce != f.world.Set.UID || t.Identity.ReadyToken != t.Member.Token ||
 		t.Available && t.Identity.AvailableOn != t.Member.Revision
 	for _, v := range t.Member.Volumes {
-		fresh = fresh || t.Identity.VolumeReady[v.Claim] != v.Number
+		fresh = fresh || !v.Object && t.Identity.VolumeReady[v.Claim] != v.Number
 	}
 	return fresh
 }
@@ -48,7 +49,9 @@ func (s step) marked(t *memberState) records.IdentityRecord {
 		rec.AvailableOn = t.Member.Revision
 	}
 	for _, v := range t.Member.Volumes {
-		rec.VolumeReady = with(rec.VolumeReady, v.Claim, v.Number)
+		if !v.Object {
+			rec.VolumeReady = with(rec.VolumeReady, v.Claim, v.Number)
+		}
 	}
 	return rec
 }

@@ -16,7 +16,10 @@ import (
 // SEMANTICS Part 1: each rule is a file. Under OrderedReady the first rule that
 // acts or waits ends the step; scale has precedence over update.
 func Next(w World) Plan {
-	if w.Set == nil {
+	switch {
+	case w.Claim != nil:
+		return planClaim(w)
+	case w.Set == nil:
 		return planRemovedSet(w)
 	}
 	s := newStep(w)

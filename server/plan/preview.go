@@ -94,7 +94,7 @@ type previewRun struct {
 
 func newPreview(w World) *previewRun {
 	p := &previewRun{w: w, begun: map[spec.Identity]spec.Token{}}
-	p.w.Slots, p.w.Nodes = slices.Clone(w.Slots), slices.Clone(w.Nodes)
+	p.w.Slots, p.w.Nodes, p.w.Claims = slices.Clone(w.Slots), slices.Clone(w.Nodes), cloneClaims(w.Claims)
 	p.w.Rest, p.w.Table, p.w.Now = maps.Clone(w.Rest), false, time.Time{}
 	p.w.VolumeID = countIDs("new-")
 	if w.Set != nil {

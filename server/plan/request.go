@@ -14,7 +14,7 @@ import (
 // volume in the trash, which World has only for those that are asked for.
 func Refusal(w World, q records.VolumeRequest, said *records.VolumeReport) string {
 	if w.Set == nil {
-		w.Set = &records.Set{Ref: q.ID.Ref(), Deleting: true}
+		w = withoutSet(w, q.ID.Ref())
 	}
 	s := newStep(w)
 	for _, t := range s.members {
@@ -35,6 +35,8 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 	switch {
 	case q.Token != t.lastToken():
 		return fmt.Sprintf("%s was started again after this was requested", name)
+	case s.claimInUse(q) != "":
+		return s.claimInUse(q)
 	case s.world.Set.Orphaned && !s.world.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
 	case q.Verb == records.VerbRestore:

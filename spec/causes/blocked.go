@@ -30,6 +30,8 @@ const (
 	BlockedAwaiting     BlockedReason = "WaitingForNodes"            // the server has just started, and a node may know what the store does not
 	BlockedRestored                   = BlockedReason(Restored)      // a node has not said what it runs since the store was restored
 	BlockedVolume       BlockedReason = "VolumeMismatch"             // its volume does not serve the claim
+	BlockedNoClaim      BlockedReason = "NoClaim"                    // a PersistentVolumeClaim that it mounts is not there
+	BlockedClaimInUse   BlockedReason = "ClaimInUse"                 // another life has what one life at a time may have
 	BlockedReclaiming   BlockedReason = "VolumeReclaiming"           // its volume is being given up, or is lost; a new one follows
 	BlockedRestoring    BlockedReason = "VolumeRestoring"            // its volume is being brought back from the trash
 	BlockedBackOff      BlockedReason = "BackOff"                    // its last lives failed one after another

@@ -61,6 +61,7 @@ func New() *Host {
 			machine: m,
 			volumes: map[string]records.VolumeID{},
 			made:    map[records.VolumeID]bool{},
+			users:   map[records.VolumeID]map[spec.Identity]spec.Token{},
 			trash:   map[records.VolumeID]trashed{},
 			scratch: map[scratchKey]spec.Token{},
 		},

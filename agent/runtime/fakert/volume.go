@@ -18,6 +18,7 @@ type storage struct {
 	*machine
 	volumes map[string]records.VolumeID // by place
 	made    map[records.VolumeID]bool   // until they are erased
+	users   map[records.VolumeID]map[spec.Identity]spec.Token
 	trash   map[records.VolumeID]trashed
 	scratch map[scratchKey]spec.Token
 }
@@ -50,6 +51,28 @@ func (d *storage) Ensure(ctx context.Context, id spec.Identity, v records.Member
 		}
 		return err
 	})
+}
+
+// NoteUser notes a user of a volume.
+func (d *storage) NoteUser(ctx context.Context, volume records.VolumeID, life spec.LifeID) error {
+	return d.do(ctx, Call{"NoteUser", life.ID, string(volume)}, func() error {
+		if d.users[volume] == nil {
+			d.users[volume] = map[spec.Identity]spec.Token{}
+		}
+		d.users[volume][life.ID] = life.Token
+		return nil
+	})
+}
+
+// Users lists them.
+func (d *storage) Users(ctx context.Context, volume records.VolumeID) (lives []spec.LifeID, err error) {
+	err = d.do(ctx, Call{Op: "Users", Name: string(volume)}, func() error {
+		for _, id := range slices.SortedFunc(maps.Keys(d.users[volume]), spec.Identity.Compare) {
+			lives = append(lives, spec.LifeID{ID: id, Token: d.users[volume][id]})
+		}
+		return nil
+	})
+	return lives, err
 }
 
 // isInPlace reports whether a volume is in its place. ErrForeign: another one is.
@@ -147,6 +170,7 @@ func (d *storage) Erase(ctx context.Context, _ string, id records.VolumeID) erro
 		}
 		delete(d.trash, id)
 		delete(d.made, id)
+		delete(d.users, id)
 		return nil
 	})
 }
