@@ -89,7 +89,14 @@ type shelf struct {
 	containers []string
 	removed    []string
 	err        error
-	onRemove   func()
+	onRemove   func() // called before an image is removed
+}
+
+// before has f called before each removal.
+func (s *shelf) before(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.onRemove = f
 }
 
 func (s *shelf) put(name string, bytes int64, pulled bool) {
@@ -125,8 +132,11 @@ func (s *shelf) List(context.Context) (out []runtime.Status, err error) {
 }
 
 func (s *shelf) RemoveImage(_ context.Context, i runtime.StoredImage) error {
-	if s.onRemove != nil {
-		s.onRemove()
+	s.mu.Lock()
+	f := s.onRemove
+	s.mu.Unlock()
+	if f != nil {
+		f()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,7 +274,7 @@ func TestNothingIsRemovedTooEarlyOrBlindly(t *testing.T) {
 		collecting(t, Marks{High: 85, Low: 10}, func(t *testing.T, r *rig) {
 			r.put("a", 50, true)
 			r.put("b", 50, true)
-			r.onRemove = func() { r.want("b") }
+			r.before(func() { r.want("b") })
 			time.Sleep(10 * time.Minute)
 			if got := r.gone(); got != "a" {
 				t.Errorf("removed %q, want only the one that was not wanted", got)
@@ -276,14 +286,13 @@ func TestNothingIsRemovedTooEarlyOrBlindly(t *testing.T) {
 			r.put("a", 50, true)
 			r.put("b", 50, true)
 			first := true
-			r.onRemove = func() {
+			r.before(func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
 				if first {
-					first = false
-					r.mu.Lock()
-					r.images[0].Digest = "another"
-					r.mu.Unlock()
+					r.images[0].Digest, first = "another", false
 				}
-			}
+			})
 			time.Sleep(minAge + lookTime/2)
 			if got := r.gone(); got != "b" || strings.Contains(r.log.String(), "remove image") {
 				t.Errorf("removed %q, said %s", got, r.log.String())
