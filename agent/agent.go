@@ -179,7 +179,7 @@ func (a *Agent) workerConfig() *worker.Config {
 		Starts: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))),
 		Prober: a.c.Prober, Find: a.files.Find, Sets: a.workers.sets,
 		Report: a.outbox.Put, Seq: func() int64 { return a.seq.Add(1) },
-		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway, Allocatable: a.c.Allocatable},
+		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway, Allocatable: a.c.Allocatable, Services: a.snapshots.Services},
 		Boot: a.c.Boot, Epoch: func() int64 { return a.known.Now().At.Epoch },
 		RunDir: a.c.RunDir, Files: worker.OnHost(a.c.Home.Root(), a.c.RunDir),
 		Clock: a.c.Clock, Now: time.Now, Tuning: a.c.Tuning.Worker, Logger: a.log,

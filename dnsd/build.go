@@ -120,6 +120,9 @@ func (z *Zone) frame(s Snapshot) {
 	if o := z.origin(z.domain); o != nil {
 		o.domain = true
 	}
+	for _, name := range reverseOrigins(s.Services) {
+		z.origin(name)
+	}
 	for _, name := range reverseOrigins(s.Members) {
 		if o := z.origin(name); o != nil {
 			o.members = true

@@ -128,6 +128,10 @@ func (t *part) members(service, base string) []member {
 // serve adds one service name with the members of the set: those that are ready,
 // or all that have an address.
 func (t *part) serve(service records.DNSName, owner string, members []member) {
+	if service.Address.IsValid() {
+		t.serveAddress(service, owner)
+		return
+	}
 	n := declare(t.nodes, owner)
 	if n == nil {
 		return
@@ -140,19 +144,38 @@ func (t *part) serve(service records.DNSName, owner string, members []member) {
 		}
 	}
 	for _, port := range service.Ports {
-		proto := strings.ToLower(cmp.Or(port.Protocol, "TCP"))
-		if !isLabel(port.Name) || !isLabel(proto) || port.Port < 1 || port.Port > 65535 {
-			continue
-		}
-		name := "_" + port.Name + "._" + proto + "." + owner
-		n := declare(t.nodes, name)
-		if n == nil {
-			continue
-		}
 		for _, m := range shown {
-			n.add(&dns.SRV{Hdr: header(name, dns.TypeSRV), Weight: 100, Port: uint16(port.Port), Target: m.name},
-				addressRR(m.name, m.addr))
+			t.servePort(port, owner, m)
 		}
+		if len(shown) == 0 {
+			t.servePort(port, owner, member{})
+		}
+	}
+}
+
+// serveAddress adds a service name that has an address of its own: whoever is ready, it is the answer.
+func (t *part) serveAddress(service records.DNSName, owner string) {
+	n := declare(t.nodes, owner)
+	if n == nil {
+		return
+	}
+	own := member{name: owner, addr: service.Address.Unmap()}
+	n.add(addressRR(owner, own.addr))
+	addPointer(t.pointers, own.addr, owner)
+	for _, port := range service.Ports {
+		t.servePort(port, owner, own)
+	}
+}
+
+// servePort adds to the name of a service's port that it is at m, or (without an address) declares it.
+func (t *part) servePort(port spec.ServicePort, owner string, m member) {
+	proto := strings.ToLower(cmp.Or(port.Protocol, "TCP"))
+	if !isLabel(port.Name) || !isLabel(proto) || port.Port < 1 || port.Port > 65535 {
+		return
+	}
+	name := "_" + port.Name + "._" + proto + "." + owner
+	if n := declare(t.nodes, name); n != nil && m.addr.IsValid() {
+		n.add(&dns.SRV{Hdr: header(name, dns.TypeSRV), Weight: 100, Port: uint16(port.Port), Target: m.name}, addressRR(m.name, m.addr))
 	}
 }
 

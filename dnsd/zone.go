@@ -28,6 +28,8 @@ type Snapshot struct {
 	// Members is the range of members' addresses: inside it this server alone
 	// knows who exists. Zero: only the addresses in Pictures are known.
 	Members netip.Prefix
+	// Services is the range of services' addresses: inside it, too, this server alone knows who exists.
+	Services netip.Prefix
 	// Pictures are the sets; their order does not matter. Of one in brief the members are answered; it is
 	// among Others, too.
 	Pictures []records.Snapshot

@@ -16,7 +16,7 @@ spec:
       volumes: [{name: files, emptyDir: {}}]
   volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
 `,
-	"Service":   "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: web}, ports: [{port: 80}]}}",
+	"Service":   "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: NodePort, sessionAffinity: ClientIP, selector: {app: web}, ports: [{port: 80}]}}",
 	"ConfigMap": "{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}",
 	"Secret":    "{apiVersion: v1, kind: Secret, metadata: {name: web}}",
 	"PodDisruptionBudget": "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, " +
@@ -217,7 +217,7 @@ var tries = map[string][]string{
 	"PodDisruptionBudgetSpec.maxUnavailable":             {"1", "50%"},
 	"PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy": {"AlwaysAllow"},
 
-	"ServiceSpec.clusterIP":                {"None", "10.0.0.1"},
+	"ServiceSpec.clusterIP":                {"None with type: ClusterIP", "10.89.0.7"},
 	"ServiceSpec.clusterIPs":               {"[None]"},
 	"ServiceSpec.type":                     {"ClusterIP", "NodePort", "LoadBalancer", "ExternalName with externalName: example.com"},
 	"ServiceSpec.externalIPs":              {"[192.0.2.1]"},

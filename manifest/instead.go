@@ -59,7 +59,6 @@ var instead = map[string]string{
 	"MemberSpec.serviceAccountName":           noToken,
 	"MemberSpec.serviceAccount":               noToken,
 	"MemberSpec.automountServiceAccountToken": noToken,
-	"MemberSpec.enableServiceLinks":           "there are no variables of Services such as DB_SERVICE_HOST; members find each other by DNS",
 	"MemberSpec.schedulerName":                "Stead itself places members",
 	"MemberSpec.priorityClassName":            noPriority,
 	"MemberSpec.priority":                     noPriority,
@@ -131,23 +130,18 @@ var instead = map[string]string{
 
 	"BudgetSpec.unhealthyPodEvictionPolicy": "broken members that are out of date are always replaced",
 
-	"ServiceSpec.externalName":                  "it counts for type ExternalName only",
-	"ServiceSpec.clusterIPs":                    "there are no virtual IPs",
-	"ServiceSpec.ipFamilies":                    oneAddress,
-	"ServiceSpec.ipFamilyPolicy":                oneAddress,
-	"ServiceSpec.externalIPs":                   "write a hostPort at the container's port: it is reached at the address of the member's node",
-	"ServiceSpec.externalTrafficPolicy":         noProxy,
-	"ServiceSpec.internalTrafficPolicy":         noProxy,
-	"ServiceSpec.trafficDistribution":           noProxy,
-	"ServiceSpec.sessionAffinity":               noProxy,
-	"ServiceSpec.sessionAffinityConfig":         noProxy,
-	"ServiceSpec.loadBalancerIP":                noBalancer,
-	"ServiceSpec.loadBalancerClass":             noBalancer,
-	"ServiceSpec.loadBalancerSourceRanges":      noBalancer,
-	"ServiceSpec.allocateLoadBalancerNodePorts": noBalancer,
-	"ServiceSpec.healthCheckNodePort":           noBalancer,
-	"ServicePort.nodePort":                      "a hostPort of the container is reached at the address of the member's node",
-	"ServicePort.appProtocol":                   "no proxy reads it",
+	"ServiceSpec.externalName":             "it counts for type ExternalName only",
+	"ServiceSpec.clusterIPs":               "clusterIP alone counts: a Service has one address",
+	"ServiceSpec.ipFamilies":               oneAddress,
+	"ServiceSpec.ipFamilyPolicy":           oneAddress,
+	"ServiceSpec.externalIPs":              "write a hostPort at the container's port: it is reached at the address of the member's node",
+	"ServiceSpec.externalTrafficPolicy":    noProxy,
+	"ServiceSpec.trafficDistribution":      noProxy,
+	"ServiceSpec.loadBalancerIP":           noBalancer,
+	"ServiceSpec.loadBalancerClass":        noBalancer,
+	"ServiceSpec.loadBalancerSourceRanges": noBalancer,
+	"ServiceSpec.healthCheckNodePort":      noBalancer,
+	"ServicePort.appProtocol":              "connections are led as they are, whatever they carry",
 }
 
 // Sentences of several fields.
@@ -160,7 +154,7 @@ const (
 	noPriority  = "no member is preferred to another"
 	noLabels    = "containers get no SELinux labels"
 	onNodes     = "mount it on the nodes, declare it there with --storage-class, and write a volumeClaimTemplate"
-	noProxy     = "there is no proxy: clients choose among the addresses that the name resolves to"
+	noProxy     = "connections are led to all members that are ready, wherever they run"
 	oneAddress  = "a member has one address"
 	noBalancer  = "there is no load balancer"
 )

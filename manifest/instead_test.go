@@ -78,7 +78,7 @@ func TestWhatSteadDoesAnywayIsAcceptedWithoutAWord(t *testing.T) {
 			head + tmp + tail + mount + ", mountPropagation: Bidirectional}]", head + tmp + tail + mount + "}]"},
 		{"recursiveReadOnly", head + tmp + tail + mount + ", recursiveReadOnly: Disabled}]",
 			head + tmp + tail + mount + ", recursiveReadOnly: Enabled}]", head + tmp + tail + mount + "}]"},
-		{"no token, no variables of Services", head + at + "automountServiceAccountToken: false" + at + "enableServiceLinks: false" +
+		{"no token", head + at + "automountServiceAccountToken: false" +
 			at + "serviceAccountName: default" + at + "schedulerName: default-scheduler" + at + "preemptionPolicy: Never" + tail, "", head + tail},
 		{"the end's message", head + tail + in + "terminationMessagePath: /dev/termination-log" + in + "terminationMessagePolicy: File", "", head + tail},
 	} {
@@ -112,7 +112,6 @@ func TestIgnoredFieldsSayWhy(t *testing.T) {
 		got = append(got, w.String())
 	}
 	want := []string{
-		"f:9:7: spec.template.spec.enableServiceLinks: has no effect here; there are no variables of Services such as DB_SERVICE_HOST; members find each other by DNS",
 		"f:10:25: spec.template.spec.securityContext.seLinuxOptions: has no effect here; containers get no SELinux labels",
 	}
 	if len(problems) > 0 || !slices.Equal(got, want) {

@@ -73,8 +73,7 @@ func TestRepeatedWarningsAreCounted(t *testing.T) {
 	set := strings.Replace(serviceSet, "containers:", "tolerations: [{operator: Exists, key: a, tolerationSeconds: 1}, {operator: Exists, key: b, tolerationSeconds: 2}], containers:", 1)
 	_, _, warnings := Parse([]Source{{Name: "f", Content: []byte(text.String())}, {Name: "g", Content: []byte(set)}}, Options{})
 	want := []string{
-		"f:5:1: spec.clusterIP: there are no virtual IPs: the name resolves to the addresses of the members (and 3 more Services); write clusterIP: None",
-		"f:5:57: spec.ports[0].appProtocol: has no effect here (and 3 more Services); no proxy reads it",
+		"f:5:57: spec.ports[0].appProtocol: has no effect here (and 3 more Services); connections are led as they are, whatever they carry",
 		"g:9:53: spec.template.spec.tolerations[0].tolerationSeconds: has no effect here (and 1 more place); a taint ends no life",
 	}
 	if got := shown(warnings); !slices.Equal(got, want) {

@@ -79,7 +79,6 @@ func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 		})
 		found[i], warned[i] = append(p.problems, unreadable...), p.warnings
 	}
-	p.out.namedPorts(found)
 	var problems, warnings []Problem
 	for i := range files {
 		problems = append(problems, sortProblems(found[i])...)
@@ -90,27 +89,6 @@ func Parse(files []Source, opts Options) (Objects, []Problem, []Problem) {
 		problems = append(problems, noObjects(files, p.unchosen))
 	}
 	return p.out, problems, warnings
-}
-
-// namedPorts adds the problems of named target ports to those of their sources, of each
-// Service for one set.
-func (o *Objects) namedPorts(found [][]Problem) {
-	for i := range o.Services {
-		s := &o.Services[i]
-		at := o.positions[objectKey{"Service", s.Metadata.Namespace, s.Metadata.Name}]
-		named := slices.ContainsFunc(s.Spec.Ports, func(p spec.ServicePort) bool { return p.TargetPort != nil && p.TargetPort.Name != "" })
-		for j := range o.Sets {
-			set := &o.Sets[j]
-			if at == nil || !named || set.Metadata.Namespace != s.Metadata.Namespace ||
-				!spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
-				continue
-			}
-			if wrong := Translated(&s.Spec, set.Metadata.Name, &set.Spec.Template); len(wrong) > 0 {
-				found[at.source] = append(found[at.source], at.fill(wrong)...)
-				break
-			}
-		}
-	}
 }
 
 // noObjects is the problem of sources without a single object; unchosen are those that a selector

@@ -11,8 +11,7 @@ const serviceSet = "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name
 
 // TestServicesOfCharts: what is accepted of a Service, with which words, and what is refused.
 func TestServicesOfCharts(t *testing.T) {
-	const virtual = "f:4:1: spec.clusterIP: there are no virtual IPs: the name resolves to the addresses of the members; write clusterIP: None"
-	const outside = " opens nothing to the outside: the name resolves to the addresses of the members; from elsewhere, members are reached by a hostPort of their containers, or by the routes of 'stead node routes'"
+	const outside = "LoadBalancer has no address outside: from there the Service is reached as one of type NodePort; use the address of any node, with the ports that 'stead get svc' shows"
 	for _, tt := range []struct {
 		name, spec      string
 		warnings, wrong []string
@@ -20,23 +19,32 @@ func TestServicesOfCharts(t *testing.T) {
 		{"headless, named target", "clusterIP: None, ports: [{port: 80, targetPort: http}]", nil, nil},
 		{"headless, another number", "clusterIP: None, ports: [{port: 80, targetPort: 8080}]", nil, nil},
 		{"headless, as kubectl shows it", "clusterIP: None, type: ClusterIP, sessionAffinity: None, internalTrafficPolicy: Cluster, ipFamilyPolicy: SingleStack, ports: [{port: 80}]", nil, nil},
-		{"the number of the name", "ports: [{port: 8080, targetPort: http}]", []string{virtual}, nil},
-		{"named target", "ports: [{port: 80, targetPort: http}]", nil,
-			[]string{"f:4:48: spec.ports[0].targetPort: http (8080 in set db) is not the port 80, and there is no proxy to translate; write port: 8080; or clusterIP: None, with which clients use 8080"}},
-		{"another number", "ports: [{port: 80, targetPort: 8080}]", nil,
-			[]string{"f:4:48: spec.ports[0].targetPort: 8080 is not the port 80, and there is no proxy to translate; write port: 8080; or clusterIP: None, with which clients use 8080"}},
+		{"an address", "ports: [{port: 80, targetPort: http}]", nil, nil},
+		{"an address, another number", "ports: [{port: 80, targetPort: 8080}]", nil, nil},
+		{"an address that is written", "clusterIP: 10.89.0.7, ports: [{port: 80}]", nil, nil},
+		{"no address", "clusterIP: here, ports: [{port: 80}]", nil,
+			[]string{"f:4:29: spec.clusterIP: \"here\" is not an IPv4 address; leave it out, or write None or an address of the range of services"}},
+		{"no ports", "type: ClusterIP", nil, []string{"f:4:1: spec.ports: is missing; write a port, or clusterIP: None"}},
+		{"affinity", "sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}, internalTrafficPolicy: Local, ports: [{port: 80}]", nil, nil},
+		{"mistakes of affinity", "sessionAffinity: Sticky, sessionAffinityConfig: {clientIP: {timeoutSeconds: 86401}}, internalTrafficPolicy: Node, ports: [{port: 80}]", nil,
+			[]string{"f:4:29: spec.sessionAffinity: \"Sticky\" is unknown; write None or ClientIP",
+				"f:4:54: spec.sessionAffinityConfig: must not be set while sessionAffinity is None; write sessionAffinity: ClientIP, or remove it",
+				"f:4:89: spec.sessionAffinityConfig.clientIP.timeoutSeconds: 86401 is out of range; write 1 to 86400",
+				"f:4:114: spec.internalTrafficPolicy: \"Node\" is unknown; write Cluster or Local"}},
 		{"a load balancer", "type: LoadBalancer, externalTrafficPolicy: Local, loadBalancerSourceRanges: [10.0.0.0/8], allocateLoadBalancerNodePorts: false, ports: [{port: 8080}]",
-			[]string{"f:4:29: spec.type: LoadBalancer" + outside,
+			[]string{"f:4:29: spec.type: " + outside,
 				"f:4:49: spec.externalTrafficPolicy: has no effect here; " + noProxy, "f:4:79: spec.loadBalancerSourceRanges: has no effect here; " + noBalancer}, nil},
-		{"a node port", "type: NodePort, externalTrafficPolicy: Cluster, ports: [{port: 8080, nodePort: 30080}]",
-			[]string{"f:4:29: spec.type: NodePort" + outside,
-				"f:4:98: spec.ports[0].nodePort: has no effect here; a hostPort of the container is reached at the address of the member's node"}, nil},
-		{"a headless load balancer", "type: LoadBalancer, clusterIP: None", nil, []string{"f:4:49: spec.clusterIP: None does not go with type LoadBalancer; write type: ClusterIP"}},
+		{"node ports", "type: NodePort, externalTrafficPolicy: Cluster, ports: [{name: a, port: 80}, {name: b, port: 81, nodePort: 30080}, {name: c, port: 81, protocol: UDP, nodePort: 30080}]", nil, nil},
+		{"mistakes of node ports", "type: NodePort, ports: [{name: a, port: 80, nodePort: 8080}, {name: b, port: 81, nodePort: 30080}, {name: c, port: 82, nodePort: 30080}]", nil,
+			[]string{"f:4:73: spec.ports[0].nodePort: 8080 is out of range; write 30000 to 32767", "f:4:148: spec.ports[2].nodePort: \"30080/TCP\" is given twice"}},
+		{"a node port of an address", "ports: [{port: 80, nodePort: 30080}]", nil,
+			[]string{"f:4:48: spec.ports[0].nodePort: may not be used with type ClusterIP; write type: NodePort, or remove it"}},
+		{"a headless load balancer", "type: LoadBalancer, clusterIP: None, ports: [{port: 80}]", nil, []string{"f:4:49: spec.clusterIP: None does not go with type LoadBalancer; write type: ClusterIP"}},
 		{"an outside name: one problem", "type: ExternalName, externalName: example.org", nil,
 			[]string{"f:4:29: spec.type: ExternalName is not supported; remove the Service, and let members use the outside name itself"}},
-		{"hints", "clusterIP: None, trafficDistribution: PreferClose, sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 1}}",
-			[]string{"f:4:46: spec.trafficDistribution: has no effect here; " + noProxy, "f:4:80: spec.sessionAffinity: has no effect here; " + noProxy,
-				"f:4:107: spec.sessionAffinityConfig: has no effect here; " + noProxy}, nil},
+		{"hints", "clusterIP: None, trafficDistribution: PreferClose, sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 1}}, internalTrafficPolicy: Local",
+			[]string{"f:4:46: spec.trafficDistribution: has no effect here; " + noProxy, "f:4:80: spec.sessionAffinity: has no effect here; " + ownChoice,
+				"f:4:163: spec.internalTrafficPolicy: has no effect here; " + ownChoice}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			text := "apiVersion: v1\nkind: Service\nmetadata: {name: db}\nspec: {selector: {app: db}, " + tt.spec + "}\n" + serviceSet
@@ -51,21 +59,6 @@ func TestServicesOfCharts(t *testing.T) {
 				t.Errorf("got the warnings\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.warnings, "\n"))
 			}
 		})
-	}
-}
-
-// TestANamedPortIsCheckedAcrossFiles: the set is in a later file than the Service; the problem
-// is in its place among those of the Service's file, and other namespaces do not count.
-func TestANamedPortIsCheckedAcrossFiles(t *testing.T) {
-	service := "apiVersion: v1\nkind: Service\nmetadata: {name: db, finalizers: [x]}\nspec:\n  selector: {app: db}\n  ports: [{port: 80, targetPort: http}]\n  external: x\n"
-	_, problems, _ := Parse([]Source{{Name: "a", Content: []byte(service)}, {Name: "b", Content: []byte(serviceSet)},
-		{Name: "c", Content: []byte(strings.Replace(serviceSet, "name: db}", "name: db, namespace: other}", 1))}}, Options{})
-	var got []string
-	for _, p := range problems {
-		got = append(got, p.File+" "+p.Path)
-	}
-	if want := []string{"a metadata.finalizers", "a spec.ports[0].targetPort", "a spec.external"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

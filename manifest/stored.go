@@ -31,9 +31,15 @@ func OfSet(s *records.Set) spec.StatefulSet {
 	return m
 }
 
-// OfService is the manifest of a stored service. It shares r's maps and slices.
+// OfService is the manifest of a stored service, with the address that it was given. It shares r's
+// maps and slices.
 func OfService(r *records.ServiceRecord) spec.Service {
-	return spec.Service{APIVersion: "v1", Kind: "Service", Metadata: r.Manifest(), Spec: r.Spec}
+	s := spec.Service{APIVersion: "v1", Kind: "Service", Metadata: r.Manifest(), Spec: r.Spec}
+	if r.Address.IsValid() {
+		s.Spec.ClusterIP = r.Address.String()
+	}
+	spec.ShowDefaults(&s.Spec)
+	return s
 }
 
 // OfConfigMap is the manifest of stored files: what is text stands in data,

@@ -756,7 +756,8 @@ type Welcome struct {
 	Known     *Known                 `protobuf:"bytes,8,opt,name=known,proto3" json:"known,omitempty"`
 	// held: the store went back, or may have. The node is heard, and told neither lives nor
 	// pictures; it begins no life that is not open, and keeps nothing of what is known.
-	Held          bool `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`
+	Held          bool   `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`
+	ServiceCidr   string `protobuf:"bytes,10,opt,name=service_cidr,json=serviceCidr,proto3" json:"service_cidr,omitempty"` // the range of services' addresses; "": they have none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -852,6 +853,13 @@ func (x *Welcome) GetHeld() bool {
 		return x.Held
 	}
 	return false
+}
+
+func (x *Welcome) GetServiceCidr() string {
+	if x != nil {
+		return x.ServiceCidr
+	}
+	return ""
 }
 
 // Wanted is what the node shall run. Full lists replace; others name changes.
@@ -1969,7 +1977,7 @@ const file_agent_proto_rawDesc = "" +
 	"\bholdings\x18\x01 \x03(\v2\x11.stead.v1.HoldingR\bholdings\"T\n" +
 	"\aHolding\x12\"\n" +
 	"\x02id\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x02id\x12%\n" +
-	"\x05token\x18\x02 \x01(\v2\x0f.stead.v1.TokenR\x05token\"\xf1\x01\n" +
+	"\x05token\x18\x02 \x01(\v2\x0f.stead.v1.TokenR\x05token\"\x94\x02\n" +
 	"\aWelcome\x12\x18\n" +
 	"\acluster\x18\x01 \x01(\tR\acluster\x12\x18\n" +
 	"\asession\x18\x02 \x01(\x03R\asession\x12\x1d\n" +
@@ -1980,7 +1988,9 @@ const file_agent_proto_rawDesc = "" +
 	"\x06server\x18\x06 \x01(\tR\x06server\x12\x12\n" +
 	"\x04cidr\x18\a \x01(\tR\x04cidr\x12%\n" +
 	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\x12\x12\n" +
-	"\x04held\x18\t \x01(\bR\x04held\"\xb5\x01\n" +
+	"\x04held\x18\t \x01(\bR\x04held\x12!\n" +
+	"\fservice_cidr\x18\n" +
+	" \x01(\tR\vserviceCidr\"\xb5\x01\n" +
 	"\x06Wanted\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x1d\n" +

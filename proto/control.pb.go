@@ -73,6 +73,7 @@ type InfoResponse struct {
 	StoreVersion    string                 `protobuf:"bytes,12,opt,name=store_version,json=storeVersion,proto3" json:"store_version,omitempty"`
 	Servers         []string               `protobuf:"bytes,13,rep,name=servers,proto3" json:"servers,omitempty"`                            // this one, the leader, and those that hold nodes' sessions
 	RestoreJson     []byte                 `protobuf:"bytes,14,opt,name=restore_json,json=restoreJson,proto3" json:"restore_json,omitempty"` // records.RestoreState
+	ServiceCidr     string                 `protobuf:"bytes,15,opt,name=service_cidr,json=serviceCidr,proto3" json:"service_cidr,omitempty"` // the range of services' addresses
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -203,6 +204,13 @@ func (x *InfoResponse) GetRestoreJson() []byte {
 		return x.RestoreJson
 	}
 	return nil
+}
+
+func (x *InfoResponse) GetServiceCidr() string {
+	if x != nil {
+		return x.ServiceCidr
+	}
+	return ""
 }
 
 type BackupRequest struct {
@@ -2670,7 +2678,7 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\bstead.v1\x1a\vtypes.proto\"\r\n" +
-	"\vInfoRequest\"\x9a\x03\n" +
+	"\vInfoRequest\"\xbd\x03\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x16\n" +
@@ -2688,7 +2696,8 @@ const file_control_proto_rawDesc = "" +
 	"storeAlarm\x12#\n" +
 	"\rstore_version\x18\f \x01(\tR\fstoreVersion\x12\x18\n" +
 	"\aservers\x18\r \x03(\tR\aservers\x12!\n" +
-	"\frestore_json\x18\x0e \x01(\fR\vrestoreJson\"\x0f\n" +
+	"\frestore_json\x18\x0e \x01(\fR\vrestoreJson\x12!\n" +
+	"\fservice_cidr\x18\x0f \x01(\tR\vserviceCidr\"\x0f\n" +
 	"\rBackupRequest\" \n" +
 	"\n" +
 	"BackupPart\x12\x12\n" +

@@ -329,8 +329,15 @@ type SetService struct {
 	Name            string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	PublishNotReady bool                   `protobuf:"varint,2,opt,name=publish_not_ready,json=publishNotReady,proto3" json:"publish_not_ready,omitempty"`
 	Ports           []*SetPort             `protobuf:"bytes,3,rep,name=ports,proto3" json:"ports,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// address is the service's own; empty: it has none.
+	Address []byte `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	// affinity_seconds is how long a client of the address stays with its member; 0: each connection
+	// is led anew.
+	AffinitySeconds int32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
+	// local: connections to the address are led to members on the client's own node only.
+	Local         bool `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetService) Reset() {
@@ -384,11 +391,34 @@ func (x *SetService) GetPorts() []*SetPort {
 	return nil
 }
 
+func (x *SetService) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *SetService) GetAffinitySeconds() int32 {
+	if x != nil {
+		return x.AffinitySeconds
+	}
+	return 0
+}
+
+func (x *SetService) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
 type SetPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Port          int32                  `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
-	Protocol      string                 `protobuf:"bytes,3,opt,name=protocol,proto3" json:"protocol,omitempty"` // "": TCP
+	Protocol      string                 `protobuf:"bytes,3,opt,name=protocol,proto3" json:"protocol,omitempty"`                  // "": TCP
+	Target        int32                  `protobuf:"varint,4,opt,name=target,proto3" json:"target,omitempty"`                     // of a service with an address: the members' port that it leads to; 0: the set has none
+	NodePort      int32                  `protobuf:"varint,5,opt,name=node_port,json=nodePort,proto3" json:"node_port,omitempty"` // of each node's own addresses, leads there, too; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -442,6 +472,20 @@ func (x *SetPort) GetProtocol() string {
 		return x.Protocol
 	}
 	return ""
+}
+
+func (x *SetPort) GetTarget() int32 {
+	if x != nil {
+		return x.Target
+	}
+	return 0
+}
+
+func (x *SetPort) GetNodePort() int32 {
+	if x != nil {
+		return x.NodePort
+	}
+	return 0
 }
 
 type SetPeer struct {
@@ -790,16 +834,21 @@ const file_sets_proto_rawDesc = "" +
 	"\x06former\x18\b \x01(\tR\x06former\x120\n" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
-	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"u\n" +
+	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xd0\x01\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
 	"\x11publish_not_ready\x18\x02 \x01(\bR\x0fpublishNotReady\x12'\n" +
-	"\x05ports\x18\x03 \x03(\v2\x11.stead.v1.SetPortR\x05ports\"M\n" +
+	"\x05ports\x18\x03 \x03(\v2\x11.stead.v1.SetPortR\x05ports\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\fR\aaddress\x12)\n" +
+	"\x10affinity_seconds\x18\x05 \x01(\x05R\x0faffinitySeconds\x12\x14\n" +
+	"\x05local\x18\x06 \x01(\bR\x05local\"\x82\x01\n" +
 	"\aSetPort\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1a\n" +
-	"\bprotocol\x18\x03 \x01(\tR\bprotocol\"\xa9\x01\n" +
+	"\bprotocol\x18\x03 \x01(\tR\bprotocol\x12\x16\n" +
+	"\x06target\x18\x04 \x01(\x05R\x06target\x12\x1b\n" +
+	"\tnode_port\x18\x05 \x01(\x05R\bnodePort\"\xa9\x01\n" +
 	"\aSetPeer\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\x05R\aordinal\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\fR\aaddress\x12\x14\n" +

@@ -2,6 +2,7 @@ package records
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -29,6 +30,16 @@ type Life struct {
 	// Bootstrapped: the set was bootstrapped when the life was told. It comes with
 	// the life, so that no member of a bootstrapped set can start before it is told so.
 	Bootstrapped bool `json:"bootstrapped,omitempty"`
+	// NoServiceLinks: containers get no variables of services, by the set's present template. It is no
+	// part of the revision.
+	NoServiceLinks bool `json:"noServiceLinks,omitempty"`
+}
+
+// ServiceLink is a service as variables of containers show it. Each port has a protocol.
+type ServiceLink struct {
+	Name    string
+	Address netip.Addr
+	Ports   []spec.ServicePort
 }
 
 // The words of Life.FreshVolumes and of /run/stead/volume-new.
@@ -137,6 +148,20 @@ type DNSName struct {
 	Name            string             `json:"name"`
 	PublishNotReady bool               `json:"publishNotReady,omitempty"`
 	Ports           []spec.ServicePort `json:"ports,omitempty"`
+	// Address is the service's own: its name resolves to it, and each of Ports leads to the port of
+	// the set's members that is its TargetPort's number (0: to none of them). Invalid: the name
+	// resolves to the members' addresses.
+	Address netip.Addr `json:"address,omitzero"`
+	// AffinitySeconds is how long a client of the address stays with its member; 0: each connection is
+	// led anew.
+	AffinitySeconds int32 `json:"affinitySeconds,omitempty"`
+	// OnNode: connections to the address are led to members on the client's own node only.
+	OnNode bool `json:"onNode,omitempty"`
+}
+
+// Served reports whether connections to the address of a service may lead to members of the set.
+func (s *Snapshot) Served() bool {
+	return slices.ContainsFunc(s.Names, func(n DNSName) bool { return n.Address.IsValid() })
 }
 
 // SetNames is a set in short: what of DNS's names it has, and nothing of what they lead to.

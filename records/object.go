@@ -1,6 +1,8 @@
 package records
 
 import (
+	"net/netip"
+
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -30,7 +32,27 @@ func (m Meta) Manifest() spec.ObjectMeta {
 // ServiceRecord is services/<ns>/<name>. Only writer, as of the others here: control.
 type ServiceRecord struct {
 	Meta
+	// Spec has as ClusterIP None, or what nobody reads: see Address.
 	Spec spec.ServiceSpec `json:"spec"`
+	// Address is the service's own, held by serviceaddresses/<ip>; invalid: it has none, because it
+	// is headless, or was stored by a version that gave none.
+	Address netip.Addr `json:"address,omitzero"`
+}
+
+// ServiceAddress is serviceaddresses/<ip>: the service that an address belongs to, or (Freed) did
+// before it was deleted. It leads to no other service before it has rested (SAFETY S17).
+type ServiceAddress struct {
+	Address   netip.Addr     `json:"address"`
+	Namespace spec.Namespace `json:"namespace"`
+	Name      string         `json:"name"`
+	Freed     bool           `json:"freed,omitempty"`
+}
+
+// NodePort is nodeports/<port>: the service whose port of the nodes it is, of any protocol.
+type NodePort struct {
+	Port      int32          `json:"port"`
+	Namespace spec.Namespace `json:"namespace"`
+	Name      string         `json:"name"`
 }
 
 // ConfigRecord is configs/<ns>/<name>: the files of a ConfigMap.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
@@ -49,6 +50,9 @@ type Config struct {
 	// Domain is the cluster's DNS domain; CIDR the range of members' addresses.
 	Domain string
 	CIDR   netip.Prefix
+	// ServiceCIDR is the range of services' addresses, of /12 to /28; zero: the first of
+	// DefaultServiceCIDRs that does not overlap CIDR.
+	ServiceCIDR netip.Prefix
 	// SessionTTL is how long a node's session outlives its last renewal; LeaderTTL
 	// how long a silent leader keeps others out.
 	SessionTTL time.Duration
@@ -82,6 +86,9 @@ const (
 	DefaultCIDR   = "10.88.0.0/16"
 )
 
+// DefaultServiceCIDRs are such that each range of members leaves one of them free.
+var DefaultServiceCIDRs = []string{"10.89.0.0/16", "172.29.0.0/16"}
+
 // Default fills the fields that may be left empty.
 func (c *Config) Default() {
 	if c.Socket == "" {
@@ -93,6 +100,11 @@ func (c *Config) Default() {
 	if !c.CIDR.IsValid() {
 		c.CIDR = netip.MustParsePrefix(DefaultCIDR)
 	}
+	for _, text := range DefaultServiceCIDRs {
+		if r := netip.MustParsePrefix(text); !c.ServiceCIDR.IsValid() && !r.Overlaps(c.CIDR) {
+			c.ServiceCIDR = r
+		}
+	}
 	if c.SessionTTL == 0 {
 		c.SessionTTL = dispatch.DefaultTTL
 	}
@@ -102,6 +114,17 @@ func (c *Config) Default() {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+}
+
+// checkServices refuses a range that services have addresses outside of: hosts would lead them no more.
+func checkServices(addresses map[netip.Addr]*records.ServiceAddress, cidr netip.Prefix) error {
+	for a, r := range addresses {
+		if !r.Freed && !cidr.Contains(a) {
+			return fmt.Errorf("service %s/%s has the address %s, which is not in --service-cidr %s: start with the range as it was, or delete the Services first",
+				r.Namespace, r.Name, a, cidr)
+		}
+	}
+	return nil
 }
 
 // Check tells what is wrong with c.
@@ -119,6 +142,11 @@ func (c *Config) Check() error {
 		return fmt.Errorf("socket %q must be an absolute path", c.Socket)
 	case !scalar.ValidSubdomain(c.Domain):
 		return fmt.Errorf("domain %q: must be a DNS name", c.Domain)
+	case !c.ServiceCIDR.IsValid() || !c.ServiceCIDR.Addr().Is4() || c.ServiceCIDR != c.ServiceCIDR.Masked() ||
+		c.ServiceCIDR.Bits() < 12 || c.ServiceCIDR.Bits() > 28:
+		return fmt.Errorf("--service-cidr %s must be an IPv4 range of /12 to /28, such as %s", c.ServiceCIDR, DefaultServiceCIDRs[0])
+	case c.ServiceCIDR.Overlaps(c.CIDR):
+		return fmt.Errorf("--service-cidr %s overlaps the members' range %s (--cidr); choose another", c.ServiceCIDR, c.CIDR)
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("session TTL %s: must be at least 1s", c.SessionTTL)
 	}

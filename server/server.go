@@ -135,6 +135,10 @@ func (s *Server) run(ctx context.Context) error {
 	if err := s.cache.Wait(g.ctx, 1); err != nil {
 		return g.cause(err)
 	}
+	s.cache.Look(func(v cache.View) { err = checkServices(cache.ServiceAddresses(v), s.cfg.ServiceCIDR) })
+	if err != nil {
+		return err
+	}
 	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.cache, s.cfg.Name) })
 	defer memoryEnd()
 	key, err := access.OpenKey(g.ctx, s.cfg.Store, s.cfg.KeyFile)
@@ -226,7 +230,7 @@ func reach(a *access.Authority) dispatch.Reach {
 func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
 		Store: s.cfg.Store, Cache: s.cache, Offer: s.engine.Offer, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
-		CIDR: s.cfg.CIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
+		CIDR: s.cfg.CIDR.String(), ServiceCIDR: s.cfg.ServiceCIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
 		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
 	})
 	if err != nil {
@@ -237,8 +241,9 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 		Classes: s.cfg.Classes, Host: s.cfg.Host, Backup: s.cfg.Backup,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
-			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(),
+			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(), ServiceCidr: s.cfg.ServiceCIDR.String(),
 		},
+		ServiceCIDR: s.cfg.ServiceCIDR,
 	})
 	return d, c, err
 }

@@ -43,12 +43,26 @@ func Default(s *SetSpec) {
 	d.template(&s.Template)
 }
 
-// DefaultService fills what a service's spec leaves out.
+// DefaultService fills what a service's spec leaves out, and clears what says the default of a
+// field that earlier versions did not keep: what they stored stays equal to its manifest.
 func DefaultService(s *ServiceSpec) {
 	d := defaulter{}
 	set(d, &s.Type, "ClusterIP")
+	set(defaulter{clear: true}, &s.SessionAffinity, "None")
+	set(defaulter{clear: true}, &s.InternalTrafficPolicy, "Cluster")
+	setPointer(defaulter{clear: true}, &s.AllocateLoadBalancerNodePorts, true)
 	for i := range s.Ports {
 		set(d, &s.Ports[i].Protocol, "TCP")
+	}
+}
+
+// ShowDefaults fills what DefaultService clears, for a user to see.
+func ShowDefaults(s *ServiceSpec) {
+	d := defaulter{}
+	set(d, &s.SessionAffinity, "None")
+	set(d, &s.InternalTrafficPolicy, "Cluster")
+	if s.Type == "LoadBalancer" {
+		setPointer(d, &s.AllocateLoadBalancerNodePorts, true)
 	}
 }
 
@@ -80,6 +94,9 @@ func setPointer[T comparable](d defaulter, field **T, value T) {
 
 func (d defaulter) template(t *Template) {
 	s := &t.Spec
+	if d.clear {
+		s.EnableServiceLinks = nil // it came late: charts that say it restart nobody
+	}
 	set(d, &s.RestartPolicy, "Always")
 	setPointer(d, &s.TerminationGracePeriodSeconds, 30)
 	if d.clear {

@@ -192,6 +192,13 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 			t.Errorf("%s is the same as before", name)
 		}
 	}
+	for _, links := range []bool{false, true} { // charts that say it were applied before it was honoured
+		next := Clone(base)
+		next.Spec.EnableServiceLinks = &links
+		if !SameTemplate(base, next) || HashTemplate(base) != HashTemplate(next) || next.Spec.EnableServiceLinks == nil {
+			t.Errorf("enableServiceLinks: %v restarts members", links)
+		}
+	}
 	if !SameTemplate(base, plain()) {
 		t.Error("the base was changed by a clone, or does not equal itself")
 	}

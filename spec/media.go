@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
@@ -88,96 +87,6 @@ type KeyToPath struct {
 	Key  string `json:"key"`
 	Path string `json:"path"`
 	Mode *int32 `json:"mode,omitempty"`
-}
-
-// Service gives a DNS name to members selected by labels.
-type Service struct {
-	APIVersion string      `json:"apiVersion"`
-	Kind       string      `json:"kind"`
-	Metadata   ObjectMeta  `json:"metadata"`
-	Spec       ServiceSpec `json:"spec"`
-	Status     any         `json:"status,omitempty" stead:"ignored"`
-}
-
-// ServiceSpec of a headless service; a ClusterIP service is answered like a
-// headless one, with a warning.
-type ServiceSpec struct {
-	// ClusterIP is None, or anything (warning).
-	ClusterIP string            `json:"clusterIP,omitempty"`
-	Selector  map[string]string `json:"selector,omitempty"`
-	Ports     []ServicePort     `json:"ports,omitempty"`
-	// PublishNotReadyAddresses puts members into the service's records before they are ready.
-	PublishNotReadyAddresses bool `json:"publishNotReadyAddresses,omitempty"`
-	// Type is ClusterIP (default); LoadBalancer and NodePort mean the same, with a warning.
-	Type string `json:"type,omitempty"`
-
-	ClusterIPs                    any `json:"clusterIPs,omitempty" stead:"ignored"`
-	IPFamilies                    any `json:"ipFamilies,omitempty" stead:"ignored"`
-	IPFamilyPolicy                any `json:"ipFamilyPolicy,omitempty" stead:"ignored,same=SingleStack"`
-	InternalTrafficPolicy         any `json:"internalTrafficPolicy,omitempty" stead:"ignored,same=Cluster"`
-	SessionAffinity               any `json:"sessionAffinity,omitempty" stead:"ignored,same=None"`
-	ExternalName                  any `json:"externalName,omitempty" stead:"ignored,zero"`
-	ExternalIPs                   any `json:"externalIPs,omitempty" stead:"later,zero"`
-	ExternalTrafficPolicy         any `json:"externalTrafficPolicy,omitempty" stead:"ignored,same=Cluster"`
-	LoadBalancerIP                any `json:"loadBalancerIP,omitempty" stead:"ignored,zero"`
-	LoadBalancerClass             any `json:"loadBalancerClass,omitempty" stead:"ignored"`
-	LoadBalancerSourceRanges      any `json:"loadBalancerSourceRanges,omitempty" stead:"ignored,zero"`
-	AllocateLoadBalancerNodePorts any `json:"allocateLoadBalancerNodePorts,omitempty" stead:"ignored,same=true|false"`
-	HealthCheckNodePort           any `json:"healthCheckNodePort,omitempty" stead:"ignored,zero"`
-	SessionAffinityConfig         any `json:"sessionAffinityConfig,omitempty" stead:"ignored,zero"`
-	TrafficDistribution           any `json:"trafficDistribution,omitempty" stead:"ignored"`
-}
-
-// ServicePort is a port of a service; named ones have SRV records.
-type ServicePort struct {
-	Name string `json:"name,omitempty"`
-	Port int32  `json:"port"`
-	// Protocol is TCP (default), UDP or SCTP.
-	Protocol string `json:"protocol,omitempty"`
-	// TargetPort is the number, or the name, of the members' port. With clusterIP None it is
-	// what SRV records show and clients use; else it must be Port, because no proxy translates.
-	TargetPort  *scalar.PortRef `json:"targetPort,omitempty"`
-	AppProtocol *string         `json:"appProtocol,omitempty" stead:"ignored"`
-	NodePort    any             `json:"nodePort,omitempty" stead:"ignored,zero"`
-}
-
-// Headless reports whether clients are meant to connect to members by their own addresses.
-func (s *ServiceSpec) Headless() bool { return s.ClusterIP == "None" }
-
-// Reached are the ports at which clients reach the members of t: of a headless service the
-// target ports, as in the endpoints of Kubernetes, where a named port that t does not have is
-// left out. The result may be s's own slice.
-func (s *ServiceSpec) Reached(t *Template) []ServicePort {
-	if !s.Headless() {
-		return s.Ports
-	}
-	var out []ServicePort
-	for _, p := range s.Ports {
-		p.Port = p.Target(t)
-		if p.Port != 0 {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// Target is the number of the members' port that p leads to; 0: t has no port of that name
-// and protocol.
-func (p *ServicePort) Target(t *Template) int32 {
-	switch to := p.TargetPort; {
-	case to == nil:
-		return p.Port
-	case to.Name == "":
-		return to.Number
-	}
-	for c := range t.Spec.Lasting() {
-		for _, port := range c.Ports {
-			if port.Name == p.TargetPort.Name && cmp.Or(port.Protocol, "TCP") == cmp.Or(p.Protocol, "TCP") {
-				return port.ContainerPort
-			}
-		}
-	}
-	return 0
 }
 
 // ConfigMap holds files and variables for members.

@@ -35,6 +35,9 @@ type MemberSpec struct {
 	// HostAliases are further lines of /etc/hosts.
 	HostAliases     []HostAlias            `json:"hostAliases,omitempty" stead:"since=2"`
 	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
+	// EnableServiceLinks gives containers variables of the namespace's Services when they are created,
+	// such as DB_SERVICE_HOST; default true. A change restarts no member, and makes no revision.
+	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty"`
 
 	// ImagePullSecrets name Secrets whose credentials are tried where they match the image's registry
 	// and path, the longest first; without a match, or without the Secret, it is pulled without.
@@ -70,7 +73,6 @@ type MemberSpec struct {
 	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored,zero,same=default"`
 	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored,zero,same=default"`
 	AutomountServiceAccountToken *bool   `json:"automountServiceAccountToken,omitempty" stead:"ignored,same=false"`
-	EnableServiceLinks           *bool   `json:"enableServiceLinks,omitempty" stead:"ignored,same=false"`
 	SchedulerName                string  `json:"schedulerName,omitempty" stead:"ignored,zero,same=default-scheduler"`
 	PriorityClassName            string  `json:"priorityClassName,omitempty" stead:"ignored,zero"`
 	Priority                     *int32  `json:"priority,omitempty" stead:"ignored,same=0"`

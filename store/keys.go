@@ -13,40 +13,42 @@ import (
 
 // The kinds of keys; the first path element (DESIGN 5, SAFETY S16).
 const (
-	KindSet           = "sets"
-	KindRevision      = "revisions"
-	KindMember        = "members"
-	KindReport        = "reports"
-	KindVolume        = "volumes"
-	KindVolumeReport  = "volumereports"
-	KindRequest       = "requests"
-	KindVolumeRequest = "volumerequests"
-	KindEvent         = "events"
-	KindHistory       = "history"
-	KindAddress       = "addresses"
-	KindIdentity      = "identities"
-	KindStatus        = "status"
-	KindNode          = "nodes"
-	KindFacts         = "nodefacts"
-	KindSession       = "sessions"
-	KindFence         = "fences"
-	KindService       = "services"
-	KindBudget        = "budgets"
-	KindClaim         = "claims"
-	KindConfig        = "configs"
-	KindSecret        = "secrets"
-	KindBootstrapped  = "bootstrapped"
-	KindLeader        = "leader"
-	KindEpoch         = "epoch"
-	KindCluster       = "cluster"
-	KindAuthority     = "ca"
-	KindToken         = "tokens"
-	KindRevoked       = "revoked"
-	KindContinuity    = "continuity"
-	KindHold          = "hold"
-	KindCount         = "count"
-	KindHellos        = "hellos"
-	KindKnown         = "known"
+	KindSet            = "sets"
+	KindRevision       = "revisions"
+	KindMember         = "members"
+	KindReport         = "reports"
+	KindVolume         = "volumes"
+	KindVolumeReport   = "volumereports"
+	KindRequest        = "requests"
+	KindVolumeRequest  = "volumerequests"
+	KindEvent          = "events"
+	KindHistory        = "history"
+	KindAddress        = "addresses"
+	KindIdentity       = "identities"
+	KindStatus         = "status"
+	KindNode           = "nodes"
+	KindFacts          = "nodefacts"
+	KindSession        = "sessions"
+	KindFence          = "fences"
+	KindService        = "services"
+	KindServiceAddress = "serviceaddresses"
+	KindNodePort       = "nodeports"
+	KindBudget         = "budgets"
+	KindClaim          = "claims"
+	KindConfig         = "configs"
+	KindSecret         = "secrets"
+	KindBootstrapped   = "bootstrapped"
+	KindLeader         = "leader"
+	KindEpoch          = "epoch"
+	KindCluster        = "cluster"
+	KindAuthority      = "ca"
+	KindToken          = "tokens"
+	KindRevoked        = "revoked"
+	KindContinuity     = "continuity"
+	KindHold           = "hold"
+	KindCount          = "count"
+	KindHellos         = "hellos"
+	KindKnown          = "known"
 )
 
 // The single keys.
@@ -148,6 +150,12 @@ func FenceKey(n spec.NodeName) string { return KindFence + "/" + string(n) }
 
 // ServiceKey is services/<ns>/<name>.
 func ServiceKey(ns spec.Namespace, name string) string { return nameKey(KindService, ns, name) }
+
+// ServiceAddressKey is serviceaddresses/<ip>.
+func ServiceAddressKey(a netip.Addr) string { return KindServiceAddress + "/" + a.String() }
+
+// NodePortKey is nodeports/<port>.
+func NodePortKey(port int32) string { return KindNodePort + "/" + strconv.Itoa(int(port)) }
 
 // BudgetKey is budgets/<ns>/<name>.
 func BudgetKey(ns spec.Namespace, name string) string { return nameKey(KindBudget, ns, name) }

@@ -38,8 +38,8 @@ func (v *variables) list() []string {
 	return out
 }
 
-// Env is the environment of a container: the STEAD_* constants, then envFrom, then
-// env, each able to replace what came before it. Errors: *MissingError.
+// Env is the environment of a container: the variables of services, the STEAD_* constants, then
+// envFrom, then env, each able to replace what came before it. Errors: *MissingError.
 func Env(l *records.Life, c *spec.Container, n Node, find Lookup) ([]string, error) {
 	v, err := environment(l, c, n, find)
 	if err != nil {
@@ -50,8 +50,11 @@ func Env(l *records.Life, c *spec.Container, n Node, find Lookup) ([]string, err
 
 func environment(l *records.Life, c *spec.Container, n Node, find Lookup) (*variables, error) {
 	v := &variables{values: map[string]string{}}
-	constants(l, v)
 	ns := l.Member.ID.Namespace
+	if n.Services != nil && !l.NoServiceLinks {
+		serviceVariables(n.Services(ns), v)
+	}
+	constants(l, v)
 	for _, from := range c.EnvFrom {
 		for _, s := range fromSources(from) {
 			content, err := s.content(ns, find)

@@ -183,6 +183,7 @@ func allEnv(l *records.Life, n Node, find Lookup) (all [][]string, err error) {
 // Fingerprint is a hash of all that a life takes from ConfigMaps and Secrets, as files
 // and as variables; empty while something of it is missing.
 func Fingerprint(l *records.Life, n Node, find Lookup) string {
+	n.Services = nil // they come and go
 	media, err := MediaOf(l, n, find)
 	all, err2 := allEnv(l, n, find)
 	if err != nil || err2 != nil {

@@ -84,6 +84,8 @@ type Node struct {
 	ResolvConf string
 	// Allocatable stands in for limits that a container does not set.
 	Allocatable Allocatable
+	// Services lists the services of a namespace that have an address, by name; nil: there are none.
+	Services func(spec.Namespace) []records.ServiceLink
 }
 
 // memberDoc is the form of member.json.

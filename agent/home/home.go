@@ -35,6 +35,8 @@ type nodeDoc struct {
 	// Domain and CIDR are the cluster's, kept so that an agent starts without a server.
 	Domain string `json:"domain,omitempty"`
 	CIDR   string `json:"cidr,omitempty"`
+	// ServiceCIDR is that of services' addresses.
+	ServiceCIDR string `json:"serviceCIDR,omitempty"`
 }
 
 // Home is a node's durable memory: its root directory with node.json, the ledger
@@ -162,6 +164,10 @@ func (h *Home) Domain() string { return h.doc().Domain }
 // CIDR is the range of the cluster's members' addresses; "" before the node joined.
 func (h *Home) CIDR() string { return h.doc().CIDR }
 
+// ServiceCIDR is the range of services' addresses; "": the server gives them none, or the node has
+// not joined.
+func (h *Home) ServiceCIDR() string { return h.doc().ServiceCIDR }
+
 func (h *Home) doc() nodeDoc {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -180,7 +186,7 @@ func (h *Home) Belong(w *proto.Welcome) error {
 		return fmt.Errorf("%w: this node is of %s, the server of %s; use the root that belongs to the server", ErrForeignCluster, h.node.Cluster, w.GetCluster())
 	}
 	doc := h.node
-	doc.Cluster, doc.Domain, doc.CIDR = w.GetCluster(), w.GetDomain(), w.GetCidr()
+	doc.Cluster, doc.Domain, doc.CIDR, doc.ServiceCIDR = w.GetCluster(), w.GetDomain(), w.GetCidr(), w.GetServiceCidr()
 	if doc == h.node {
 		return nil
 	}

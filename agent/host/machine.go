@@ -49,6 +49,7 @@ type Machine struct {
 	newest  dnsd.Snapshot
 	zone    *dnsd.Zone // made from newest; nil: not yet
 	routes  *routes
+	leads   *leads
 	helper  string // path of stead-node
 	log     *slog.Logger
 	changed *notify.Signal // something of the host's network went
@@ -107,6 +108,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
 	m.routes = newRoutes(spec.NodeName(o.Node), m.Network, log)
+	m.leads = newLeads(spec.NodeName(o.Node), at.ServiceCIDR, m.Network.SetServices, log)
 	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime,
 		Kept: []string{filepath.Dir(o.Containerd)}})
 	if err != nil {
@@ -177,6 +179,7 @@ func (m *Machine) prepare(ctx context.Context) error {
 // the way of members meanwhile.
 func (m *Machine) Repair(ctx context.Context) error {
 	err := m.Network.Setup(ctx)
+	m.leads.repair()
 	m.warn()
 	m.bound()
 	return err
@@ -204,7 +207,7 @@ func (m *Machine) bound() {
 }
 
 // Update takes the newest snapshots of all sets: DNS answers from them, and members elsewhere
-// are reached where they say. One goroutine at a time may call it, and the snapshots must not be
+// are reached where they say, and so are those that addresses of services lead to. One goroutine at a time may call it, and the snapshots must not be
 // changed. For agent.Config.Snapshots.
 func (m *Machine) Update(snapshots []records.Snapshot) {
 	m.newest.Pictures, m.newest.Others = snapshots, nil
@@ -217,9 +220,11 @@ func (m *Machine) Update(snapshots []records.Snapshot) {
 			m.newest.Others = append(m.newest.Others, s.SetNames())
 		}
 	}
+	m.newest.Services = m.leads.rng()
 	m.zone = m.zone.Next(m.newest)
 	m.DNS.Swap(m.zone)
 	m.routes.update(snapshots)
+	m.leads.update(snapshots)
 }
 
 // UpdateHosts takes the addresses of all nodes; it does not block. For agent.Config.Hosts.
@@ -233,6 +238,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return m.DNS.Run(ctx) })
 	group.Go(func() error { return m.routes.run(ctx) })
+	group.Go(func() error { return m.leads.run(ctx) })
 	group.Go(func() error { m.Network.Watch(ctx, m.changed); return nil })
 	return group.Wait()
 }

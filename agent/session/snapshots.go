@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/stead-project/stead/internal/notify"
@@ -221,6 +222,27 @@ func (c *SnapshotCache) Owner(a netip.Addr) (spec.SetRef, bool) {
 		}
 	}
 	return spec.SetRef{}, false
+}
+
+// Services lists the services of a namespace that have an address and select a set, by name.
+func (c *SnapshotCache) Services(ns spec.Namespace) []records.ServiceLink {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := map[string]bool{}
+	var out []records.ServiceLink
+	for ref, s := range c.snapshots {
+		if ref.Namespace != ns {
+			continue
+		}
+		for _, n := range s.Names {
+			if n.Address.IsValid() && !seen[n.Name] {
+				seen[n.Name] = true
+				out = append(out, records.ServiceLink{Name: n.Name, Address: n.Address, Ports: n.Ports})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b records.ServiceLink) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // All are the newest snapshots, by the name of their sets.

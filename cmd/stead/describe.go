@@ -87,6 +87,8 @@ func (d describer) object(ctx context.Context, o *proto.Object) error {
 		return d.set(ctx, o)
 	case proto.KindMember:
 		return d.member(ctx, o)
+	case proto.KindService:
+		return d.service(ctx, o)
 	}
 	return (&printer{out: d.out, form: "yaml", kind: o.GetKind()}).all([]*proto.Object{o}, true)
 }

@@ -41,7 +41,7 @@ var columns = map[string]column{
 		wide: []string{"MEMBERS", "CPU REQUESTED", "MEMORY REQUESTED", "LABELS", "TAINTS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
 		row:  rowOf(nodeRow),
 	},
-	proto.KindService:   {head: []string{"NAME", "PORTS", "NOT-READY", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(serviceRow)},
+	proto.KindService:   {head: []string{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"}, wide: []string{"SELECTOR", "NOT-READY", "LABELS"}, row: rowOf(serviceRow)},
 	proto.KindBudget:    {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(budgetRow)},
 	proto.KindConfigMap: {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
 	proto.KindSecret:    {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
@@ -166,18 +166,6 @@ func silenceText(s *records.ShownNode) string {
 		return s.State
 	}
 	return s.State + " " + span(time.Duration(s.SilentSeconds)*time.Second)
-}
-
-func serviceRow(o *shown[spec.ServiceSpec, any]) (cells, wide []any) {
-	s := &o.Spec
-	ports := joined(s.Ports, func(p spec.ServicePort) string {
-		return strings.TrimPrefix(fmt.Sprintf("%s:%d/%s", p.Name, p.Port, p.Protocol), ":")
-	})
-	notReady := "omitted"
-	if s.PublishNotReadyAddresses {
-		notReady = "published"
-	}
-	return []any{o.Metadata.Name, ports, notReady, pairs(s.Selector)}, []any{pairs(o.Metadata.Labels)}
 }
 
 func budgetRow(o *shown[spec.BudgetSpec, any]) (cells, wide []any) {

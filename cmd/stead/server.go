@@ -27,6 +27,7 @@ type serverOptions struct {
 	server.Config
 	DataDir string // store and key
 	Range   string // of the members' addresses
+	Virtual string // range of services' addresses; "": the default
 	Held    bool   // the store was restored
 	Etcd    storeOptions
 }
@@ -36,6 +37,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Name, "name", "", "name of this server (default: the host's name)")
 	f.StringVar(&o.Domain, "domain", server.DefaultDomain, "DNS domain of the cluster")
 	f.StringVar(&o.Range, "cidr", server.DefaultCIDR, "address range of the members; it must not overlap addresses or routes of the hosts")
+	f.StringVar(&o.Virtual, "service-cidr", "", "address range of Services; it must overlap neither --cidr nor what hosts reach, and stays as it is while Services have addresses (default: "+strings.Join(server.DefaultServiceCIDRs, ", or ")+" if that overlaps --cidr)")
 	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node may be silent before its session ends")
 	f.StringVar(&o.Listen, "listen", "", "HOST:PORT where agents and clients on other hosts reach the API, over mutual TLS only (default: off)")
 	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT under which other hosts reach --listen (repeatable; default: --listen)")
@@ -120,6 +122,11 @@ func (o *serverOptions) complete() (err error) {
 	for _, allowed := range o.Host.Paths {
 		if !filepath.IsAbs(allowed) {
 			return misuse("--allow-host-path %q: write an absolute path", allowed)
+		}
+	}
+	if o.Virtual != "" {
+		if o.ServiceCIDR, err = netip.ParsePrefix(o.Virtual); err != nil {
+			return misuse("--service-cidr: %w", err)
 		}
 	}
 	if o.Name == "" {

@@ -215,9 +215,9 @@ func versionCommand(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(out, "server   %s\ncluster  %s (epoch %d)\nleader   %s\nstore    %s, %s\ndomain   %s\nmembers  %s\n",
+			fmt.Fprintf(out, "server   %s\ncluster  %s (epoch %d)\nleader   %s\nstore    %s, %s\ndomain   %s\nmembers  %s\nservices %s\n",
 				i.GetVersion(), i.GetCluster(), i.GetEpoch(), cmp.Or(i.GetLeader(), "none"), i.GetStore(),
-				bytesText(i.GetStoreBytes()), i.GetDomain(), i.GetCidr())
+				bytesText(i.GetStoreBytes()), i.GetDomain(), i.GetCidr(), cmp.Or(i.GetServiceCidr(), "none"))
 			return nil
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // SetName converts to the wire.
@@ -50,9 +51,16 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 		h.InitialOrdinals = append(h.InitialOrdinals, int32(o))
 	}
 	for _, n := range s.Names {
-		service := &proto.SetService{Name: n.Name, PublishNotReady: n.PublishNotReady}
+		service := &proto.SetService{
+			Name: n.Name, PublishNotReady: n.PublishNotReady,
+			Address: n.Address.AsSlice(), AffinitySeconds: n.AffinitySeconds, Local: n.OnNode,
+		}
 		for _, p := range n.Ports {
-			service.Ports = append(service.Ports, &proto.SetPort{Name: p.Name, Port: p.Port, Protocol: p.Protocol})
+			port := &proto.SetPort{Name: p.Name, Port: p.Port, Protocol: p.Protocol, NodePort: p.NodePort}
+			if n.Address.IsValid() {
+				port.Target = p.TargetPort.Number
+			}
+			service.Ports = append(service.Ports, port)
 		}
 		h.Services = append(h.Services, service)
 	}
@@ -112,9 +120,17 @@ func applyHead(s *records.Snapshot, h *proto.SetHead, domain string) {
 	}
 	s.Names = make([]records.DNSName, len(h.GetServices()))
 	for i, n := range h.GetServices() {
-		s.Names[i] = records.DNSName{Name: n.GetName(), PublishNotReady: n.GetPublishNotReady()}
+		address, _ := netip.AddrFromSlice(n.GetAddress()) // the zero address of none
+		s.Names[i] = records.DNSName{
+			Name: n.GetName(), PublishNotReady: n.GetPublishNotReady(),
+			Address: address, AffinitySeconds: n.GetAffinitySeconds(), OnNode: n.GetLocal(),
+		}
 		for _, p := range n.GetPorts() {
-			s.Names[i].Ports = append(s.Names[i].Ports, spec.ServicePort{Name: p.GetName(), Port: p.GetPort(), Protocol: p.GetProtocol()})
+			port := spec.ServicePort{Name: p.GetName(), Port: p.GetPort(), Protocol: p.GetProtocol(), NodePort: p.GetNodePort()}
+			if address.IsValid() {
+				port.TargetPort = &scalar.PortRef{Number: p.GetTarget()}
+			}
+			s.Names[i].Ports = append(s.Names[i].Ports, port)
 		}
 	}
 	s.Expected = nil

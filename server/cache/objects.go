@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stead-project/stead/records"
@@ -54,6 +56,47 @@ func keepWithin[T any](s *state, m map[spec.Namespace]map[string]entry[T], ns sp
 func (s *state) budgetsOf(set *records.Set) []*records.BudgetRecord {
 	return slices.DeleteFunc(listed(s.budgets[set.Ref.Namespace]), func(r *records.BudgetRecord) bool { return !r.Selects(set) })
 }
+
+// applyServiceAddress keeps an unreadable record as one of no service: it is not free.
+func (s *state) applyServiceAddress(text string, ev store.Event) error {
+	e, err := decode(s, ev, func(r *records.ServiceAddress) string { return store.ServiceAddressKey(r.Address) })
+	addr, wrong := netip.ParseAddr(text)
+	switch {
+	case wrong != nil: // nobody asks for it
+	case ev.Delete:
+		delete(s.serviceAddrs, addr)
+	case e.record == nil:
+		s.serviceAddrs[addr] = &records.ServiceAddress{Address: addr}
+	default:
+		s.serviceAddrs[addr] = e.record
+	}
+	return err
+}
+
+// ServiceAddresses holds the records of all addresses that services have or had; an unreadable one
+// is there without a name: it is not free. It must not be changed.
+func ServiceAddresses(v View) map[netip.Addr]*records.ServiceAddress { return v.serviceAddrs }
+
+// applyNodePort keeps an unreadable record as one of no service: it is not free.
+func (s *state) applyNodePort(text string, ev store.Event) error {
+	e, err := decode(s, ev, func(r *records.NodePort) string { return store.NodePortKey(r.Port) })
+	number, wrong := strconv.ParseInt(text, 10, 32)
+	port := int32(number)
+	switch {
+	case wrong != nil: // nobody asks for it
+	case ev.Delete:
+		delete(s.nodePorts, port)
+	case e.record == nil:
+		s.nodePorts[port] = &records.NodePort{Port: port}
+	default:
+		s.nodePorts[port] = e.record
+	}
+	return err
+}
+
+// NodePorts holds the records of all ports of nodes that services have; an unreadable one is there without a
+// name: it is not free. It must not be changed.
+func NodePorts(v View) map[int32]*records.NodePort { return v.nodePorts }
 
 // Services lists the services of a namespace by name.
 func (v View) Services(ns spec.Namespace) []*records.ServiceRecord { return listed(v.services[ns]) }

@@ -3,6 +3,7 @@ package cache
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"reflect"
@@ -29,13 +30,15 @@ type viewContent struct {
 	Users     int // members that have the volume of a claim
 	Nodes     []plan.Node
 	Addresses map[string]*records.AddressRecord
+	Services  map[netip.Addr]*records.ServiceAddress
+	Ports     map[int32]*records.NodePort
 	Revs      [2]store.Rev // of count and hellos
 	Held      int          // sets and nodes of which anything is kept
 }
 
 func contentOf(c *Cache) (p viewContent) {
 	c.Look(func(v View) {
-		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Removed: v.RemovedSets()}
+		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Services: maps.Clone(ServiceAddresses(v)), Ports: maps.Clone(NodePorts(v)), Removed: v.RemovedSets()}
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
@@ -102,6 +105,8 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.SessionKey(node), records.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),
 		put(store.FactsKey(node), records.NodeFacts{Name: node, UID: "a", Strays: []spec.LifeID{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
 		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), records.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
+		put(store.ServiceAddressKey(netip.MustParseAddr("10.89.0.1")), records.ServiceAddress{Address: netip.MustParseAddr("10.89.0.1"), Freed: r.IntN(2) == 0}),
+		put(store.NodePortKey(30001), records.NodePort{Port: 30001, Name: []string{"a", "b"}[r.IntN(2)]}),
 		put(store.HoldKey, records.Hold{Cause: "seen"}), put(store.CountKey, records.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
 		put(store.KnownKey("a"), records.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),

@@ -46,6 +46,8 @@ type state struct {
 	configs         map[string]entry[records.ConfigRecord]
 	secrets         map[string]entry[records.SecretRecord]
 	addresses       map[string]*records.AddressRecord
+	serviceAddrs    map[netip.Addr]*records.ServiceAddress
+	nodePorts       map[int32]*records.NodePort
 	bootstrapped    map[spec.UID]bool
 	wasBootstrapped map[spec.SetRef]bool            // bootstrapped sets that are gone
 	broken          map[string]error                // by key
@@ -69,6 +71,8 @@ func newState(rev store.Rev) *state {
 		configs:         map[string]entry[records.ConfigRecord]{},
 		secrets:         map[string]entry[records.SecretRecord]{},
 		addresses:       map[string]*records.AddressRecord{},
+		serviceAddrs:    map[netip.Addr]*records.ServiceAddress{},
+		nodePorts:       map[int32]*records.NodePort{},
 		bootstrapped:    map[spec.UID]bool{},
 		wasBootstrapped: map[spec.SetRef]bool{},
 		broken:          map[string]error{},
@@ -172,6 +176,10 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 		return s.applyObject(kind, rest, ev, ch)
 	case store.KindAddress:
 		return s.applyAddress(rest, ev)
+	case store.KindServiceAddress:
+		return s.applyServiceAddress(rest, ev)
+	case store.KindNodePort:
+		return s.applyNodePort(rest, ev)
 	case store.KindBootstrapped:
 		s.applyBootstrapped(rest, ev, ch)
 	case store.KindLeader:

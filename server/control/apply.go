@@ -74,7 +74,7 @@ type draft struct {
 	removals []removal
 	after    projection
 	warnings []string
-	frozen   []manifest.Problem // immutable objects that would change
+	refused  []manifest.Problem // what the objects that are there do not allow
 }
 
 // draft reads what is there and decides about each object; it writes nothing.
@@ -90,7 +90,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	if err := d.others(o); err != nil {
 		return nil, err
 	}
-	d.warnings = mapClasses(o, s.cfg.Classes)
+	d.warnings = append(d.warnings, mapClasses(o, s.cfg.Classes)...)
 	conflicts, err := d.claims(o)
 	if err != nil {
 		return nil, err
@@ -100,15 +100,13 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 		return nil, err
 	}
 	conflicts = append(conflicts, unfit...)
-	var problems []string
 	s.cfg.Cache.Look(func(v cache.View) {
-		var warnings []string
-		problems, warnings = d.after.ports(v, o)
-		d.warnings = slices.Concat(d.warnings, warnings, d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v))
+		d.refused = append(d.refused, d.after.hostPorts(v, o)...)
+		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v))
 	})
 	d.warnings = append(d.warnings, d.rerendered(o)...)
-	problems = append(problems, tooLarge(d.edits)...)
-	conflicts = append(texts(d.frozen), conflicts...)
+	problems := tooLarge(d.edits)
+	conflicts = append(texts(d.refused), conflicts...)
 	switch {
 	case len(conflicts) > 0:
 		return nil, precondition("%s", strings.Join(append(conflicts, problems...), "\n"))
@@ -166,7 +164,7 @@ func (d *draft) others(o *manifest.Objects) error {
 		if e.frozen {
 			p := manifest.Problem{Path: "immutable", What: fmt.Sprintf("%s %s/%s is immutable, and would change", kind, m.Namespace, m.Name),
 				Fix: "write another name, or delete the object first"}
-			d.frozen = append(d.frozen, o.Locate(kind, m.Namespace, m.Name, []manifest.Problem{p})...)
+			d.refused = append(d.refused, o.Locate(kind, m.Namespace, m.Name, []manifest.Problem{p})...)
 		}
 		return add(e, err)
 	}
@@ -185,11 +183,9 @@ func (d *draft) others(o *manifest.Objects) error {
 		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = m.Type
 	}
 	for _, m := range o.Services {
-		e, now, err := serviceEdit(m, d.stored)
-		if add(e, err) != nil {
+		if err := d.service(m, o); err != nil {
 			return err
 		}
-		d.after.services = append(d.after.services, now)
 	}
 	for _, m := range o.Budgets {
 		e, now, err := budgetEdit(m, d.stored)
@@ -257,13 +253,16 @@ func (s objects) write(ctx context.Context, d *draft) error {
 	var txn store.Txn
 	for _, e := range d.edits {
 		if e.value != nil {
-			txn.If = append(txn.If, store.Seen(e.key, e.seen))
-			txn.Then = append(txn.Then, store.Put(e.key, e.value))
+			txn.If = append(append(txn.If, store.Seen(e.key, e.seen)), e.also.If...)
+			txn.Then = append(append(txn.Then, store.Put(e.key, e.value)), e.also.Then...)
 		}
 	}
 	for _, r := range d.removals {
 		txn.If = append(txn.If, store.Seen(r.key, r.seen))
 		txn.Then = append(txn.Then, r.op())
+		if err := s.freePruned(ctx, r, &txn); err != nil {
+			return err
+		}
 	}
 	if len(txn.Then) == 0 {
 		return nil

@@ -238,12 +238,8 @@ func TestOneWrongObjectStopsAll(t *testing.T) {
 			codes.InvalidArgument, []string{"a.yaml:", "maxUnavailable: 0 is out of range", "partition: -1 is out of range"}},
 		"a changed claim and service name": {[]string{filesYAML, strings.Replace(strings.Replace(setYAML, "1Gi", "1Mi", 1), "replicas: 3", "replicas: 3\n  serviceName: other", 1)},
 			codes.FailedPrecondition, []string{"shrink", "serviceName"}},
-		"a translated port": {[]string{filesYAML, `
-apiVersion: v1
-kind: Service
-metadata: {name: api}
-spec: {selector: {app: db}, ports: [{name: api, port: 80, targetPort: client}]}
-`}, codes.InvalidArgument, []string{"a.yaml:5:59: spec.ports[0].targetPort: client (2379 in set db) is not the port 80, and there is no proxy", "clusterIP: None"}},
+		"an address that is not one of services": {[]string{filesYAML, web("api", "clusterIP: 10.96.0.1")},
+			codes.FailedPrecondition, []string{"a.yaml:4:68: spec.clusterIP: 10.96.0.1 is not an address for services"}},
 		"a file over the size": {[]string{filesYAML, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\n" +
 			text(maxObjectBytes)}, codes.InvalidArgument, []string{"big"}},
 		"more than one transaction holds":       {[]string{filesYAML, manyConfigs(store.MaxOps)}, codes.InvalidArgument, []string{"in parts"}},

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
@@ -53,16 +52,11 @@ func exists(v cache.View, f dispatch.FileRef) bool {
 	return r != nil
 }
 
-// ports checks named targetPorts against the sets that are stored, too: there is no proxy, so
-// the port that clients use must be the one that the container has under that name. A name
-// that no set answers to yet, and a Service without members, is a warning.
-func (a *projection) ports(v cache.View, o *manifest.Objects) (problems, warnings []string) {
+// ports warns of Services without members, and of a named targetPort that no set answers to, stored
+// sets included.
+func (a *projection) ports(v cache.View) (warnings []string) {
 	for _, s := range a.services {
 		sets := a.selected(v, s)
-		for i := range sets {
-			wrong := manifest.Translated(&s.Spec, string(sets[i].Ref.Name), &sets[i].Spec.Template)
-			problems = append(problems, texts(o.Locate("Service", s.Namespace, s.Name, wrong))...)
-		}
 		if len(sets) == 0 {
 			warnings = append(warnings, fmt.Sprintf("Service %s/%s: no set has members that it selects; its name resolves to nothing", s.Namespace, s.Name))
 			continue
@@ -76,7 +70,7 @@ func (a *projection) ports(v cache.View, o *manifest.Objects) (problems, warning
 			}
 		}
 	}
-	return problems, warnings
+	return warnings
 }
 
 // selected are the sets whose members s selects.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net/netip"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -45,13 +46,15 @@ type Config struct {
 	Host spec.HostAccess
 	// Backup writes all that the store holds; nil: it is an external one.
 	Backup func(context.Context, io.Writer) error
+	// ServiceCIDR is the range of services' addresses; zero: they get none.
+	ServiceCIDR netip.Prefix
 	// About is told by Info; Leader, Epoch and StoreBytes are filled in there.
 	About  *proto.InfoResponse
 	Logger *slog.Logger
 }
 
 // Server implements proto.ControlServer: each of its parts has the calls of one subject. It
-// keeps nothing of its own.
+// keeps nothing of its own, but for how long addresses of services have rested.
 type Server struct {
 	proto.UnsafeControlServer // a call that no part implements does not compile
 	queries
@@ -73,7 +76,10 @@ type (
 )
 
 // shared is what all parts have: what they act on, and how they write.
-type shared struct{ cfg Config }
+type shared struct {
+	cfg       Config
+	addresses *servicePool
+}
 
 var _ proto.ControlServer = (*Server)(nil)
 
@@ -87,7 +93,7 @@ func New(cfg Config) (*Server, error) {
 }
 
 func newServer(cfg Config) *Server {
-	s := &shared{cfg}
+	s := &shared{cfg, newServicePool(cfg.ServiceCIDR)}
 	return &Server{queries: queries{s}, objects: objects{s}, sets: sets{s}, volumes: volumes{s}, nodes: nodes{s}, cluster: cluster{s}}
 }
 

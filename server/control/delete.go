@@ -71,8 +71,17 @@ func (s objects) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 	if !ok {
 		return nil, notFound(kind, ns, name)
 	}
-	return &proto.DeleteResponse{Effects: effects},
-		s.commit(ctx, kind+" "+name, store.Txn{If: []store.Compare{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}})
+	txn := store.Txn{If: []store.Compare{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}}
+	if kind == proto.KindService {
+		if err := s.freeAddress(ctx, kv, &txn); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.commit(ctx, kind+" "+name, txn); err != nil {
+		return nil, err
+	}
+	s.cfg.Cache.Look(s.addresses.look)
+	return &proto.DeleteResponse{Effects: effects}, nil
 }
 
 // servedBy warns of the sets that are found under the service's name.

@@ -34,6 +34,7 @@ type edit struct {
 	now     *records.Set // and as it will be
 	renames bool         // its governing service, which is meant
 	frozen  bool         // it is immutable, and would change
+	also    store.Txn    // what is written, and compared, with value
 }
 
 // name is as in "set default/db".
@@ -184,14 +185,6 @@ func objectEdit[R any, P interface {
 	e := finish(kind, meta.Namespace, meta.Name, kv, unchanged, now)
 	e.docs, e.frozen = docs, frozen
 	return e, nil
-}
-
-func serviceEdit(m spec.Service, kvs map[string]store.KV) (edit, *records.ServiceRecord, error) {
-	type record = records.ServiceRecord
-	now := &record{Meta: records.MetaOf(m.Metadata), Spec: m.Spec}
-	e, err := objectEdit(proto.KindService, kvs, now,
-		func(old *record) bool { return sameJSON(old.Spec, now.Spec) }, func(r *record) any { return manifest.OfService(r) })
-	return e, now, err
 }
 
 func budgetEdit(m spec.PodDisruptionBudget, kvs map[string]store.KV) (edit, *records.BudgetRecord, error) {

@@ -125,8 +125,8 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 		t.Fatal(err)
 	}
 	c, err := New(Config{Store: r.Store, Cache: r.Cache, Planner: r, Nodes: d.Broker(), Key: key,
-		Classes: map[string]string{"gp3": "ssd"},
-		About:   &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
+		Classes: map[string]string{"gp3": "ssd"}, ServiceCIDR: netip.MustParsePrefix("10.89.0.0/27"),
+		About: &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

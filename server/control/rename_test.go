@@ -196,7 +196,7 @@ func TestAnAdoptionAndARenameAreJudgedByAPictureNotOlderThanTheSet(t *testing.T)
 		{applied: &proto.Applied{Outcome: adopted}}, {applied: &proto.Applied{Outcome: configured}, renames: true},
 	} {
 		e.was, e.now, e.seen = &s, &s, r.rev()
-		d := &draft{shared: &shared{Config{Cache: &late{Reader: r.Cache, t: t, rev: e.seen}, Planner: r}}}
+		d := &draft{shared: &shared{cfg: Config{Cache: &late{Reader: r.Cache, t: t, rev: e.seen}, Planner: r}}}
 		if _, _, err := d.change(r.ctx, &e); err != nil {
 			t.Fatal(err)
 		}

@@ -33,6 +33,8 @@ type Config struct {
 	// Domain is the cluster's DNS domain; CIDR the range of members' addresses.
 	Domain string
 	CIDR   string
+	// ServiceCIDR is the range of services' addresses; "": they have none.
+	ServiceCIDR string
 	// TTL is how long a session outlives its last renewal. At least 1s; zero: 15s.
 	TTL time.Duration
 	// Addresses are those at which other servers reach this one, and Reach how it reaches

@@ -55,15 +55,18 @@ func (se *session) takeAsking() (asking map[spec.SetRef]bool, moved bool) {
 	return se.asking, moved
 }
 
-// nextNeed is what the session is to be sent of sets: in full those with a member on its node and
-// those that it asks for; of those that were in the other form, what that does not say.
+// nextNeed is what the session is to be sent of sets: in full those with a member on its node,
+// those that it asks for, and those to which addresses of services lead; of those that were in the
+// other form, what that does not say.
 func (se *session) nextNeed(sent *sentState) need {
 	want := need{since: sent.snapshots, differences: se.differences, whole: se.takeResend()}
 	if !se.interest {
 		return want
 	}
-	if asking, moved := se.takeAsking(); moved || sent.setsMoved {
-		se.turnForms(sent, asking, &want)
+	served, version := se.server.snapshots.servedSets()
+	if asking, moved := se.takeAsking(); moved || sent.setsMoved || sent.served != version {
+		sent.served = version
+		se.turnForms(sent, asking, served, &want)
 	}
 	full := sent.full
 	want.brief = func(ref spec.SetRef) bool { return !full[ref] }
@@ -71,8 +74,11 @@ func (se *session) nextNeed(sent *sentState) need {
 }
 
 // turnForms finds the sets that are to be in full now, and has those that were in the other form turned.
-func (se *session) turnForms(sent *sentState, asking map[spec.SetRef]bool, want *need) {
-	was, full := sent.full, map[spec.SetRef]bool{}
+func (se *session) turnForms(sent *sentState, asking, served map[spec.SetRef]bool, want *need) {
+	was, full := sent.full, maps.Clone(served)
+	if full == nil {
+		full = map[spec.SetRef]bool{}
+	}
 	maps.Copy(full, asking)
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		for _, ref := range v.On(se.node).Sets() {

@@ -107,7 +107,7 @@ func (s *Server) checkLimits(req joinRequest) error {
 func (s *Server) welcome(stored storedNode, session spec.SessionID, held bool) *proto.Welcome {
 	w := &proto.Welcome{
 		Cluster: stored.cluster, Session: int64(session), TtlMillis: s.cfg.TTL.Milliseconds(),
-		Domain: s.cfg.Domain, Epoch: stored.epoch, Server: s.cfg.Name, Cidr: s.cfg.CIDR, Held: held,
+		Domain: s.cfg.Domain, Epoch: stored.epoch, Server: s.cfg.Name, Cidr: s.cfg.CIDR, ServiceCidr: s.cfg.ServiceCIDR, Held: held,
 	}
 	if !held {
 		w.Known = wire.Known(s.cfg.Known())

@@ -36,6 +36,7 @@ type snapshotPublisher struct {
 	sets    map[spec.SetRef]*publishedSet // changed by round alone
 	rounds  []publishedRound              // the last that changed a set, ascending
 	oldest  uint64                        // rounds has all after this version
+	served  served
 	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
 	hosts        []string
 	hostsVersion uint64
@@ -131,6 +132,9 @@ func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []s
 		p.watchers.noteFar(nil, true)
 	}
 	moved := publishedRound{version: version}
+	if p.served.note(changes, version) {
+		p.watchers.noteFar(nil, true)
+	}
 	for i := range changes {
 		c := &changes[i]
 		s := p.sets[c.next.Ref]
@@ -139,7 +143,7 @@ func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []s
 			p.sets[c.next.Ref] = s
 		}
 		s.take(&c.difference, c.full, c.brief, c.set)
-		p.watchers.noteFar(&c.next.Ref, c.brief != nil)
+		p.watchers.noteFar(&c.next.Ref, c.brief != nil || p.served.sets[c.next.Ref])
 		moved.sets = append(moved.sets, c.next.Ref)
 	}
 	if len(moved.sets) > 0 {

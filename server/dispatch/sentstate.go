@@ -45,6 +45,8 @@ type sentState struct {
 	snapshots uint64
 	// full are the sets that were sent in full, if the session is sent others in brief.
 	full map[spec.SetRef]bool
+	// served is the publisher's version of the sets among them to which addresses of services lead.
+	served uint64
 	// setsMoved: other sets than those may have a member on the machine.
 	setsMoved bool
 	// changes is the last change sent of each set that has a member on the machine.
@@ -57,6 +59,7 @@ type sentLife struct {
 	service  string
 	minReady int32
 	booted   bool // the set is bootstrapped
+	unlinked bool // its containers get no variables of services
 	fresh    map[spec.ClaimName]string
 	files    []FileRef
 }
@@ -64,7 +67,7 @@ type sentLife struct {
 // same reports whether the node need not be sent the life again.
 func (a sentLife) same(b sentLife) bool {
 	return a.member == b.member && a.service == b.service && a.minReady == b.minReady &&
-		a.booted == b.booted && maps.Equal(a.fresh, b.fresh)
+		a.booted == b.booted && a.unlinked == b.unlinked && maps.Equal(a.fresh, b.fresh)
 }
 
 func newSentState(at machine, domain string) *sentState {
@@ -172,10 +175,12 @@ func (s *sentState) nextLives(v cache.View, ids []spec.Identity) (out []records.
 // nextLife is what is to be sent of a life; nil: nothing.
 func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 	id, set := m.ID, v.Set(m.ID.Ref())
-	now := sentLife{member: v.ModRev(store.MemberKey(id)), service: cmp.Or(m.Service, string(id.Set))}
+	now := sentLife{member: v.ModRev(store.MemberKey(id)), service: cmp.Or(m.Service, string(id.Set)), unlinked: s.lives[id].unlinked}
 	if set != nil {
 		now.service, now.minReady = plan.Service(set, plan.Former(set, v.Status(id.Ref()), nil), m), set.Spec.MinReadySeconds
 		now.booted = v.Bootstrapped(set.UID)
+		links := set.Spec.Template.Spec.EnableServiceLinks
+		now.unlinked = links != nil && !*links
 	}
 	now.fresh = freshVolumes(v, m, now.booted)
 	if s.lives[id].same(now) {
@@ -190,6 +195,7 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 	l := records.Life{
 		Member: *m, Template: r.Template, Service: now.service, Domain: s.domain,
 		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, UnusedClaims: unusedClaims(v, m), Bootstrapped: now.booted,
+		NoServiceLinks: now.unlinked,
 	}
 	if set != nil {
 		l.SetGeneration = set.Generation

@@ -42,6 +42,8 @@ func TestALifeIsToldAgainWhenWhatIsToldWithItChanges(t *testing.T) {
 			func(l records.Life) bool { return l.Service == "renamed" }},
 		{"how long its set has members be ready", set(func(s *records.Set) { s.Spec.MinReadySeconds = 7; s.Generation = 5 }),
 			func(l records.Life) bool { return l.MinReadySeconds == 7 && l.SetGeneration == 5 }},
+		{"that its containers get no variables of services", set(func(s *records.Set) { s.Spec.Template.Spec.EnableServiceLinks = new(false) }),
+			func(l records.Life) bool { return l.NoServiceLinks }},
 		{"that its set is bootstrapped", func(r *rig) { r.Put(store.BootstrappedKey("u1"), []byte("{}")) },
 			func(l records.Life) bool {
 				return l.Bootstrapped && reflect.DeepEqual(l.FreshVolumes, map[spec.ClaimName]string{"data": records.VolumeReplaced})

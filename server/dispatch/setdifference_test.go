@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -19,7 +20,7 @@ import (
 )
 
 // sameSet compares snapshots, whenever each was made.
-var sameSet = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(records.Peer{}), cmpopts.IgnoreFields(records.Snapshot{}, "Sequence")}
+var sameSet = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(records.Peer{}, netip.Addr{}), cmpopts.IgnoreFields(records.Snapshot{}, "Sequence")}
 
 // receiver takes differences as an agent does, and fails when one does not fit.
 type receiver struct {
@@ -79,7 +80,9 @@ func anySetOp(r *rand.Rand) store.Op {
 		put(store.FactsKey(node), records.NodeFacts{Name: node, UID: spec.UID(node), Boot: "b1", HostIP: fmt.Sprint("192.0.2.", r.IntN(2))}),
 		put(store.SessionKey(node), records.Session{Node: node, UID: spec.UID(node), Boot: "b1", ID: spec.SessionID(r.Int64N(2)), Resumed: r.IntN(2) == 0}),
 		put(store.ServiceKey("default", "svc"), records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "svc"}, Spec: spec.ServiceSpec{
-			Selector: []map[string]string{nil, {"app": "db"}}[r.IntN(2)], Ports: []spec.ServicePort{{Name: "p", Port: 1 + r.Int32N(3)}}}}),
+			Selector: []map[string]string{nil, {"app": "db"}}[r.IntN(2)], Ports: []spec.ServicePort{{Name: "p", Port: 1 + r.Int32N(3), NodePort: 30000 + r.Int32N(2)}},
+			SessionAffinity: []string{"", "ClientIP"}[r.IntN(2)], InternalTrafficPolicy: []string{"", "Local"}[r.IntN(2)]},
+			Address: []netip.Addr{{}, netip.MustParseAddr("10.89.0.1")}[r.IntN(2)]}),
 		put(store.IdentityKey(id), records.IdentityRecord{ID: id, Address: addr(id.Ordinal), VolumeReady: map[spec.ClaimName]int{"data": r.IntN(2)}}),
 		put(store.IdentityKey(id), records.IdentityRecord{ID: id}),
 		put(store.VolumeKey(id, "data"), volume),

@@ -114,17 +114,32 @@ func names(set *records.Set, former string, services []*records.ServiceRecord) [
 		undeclared[former] = true
 	}
 	for _, s := range services {
-		if !undeclared[s.Name] && !spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
+		selects := spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels)
+		if !undeclared[s.Name] && !selects {
 			continue
 		}
 		delete(undeclared, s.Name)
-		out = append(out, records.DNSName{
-			Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Ports: s.Spec.Reached(&set.Spec.Template),
-		})
+		out = append(out, nameOf(s, &set.Spec.Template, selects))
 	}
 	for name := range undeclared {
 		out = append(out, records.DNSName{Name: name})
 	}
 	slices.SortFunc(out, func(a, b records.DNSName) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// nameOf is a service as the members of a set with template t are found by it. An address leads to
+// them only if it selects them.
+func nameOf(s *records.ServiceRecord, t *spec.Template, selects bool) records.DNSName {
+	n := records.DNSName{Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses}
+	if !s.Address.IsValid() {
+		n.Ports = s.Spec.Reached(t)
+		return n
+	}
+	n.Address, n.AffinitySeconds, n.OnNode = s.Address, int32(s.Spec.Affinity().Seconds()), s.Spec.OnNode()
+	if !selects {
+		t = nil
+	}
+	n.Ports = s.Spec.Led(t)
+	return n
 }

@@ -1,0 +1,126 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
+)
+
+func addrPorts(list ...string) (out []netip.AddrPort) {
+	for _, text := range list {
+		out = append(out, netip.MustParseAddrPort(text))
+	}
+	return out
+}
+
+// twoSets are db, whose service web leads to port 8080, and kv, where it is 9090.
+func twoSets() []records.Snapshot {
+	name := func(target int32) records.DNSName {
+		return records.DNSName{Name: "web", Address: netip.MustParseAddr("10.89.0.7"), AffinitySeconds: 60, Ports: []spec.ServicePort{
+			{Name: "http", Port: 80, NodePort: 30080, TargetPort: &scalar.PortRef{Number: target}},
+			{Name: "dns", Port: 53, Protocol: "UDP", TargetPort: &scalar.PortRef{}}}}
+	}
+	peer := func(address string, ready bool, node spec.NodeName) records.Peer {
+		return records.Peer{Address: netip.MustParseAddr(address), Ready: ready, Node: node}
+	}
+	return []records.Snapshot{
+		{Names: []records.DNSName{{Name: "db"}, name(8080)}, Peers: []records.Peer{
+			peer("10.88.0.3", true, "n1"), peer("10.88.0.2", true, "n2"), peer("10.88.0.4", false, "n1"), peer("10.88.0.5", true, "")}},
+		{Names: []records.DNSName{name(9090)}, Peers: []records.Peer{peer("10.88.0.9", true, "n2")}},
+		{Names: []records.DNSName{{Name: "x", Ports: []spec.ServicePort{{Port: 1}}}}, Peers: []records.Peer{peer("10.88.0.10", true, "n2")}},
+	}
+}
+
+// A port of an address leads to the members that are ready, of all sets that the service selects, each
+// at the port that its set has for it; without such members it is there, and leads to none.
+func TestServicesAreDerivedFromAllSnapshots(t *testing.T) {
+	web := netip.MustParseAddr("10.89.0.7")
+	dns := network.Service{Address: web, Port: 53, Protocol: "UDP", Affinity: time.Minute}
+	http := func(list ...string) network.Service {
+		return network.Service{Address: web, Port: 80, Protocol: "TCP", Affinity: time.Minute, Endpoints: addrPorts(list...)}
+	}
+	atNodes := func(s network.Service) network.Service {
+		s.Address, s.Port = netip.Addr{}, 30080
+		return s
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*records.DNSName)
+		want   network.Service
+	}{
+		{"those that are ready", func(*records.DNSName) {}, http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.9:9090")},
+		{"also those that are not, which live", func(n *records.DNSName) { n.PublishNotReady = true },
+			http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.4:8080", "10.88.0.9:9090")},
+		{"those on this node", func(n *records.DNSName) { n.OnNode = true }, http("10.88.0.3:8080")},
+	} {
+		sets := twoSets()
+		tt.change(&sets[0].Names[1])
+		tt.change(&sets[1].Names[0])
+		if diff := cmp.Diff([]network.Service{atNodes(tt.want), dns, tt.want}, servicesOf(sets, "n1"), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+// The host is set anew when something changed, when it is to be repaired, and not otherwise; nothing is set
+// before a server said which range there is, nor before the sets are known.
+func TestAHostFollowsServices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cidr, sets := "", [][]network.Service(nil)
+		var fail error
+		l := newLeads("n1", func() string { return cidr }, func(rng netip.Prefix, list []network.Service) error {
+			if rng.String() != cidr {
+				t.Errorf("got the range %s", rng)
+			}
+			sets = append(sets, list)
+			return fail
+		}, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = l.run(ctx) }()
+		expect := func(what string, calls int) {
+			t.Helper()
+			synctest.Wait()
+			if len(sets) != calls {
+				t.Fatalf("%s: set %d times, want %d", what, len(sets), calls)
+			}
+		}
+		l.repair()
+		expect("nothing is known", 0)
+		l.update(twoSets())
+		expect("an old server", 0)
+		cidr = "10.89.0.0/16"
+		l.update(twoSets())
+		expect("at first", 1)
+		l.update(twoSets())
+		expect("nothing changed", 1)
+		fail = errors.New("no")
+		changed := twoSets()
+		changed[0].Peers[0].Ready = false
+		l.update(changed)
+		expect("a member is not ready", 2)
+		if want := addrPorts("10.88.0.2:8080", "10.88.0.9:9090"); !slices.Equal(sets[1][2].Endpoints, want) {
+			t.Errorf("got %v, want %v", sets[1][2].Endpoints, want)
+		}
+		l.repair()
+		expect("it failed, and is repaired", 3)
+		l.update(nil)
+		expect("the sets went", 4)
+		if len(sets[3]) != 0 {
+			t.Errorf("got %v", sets[3])
+		}
+	})
+}

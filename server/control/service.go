@@ -1,0 +1,116 @@
+package control
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/stead-project/stead/manifest"
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// service decides about one service of the apply, and about its address.
+func (d *draft) service(m spec.Service, o *manifest.Objects) error {
+	type record = records.ServiceRecord
+	key := store.ServiceKey(m.Metadata.Namespace, m.Metadata.Name)
+	old, err := before[record](d.stored[key])
+	if err != nil {
+		return err
+	}
+	now := &record{Meta: records.MetaOf(m.Metadata), Spec: m.Spec}
+	also, problem := d.address(old, now)
+	ports, problem2 := d.nodePorts(old, now, o)
+	for _, p := range []*manifest.Problem{problem, problem2} {
+		if p != nil {
+			d.refused = append(d.refused, o.Locate("Service", now.Namespace, now.Name, []manifest.Problem{*p})...)
+		}
+	}
+	e, err := objectEdit(proto.KindService, d.stored, now, func(old *record) bool {
+		return sameJSON(old.Spec, now.Spec) && old.Address == now.Address
+	}, func(r *record) any { return manifest.OfService(r) })
+	if err != nil {
+		return err
+	}
+	e.also = store.Txn{If: append(also.If, ports.If...), Then: append(also.Then, ports.Then...)}
+	if old != nil && now.Address.IsValid() && !old.Address.IsValid() {
+		e.applied.Effects = []string{fmt.Sprintf(
+			"gets the address %s: its name resolves to it from now on, and no longer to the members' addresses", now.Address)}
+	}
+	d.edits = append(d.edits, e)
+	d.after.services = append(d.after.services, now)
+	return nil
+}
+
+// address gives now, which replaces old (nil: it is new), the address that it keeps or gets, and returns
+// what is to be written for it. What a manifest must not change is Kubernetes' rule: a service keeps
+// its address, or that it has none, as long as it exists.
+func (d *draft) address(old, now *records.ServiceRecord) (also store.Txn, problem *manifest.Problem) {
+	fixed, headless := now.Spec.FixedIP(), now.Spec.Headless()
+	if !headless {
+		now.Spec.ClusterIP = ""
+	}
+	switch {
+	case old != nil && old.Spec.Headless():
+		now.Spec.ClusterIP = old.Spec.ClusterIP
+		return also, d.staysHeadless(now, fixed, headless)
+	case old != nil && old.Address.IsValid():
+		now.Address = old.Address
+		if headless || fixed.IsValid() && fixed != old.Address {
+			to := "None"
+			if !headless {
+				to = fixed.String()
+			}
+			return also, &manifest.Problem{Path: "spec.clusterIP", What: fmt.Sprintf("must not change from %s to %s", old.Address, to),
+				Fix: fmt.Sprintf("leave it out or write %s, or delete the Service first", old.Address)}
+		}
+		return also, nil
+	case headless || !d.addresses.cidr.IsValid():
+		return also, nil
+	}
+	d.cfg.Cache.Look(func(v cache.View) { also, problem = d.giveAddress(v, now, fixed) })
+	return also, problem
+}
+
+// staysHeadless is what is wrong with a service that is headless and, by its manifest, would not be.
+func (d *draft) staysHeadless(now *records.ServiceRecord, fixed netip.Addr, headless bool) *manifest.Problem {
+	switch {
+	case fixed.IsValid():
+		return &manifest.Problem{Path: "spec.clusterIP", What: fmt.Sprintf("must not change from None to %s", fixed),
+			Fix: "write None, or delete the Service first"}
+	case now.Spec.Type != "ClusterIP":
+		return &manifest.Problem{Path: "spec.type", What: fmt.Sprintf("%s does not go with clusterIP None, which stays while the Service exists", now.Spec.Type),
+			Fix: "write type: ClusterIP, or delete the Service first"}
+	case !headless:
+		d.warnings = append(d.warnings, fmt.Sprintf(
+			"Service %s/%s: clusterIP stays None, as in Kubernetes; write it, or delete the Service first to give it an address", now.Namespace, now.Name))
+	}
+	return nil
+}
+
+// giveAddress gives a service its first address: the one that its manifest writes, or (zero) any.
+func (d *draft) giveAddress(v cache.View, now *records.ServiceRecord, fixed netip.Addr) (also store.Txn, problem *manifest.Problem) {
+	d.addresses.look(v)
+	taken := map[netip.Addr]bool{}
+	for _, s := range d.after.services {
+		taken[s.Address] = true
+	}
+	if fixed.IsValid() {
+		problem = d.addresses.fixed(v, fixed, now.Namespace, now.Name, taken)
+	} else if a, ok := d.addresses.choose(v, now.Namespace, now.Name, taken); ok {
+		fixed = a
+	} else {
+		problem = &manifest.Problem{Path: "spec.clusterIP", What: fmt.Sprintf("no address of %s is free: freed ones rest for %s", d.addresses.cidr, serviceRest),
+			Fix: "write clusterIP: None, or delete Services that are not needed"}
+	}
+	if problem != nil {
+		return also, problem
+	}
+	now.Address = fixed
+	key := store.ServiceAddressKey(now.Address)
+	also.If = []store.Compare{v.Seen(key)}
+	also.Then = []store.Op{store.Put(key, store.Encode(records.ServiceAddress{Address: now.Address, Namespace: now.Namespace, Name: now.Name}))}
+	return also, nil
+}
