@@ -40,9 +40,9 @@ func (r SetRef) ClaimName() (name string, is bool) {
 }
 
 // ClaimNames are the PersistentVolumeClaims that the template's volumes name, sorted; nil: none.
-func (m *MemberSpec) ClaimNames() (names []string) {
-	for i := range m.Volumes {
-		if c := m.Volumes[i].PersistentVolumeClaim; c != nil {
+func (s *MemberSpec) ClaimNames() (names []string) {
+	for i := range s.Volumes {
+		if c := s.Volumes[i].PersistentVolumeClaim; c != nil {
 			names = append(names, c.ClaimName)
 		}
 	}

@@ -92,7 +92,7 @@ func ownVolume(set *records.Set, name string) bool {
 // volume up: Kubernetes' protection of claims in use.
 func (s objects) deleteClaim(ctx context.Context, ns spec.Namespace, name string) (*proto.DeleteResponse, error) {
 	gone := notFound(proto.KindClaim, ns, name)
-	if v, err := (volumes{s.shared}).findVolume(ctx, string(ns), name, ""); err == nil {
+	if v, err := volumes(s).findVolume(ctx, string(ns), name, ""); err == nil {
 		gone = precondition("volume %s is kept for %s and no claim's; 'stead volume reclaim %s' gives it up", name, v.ID.MemberName(), name)
 	}
 	out := &proto.DeleteResponse{}
