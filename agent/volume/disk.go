@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/durable"
@@ -42,23 +43,25 @@ type disks struct {
 	records recordDir
 	classes map[string]string // directory by storage class
 	shared  []string          // classes whose directory other nodes have, too
+
+	first sync.Mutex // held by who notes the disk of a class at its first use
 }
 
 // checkDisk fails unless the directory of the class, open as root, is on the disk that was
 // first used for it. At the first use the disk is marked and noted.
 func (d *disks) checkDisk(class string, root *os.Root) error {
-	have, err := readMark(root)
-	if err != nil {
-		return fmt.Errorf("storage class %s: read %s: %w", class, filepath.Join(root.Name(), markFile), err)
-	}
 	var want disk
 	known, err := d.records.read(disksDir, class, &want)
-	if err != nil {
-		return fmt.Errorf("storage class %s: cannot tell which disk it is on: %w", class, err)
-	}
 	switch {
+	case err != nil:
+		return fmt.Errorf("storage class %s: cannot tell which disk it is on: %w", class, err)
 	case !known:
-		return d.useDisk(class, root)
+		return d.firstUse(class, root)
+	}
+	have, err := readMark(root) // after the record, which is written when there is a mark
+	switch {
+	case err != nil:
+		return fmt.Errorf("storage class %s: read %s: %w", class, filepath.Join(root.Name(), markFile), err)
 	case want.Disk == have:
 		return nil
 	}
@@ -68,6 +71,20 @@ func (d *disks) checkDisk(class string, root *os.Root) error {
 	}
 	return fmt.Errorf("%w: storage class %s: the disk at %s%s is not the one that this node first used for it%s; mount that one; if it was replaced for good: stead agent accept-disk %s",
 		runtime.ErrNotFound, class, root.Name(), onMount(root.Name()), was, class)
+}
+
+// firstUse notes the disk of a class that has none noted. Workers, and who reads the trash, may come at
+// once: a record is written by one at a time.
+func (d *disks) firstUse(class string, root *os.Root) error {
+	d.first.Lock()
+	defer d.first.Unlock()
+	switch known, err := d.records.read(disksDir, class, &disk{}); {
+	case err != nil:
+		return err
+	case known:
+		return d.checkDisk(class, root)
+	}
+	return d.useDisk(class, root)
 }
 
 // useDisk marks the disk, if it is not marked, and notes it as that of the class.

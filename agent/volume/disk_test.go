@@ -288,3 +288,27 @@ func TestAMarkThatCannotBeReadIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// The first uses of a class come at once: of the workers of several members, and of who reads the trash.
+func TestTheFirstUsesOfAClassMayComeAtOnce(t *testing.T) {
+	v, _, _ := onSSD(t)
+	root, err := os.OpenRoot(v.classes["ssd"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	var begun, all sync.WaitGroup
+	errs := make([]error, 20)
+	begun.Add(1)
+	for i := range errs {
+		all.Go(func() {
+			begun.Wait()
+			errs[i] = v.checkDisk("ssd", root)
+		})
+	}
+	begun.Done()
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
+}
