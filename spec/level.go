@@ -47,7 +47,9 @@ func newest(v reflect.Value) (level int, path string) {
 			}
 		}
 	case reflect.Struct:
-		for _, f := range leveledOf(v.Type()) {
+		fields := leveledOf(v.Type())
+		for i := range fields {
+			f := &fields[i] // where it is: nothing is allocated for a template that needs nothing
 			l, inner := f.newest(v.Field(f.index))
 			if l <= level {
 				continue
@@ -64,7 +66,8 @@ func (f *leveled) newest(v reflect.Value) (level int, inner string) {
 		return newest(v)
 	case v.IsZero(), v.Kind() == reflect.Slice && v.Len() == 0:
 		return 0, ""
-	case len(f.except) > 0 && slices.Contains(f.except, fmt.Sprint(reflect.Indirect(v))):
+	case v.Kind() == reflect.String && slices.Contains(f.except, v.String()),
+		v.Kind() == reflect.Pointer && len(f.except) > 0 && slices.Contains(f.except, fmt.Sprint(v.Elem())):
 		return 0, ""
 	}
 	return f.since, ""
