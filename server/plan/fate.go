@@ -118,7 +118,9 @@ func (s volumes) keepVolumes() {
 	for _, t := range s.inside {
 		changed := s.toKeep(t)
 		t.volumesKept = len(changed) > 0
-		s.setVolumes(changed, t.ID.MemberName()+" is wanted, with the size that is asked for")
+		if t.volumesKept {
+			s.setVolumes(changed, t.ID.MemberName()+" is wanted, with the size that is asked for")
+		}
 	}
 }
 
@@ -164,7 +166,7 @@ func (s volumes) reclaim(t *memberState) bool {
 		return false
 	}
 	var changed []records.Volume
-	text := fmt.Sprintf("no life of %s is left that could use them", t.ID.MemberName())
+	why := "" // as far as a user asked for it
 	for _, claim := range inOrder(t.Volumes) {
 		v, asked := t.Volumes[claim], s.askedFor(t, claim, records.VerbReclaim)
 		fate := v.Fate
@@ -179,7 +181,7 @@ func (s volumes) reclaim(t *memberState) bool {
 		}
 		now, _ := s.withFate(v, fate)
 		if asked != nil && fate == records.FateReclaiming {
-			text = "given up on request; " + text
+			why += "given up on request; "
 			if asked.Trash != nil {
 				now.TrashAfter = asked.Trash
 			}
@@ -187,7 +189,7 @@ func (s volumes) reclaim(t *memberState) bool {
 		changed = append(changed, now)
 	}
 	if len(changed) > 0 {
-		s.act(SetVolumes{Volumes: changed, Text: text})
+		s.act(SetVolumes{Volumes: changed, Text: fmt.Sprintf("%sno life of %s is left that could use them", why, t.ID.MemberName())})
 	}
 	return len(changed) > 0
 }
