@@ -31,7 +31,7 @@ func TestTheVolumeOfAClaimIsGivenUpOnlyWhenNoLifeHasIt(t *testing.T) {
 			t.Fatal("it was not made")
 		}
 		n.kill()
-		n.run() // an agent that was told of no life yet
+		n.run() // an agent that knows of no life yet
 		n.script.say(ordered(t, 11, giveUpFiles))
 		n.wantSaid(records.VolumeRefused, "VolumeOccupied")
 		if !slices.Contains(n.host.Volumes(), vol) {

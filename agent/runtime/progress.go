@@ -6,7 +6,7 @@ import (
 )
 
 // PullProgress is how far a pull is, for whoever looks meanwhile. The runtime writes it. It is safe for
-// concurrent use; the zero value has not begun, and nobody looks at a nil one.
+// concurrent use; the zero value is one that was not started, and a nil one is not read.
 type PullProgress struct {
 	done, total atomic.Int64 // bytes, as they are sent
 	waits       atomic.Pointer[string]

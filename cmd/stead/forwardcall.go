@@ -20,7 +20,7 @@ type forwardCall struct {
 	mu sync.Mutex
 }
 
-// open makes the call of a connection, and returns when its node has heard of it.
+// open makes the call of a connection, and returns when its node has received it.
 func (f *forwarder) open(ctx context.Context, port uint16) (*forwardCall, error) {
 	f.opening <- struct{}{}
 	defer func() { <-f.opening }()

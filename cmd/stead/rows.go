@@ -140,7 +140,7 @@ func volumeRow(o *shownVolume) (cells, wide []any) {
 	v, st := &o.Spec, &o.Status
 	member := v.ID.MemberName()
 	if _, is := v.ID.Ref().ClaimName(); is {
-		member = "" // it is no member's
+		member = "" // it belongs to no member
 	}
 	return []any{o.Metadata.Name, member, v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
 		[]any{v.UID, v.Number, st.User, volumeNote(*st)}

@@ -84,15 +84,22 @@ func (s *state) applyEpoch(ev store.Event) error {
 
 // applyAddress keeps an unreadable record as one without a holder: it is not free.
 func (s *state) applyAddress(text string, ev store.Event) error {
-	e, err := decode(s, ev, func(r *records.AddressRecord) string { return store.AddressKey(r.Address) })
+	addr, _ := netip.ParseAddr(text)
+	return keepTaken(s, s.addresses, text, ev, func(r *records.AddressRecord) string { return store.AddressKey(r.Address) },
+		&records.AddressRecord{Address: addr})
+}
+
+// keepTaken keeps the record of what only one can have; one that cannot be read is kept as unread: it is
+// not free.
+func keepTaken[K comparable, R any](s *state, in map[K]*R, key K, ev store.Event, keyOf func(*R) string, unread *R) error {
+	e, err := decode(s, ev, keyOf)
 	switch {
 	case ev.Delete:
-		delete(s.addresses, text)
+		delete(in, key)
 	case e.record == nil:
-		addr, _ := netip.ParseAddr(text)
-		s.addresses[text] = &records.AddressRecord{Address: addr}
+		in[key] = unread
 	default:
-		s.addresses[text] = e.record
+		in[key] = e.record
 	}
 	return err
 }

@@ -59,18 +59,13 @@ func (s *state) budgetsOf(set *records.Set) []*records.BudgetRecord {
 
 // applyServiceAddress keeps an unreadable record as one of no service: it is not free.
 func (s *state) applyServiceAddress(text string, ev store.Event) error {
-	e, err := decode(s, ev, func(r *records.ServiceAddress) string { return store.ServiceAddressKey(r.Address) })
-	addr, wrong := netip.ParseAddr(text)
-	switch {
-	case wrong != nil: // nobody asks for it
-	case ev.Delete:
-		delete(s.serviceAddrs, addr)
-	case e.record == nil:
-		s.serviceAddrs[addr] = &records.ServiceAddress{Address: addr}
-	default:
-		s.serviceAddrs[addr] = e.record
+	keyOf := func(r *records.ServiceAddress) string { return store.ServiceAddressKey(r.Address) }
+	addr, err := netip.ParseAddr(text)
+	if err != nil { // nobody asks for it
+		_, err := decode(s, ev, keyOf)
+		return err
 	}
-	return err
+	return keepTaken(s, s.serviceAddrs, addr, ev, keyOf, &records.ServiceAddress{Address: addr})
 }
 
 // ServiceAddresses holds the records of all addresses that services have or had; an unreadable one
@@ -79,19 +74,14 @@ func ServiceAddresses(v View) map[netip.Addr]*records.ServiceAddress { return v.
 
 // applyNodePort keeps an unreadable record as one of no service: it is not free.
 func (s *state) applyNodePort(text string, ev store.Event) error {
-	e, err := decode(s, ev, func(r *records.NodePort) string { return store.NodePortKey(r.Port) })
-	number, wrong := strconv.ParseInt(text, 10, 32)
-	port := int32(number)
-	switch {
-	case wrong != nil: // nobody asks for it
-	case ev.Delete:
-		delete(s.nodePorts, port)
-	case e.record == nil:
-		s.nodePorts[port] = &records.NodePort{Port: port}
-	default:
-		s.nodePorts[port] = e.record
+	keyOf := func(r *records.NodePort) string { return store.NodePortKey(r.Port) }
+	number, err := strconv.ParseInt(text, 10, 32)
+	if err != nil { // nobody asks for it
+		_, err := decode(s, ev, keyOf)
+		return err
 	}
-	return err
+	port := int32(number)
+	return keepTaken(s, s.nodePorts, port, ev, keyOf, &records.NodePort{Port: port})
 }
 
 // NodePorts holds the records of all ports of nodes that services have; an unreadable one is there without a
