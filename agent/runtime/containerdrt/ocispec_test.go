@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/containerd/containerd/v2/pkg/oci"
 	"github.com/containerd/errdefs"
@@ -250,7 +251,17 @@ func TestErrorsAreInTheContractsWords(t *testing.T) {
 	if err := r.translate(ctx, "act", errdefs.ErrUnavailable); !errors.Is(err, context.Canceled) || errors.Is(err, runtime.ErrUnavailable) {
 		t.Errorf("after the caller's context ended: %v, want its error", err)
 	}
+	ctx, done = r.begin(unfired{t.Context()}, lookTime)
+	defer done()
+	if err := r.translate(ctx, "act", errors.New("context deadline exceeded: unknown")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("after the caller's time: %v, want its error", err)
+	}
 }
+
+// unfired is a context whose time is over and whose timer has not fired.
+type unfired struct{ context.Context }
+
+func (unfired) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
 
 func TestBadSpecIsOnlyWhatRuncSays(t *testing.T) {
 	bad := errors.New(`OCI runtime create failed: exec: "x": executable file not found in $PATH: unknown`)

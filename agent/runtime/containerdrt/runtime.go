@@ -207,8 +207,8 @@ func (r *daemon) translate(ctx context.Context, what string, err error) error {
 		return nil
 	}
 	parent, _ := ctx.Value(parentKey{}).(context.Context)
-	if parent != nil && parent.Err() != nil {
-		return fmt.Errorf("%s: %w", what, parent.Err())
+	if parent != nil && over(parent) != nil {
+		return fmt.Errorf("%s: %w", what, over(parent))
 	}
 	if isContractError(err) {
 		return fmt.Errorf("%s: %w", what, err)
@@ -218,10 +218,23 @@ func (r *daemon) translate(ctx context.Context, what string, err error) error {
 	if kind == nil {
 		kind = contractError(errgrpc.ToNative(err))
 	}
+	if kind == nil && over(ctx) != nil {
+		kind = runtime.ErrUnavailable
+	}
 	if kind == nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return fmt.Errorf("%s: %w: %w", what, kind, err)
+}
+
+// over is why a context has ended. The daemon is sent the deadline and may answer that it
+// has passed, in an error of no kind, before the timer here has fired: so the clock decides.
+func over(ctx context.Context) error {
+	deadline, ok := ctx.Deadline()
+	if err := ctx.Err(); err != nil || !ok || time.Now().Before(deadline) {
+		return err
+	}
+	return context.DeadlineExceeded
 }
 
 func contractError(err error) error {
