@@ -18,6 +18,8 @@ type checks struct {
 	oneOf problemList
 	// host is what the operator allows.
 	host spec.HostAccess
+	// domain is that of the cluster; "": not known.
+	domain string
 }
 
 func (c *checks) fail(path, what, fix string) { c.problems.add(path, what, fix) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // lifecycle checks the hooks of a container; ports are the names of its ports.
@@ -15,6 +16,11 @@ func (c containerChecks) lifecycle(at string, l *spec.Lifecycle, ports map[strin
 		c.hook(at+".postStart", h, ports)
 		if h.TCPSocket != nil {
 			c.fail(at+".postStart.tcpSocket", "never succeeds: Kubernetes does not connect, and restarts the container again and again", "write exec or httpGet")
+		}
+	}
+	if s := l.StopSignal; s != nil {
+		if _, known := spec.SignalNumber(*s); !known {
+			c.fail(at+".stopSignal", scalar.Quote(*s)+" is not a signal", "write it as in SIGUSR1 or SIGRTMIN+3")
 		}
 	}
 	if h := l.PreStop; h != nil {

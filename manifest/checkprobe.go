@@ -8,7 +8,8 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// probe checks p, if it is set; single: only the success threshold 1 is allowed.
+// probe checks p, if it is set; single: of liveness and startup, which have the success threshold 1 and may
+// end their container.
 func (c containerChecks) probe(at string, p *spec.Probe, ports map[string]bool, single bool) {
 	if p == nil {
 		return
@@ -31,6 +32,13 @@ func (c containerChecks) probe(at string, p *spec.Probe, ports map[string]bool, 
 		most = 1
 	}
 	c.between(at+".successThreshold", int64(p.SuccessThreshold), 1, most)
+	switch grace := p.TerminationGracePeriodSeconds; {
+	case grace == nil:
+	case !single:
+		c.fail(at+".terminationGracePeriodSeconds", "a readiness probe ends no container", "remove it")
+	default:
+		c.between(at+".terminationGracePeriodSeconds", *grace, 1, maxSeconds)
+	}
 }
 
 // httpGet checks what is asked by HTTP, if it is set.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -40,6 +41,26 @@ func (c setChecks) statefulSet(s *spec.StatefulSet) {
 	}
 	c.metadata("metadata", &s.Metadata)
 	c.setSpec(&s.Spec, name)
+	c.hostname(s)
+}
+
+// maxHostname is the kernel's bound.
+const maxHostname = 64
+
+// hostname checks that the whole name of the highest ordinal fits, where it is to be the hostname.
+func (c setChecks) hostname(s *spec.StatefulSet) {
+	if c.domain == "" || !isTrue(s.Spec.Template.Spec.SetHostnameAsFQDN) {
+		return
+	}
+	replicas := 1
+	if s.Spec.Replicas != nil {
+		replicas = max(int(*s.Spec.Replicas), 1)
+	}
+	last := spec.Identity{Namespace: s.Metadata.Namespace, Set: spec.SetName(s.Metadata.Name), Ordinal: s.Spec.Ordinals.Range(replicas).End - 1}
+	if name := records.MemberFQDN(last, s.Spec.ServiceName, c.domain); len(name) > maxHostname {
+		c.fail("spec.template.spec.setHostnameAsFQDN", fmt.Sprintf("%s has %d characters, the maximum of a hostname is %d", scalar.Quote(name), len(name), maxHostname),
+			"shorten the name of the set, its serviceName or its namespace, or remove it")
+	}
 }
 
 func (c setChecks) setSpec(s *spec.SetSpec, name string) {

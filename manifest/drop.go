@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"gopkg.in/yaml.v3"
+
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -63,5 +65,20 @@ func (d *decoder) forgetShadowed(s *spec.SetSpec) {
 			}
 			return own && p.What == notYet
 		})
+	}
+}
+
+// forgetSubdomain removes the warning about a subdomain that is what the members have anyway.
+func (d *decoder) forgetSubdomain(root *yaml.Node, service string) {
+	const path = "spec.template.spec.subdomain"
+	at := root
+	for name := range strings.SplitSeq(path, ".") {
+		if at == nil {
+			return
+		}
+		at = child(deref(at), name)
+	}
+	if scalarText(at) == service {
+		d.warnings = slices.DeleteFunc(d.warnings, func(p Problem) bool { return p.Path == d.at.base+path })
 	}
 }

@@ -44,9 +44,7 @@ var instead = map[string]string{
 	"MemberSpec.hostIPC":               "remove it: containers of a member share memory through an emptyDir with medium: Memory",
 	"MemberSpec.hostUsers":             "remove it: there are no user namespaces; write runAsUser",
 	"MemberSpec.shareProcessNamespace": "remove it: a container sees its own processes only",
-	"MemberSpec.hostname":              "remove it: the hostname is the member's name",
 	"MemberSpec.hostnameOverride":      "remove it: the hostname is the member's name",
-	"MemberSpec.subdomain":             "remove it: serviceName of the set is the subdomain",
 	"MemberSpec.readinessGates":        "remove it: a member is ready when the readiness probes of its containers succeed",
 	"MemberSpec.runtimeClassName":      "remove it: every container runs with runc",
 	"MemberSpec.overhead":              "remove it: members request what their containers request",
@@ -54,8 +52,9 @@ var instead = map[string]string{
 	"MemberSpec.schedulingGates":       "remove it; replicas: 0 starts no member",
 	"MemberSpec.resourceClaims":        noDevices,
 	"MemberSpec.resources":             "write resources at the containers",
-	"MemberSpec.setHostnameAsFQDN":     "remove it: the hostname is the member's name",
 
+	"MemberSpec.hostname":                     "each member has its own name as hostname, as in Kubernetes, where the set replaces it",
+	"MemberSpec.subdomain":                    "serviceName of the set is the subdomain, as in Kubernetes, where the set replaces it",
 	"MemberSpec.serviceAccountName":           noToken,
 	"MemberSpec.serviceAccount":               noToken,
 	"MemberSpec.automountServiceAccountToken": noToken,
@@ -80,9 +79,6 @@ var instead = map[string]string{
 	"ResourceRequirements.claims":   noDevices,
 	"VolumeMount.mountPropagation":  "write None, or remove it: mounts of a container stay in it",
 	"VolumeMount.recursiveReadOnly": "remove it, and write readOnly: true",
-
-	"Lifecycle.stopSignal":                "use an image with that STOPSIGNAL, or send it in preStop, as in exec: {command: [kill, -USR1, '1']}",
-	"Probe.terminationGracePeriodSeconds": "remove it: that of the template is used",
 
 	"MemberSecurityContext.seLinuxOptions":      noLabels,
 	"MemberSecurityContext.seLinuxChangePolicy": noLabels,

@@ -29,6 +29,8 @@ type Options struct {
 	Selector *spec.LabelSelector
 	// Host is what the operator lets members do with their hosts.
 	Host spec.HostAccess
+	// Domain is the DNS domain of the cluster; "": names of hosts are not checked for their length.
+	Domain string
 }
 
 // Objects are what files hold, by kind, each in the order of the files. All are
@@ -193,7 +195,7 @@ func scalarText(n *yaml.Node) string {
 
 // decode reads an object of a known kind, checks it and keeps it.
 func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string) {
-	c := &checks{host: p.opts.Host}
+	c := &checks{host: p.opts.Host, domain: p.opts.Domain}
 	var meta *spec.ObjectMeta
 	d.secret = kind == "Secret"
 	read := func(object any, m *spec.ObjectMeta) {
@@ -208,6 +210,7 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		d.steadAnnotation(doc, root, s)
 		d.forgetShadowed(&s.Spec)
 		fillSet(s)
+		d.forgetSubdomain(root, s.Spec.ServiceName)
 		setChecks{c}.statefulSet(s)
 		dropWithoutEffect(&s.Spec)
 		p.out.seen[spec.SetRef{Namespace: meta.Namespace, Name: spec.SetName(meta.Name)}] = d.seenSet(root)

@@ -55,6 +55,14 @@ func (l *Life) FQDN() string {
 	return MemberFQDN(l.Member.ID, l.Service, l.Domain)
 }
 
+// Hostname is what the member's UTS namespace has: its name, or its FQDN with setHostnameAsFQDN.
+func (l *Life) Hostname() string {
+	if long := l.Template.Spec.SetHostnameAsFQDN; long != nil && *long {
+		return l.FQDN()
+	}
+	return l.Member.ID.MemberName()
+}
+
 // MemberFQDN is <set>-<ordinal>.<service>.<namespace>.svc.<domain>.
 func MemberFQDN(id spec.Identity, service, domain string) string {
 	return id.MemberName() + "." + service + "." + string(id.Namespace) + ".svc." + domain

@@ -96,6 +96,7 @@ func (d defaulter) template(t *Template) {
 	s := &t.Spec
 	if d.clear {
 		s.EnableServiceLinks = nil // it came late: charts that say it restart nobody
+		setPointer(d, &s.SetHostnameAsFQDN, false)
 	}
 	set(d, &s.RestartPolicy, "Always")
 	setPointer(d, &s.TerminationGracePeriodSeconds, 30)

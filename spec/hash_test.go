@@ -16,7 +16,11 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	unclaimed := withoutClaims(whole)
+	ended := Clone(whole)
+	ended.Spec.SetHostnameAsFQDN = nil
+	ended.Spec.Containers[0].LivenessProbe.TerminationGracePeriodSeconds = nil
+	ended.Spec.Containers[0].Lifecycle.StopSignal = nil
+	unclaimed := withoutClaims(ended)
 	public := Clone(unclaimed)
 	public.Spec.ImagePullSecrets = nil
 	empty := Clone(public)
@@ -44,7 +48,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "k5v9knsm7m"},
+		{"every field", whole, "9vkkhwn48k"},
+		{"every field there was before setHostnameAsFQDN, stopSignal and a probe's grace", ended, "k5v9knsm7m"},
 		{"every field there was before claims", unclaimed, "qmgwzclkld"},
 		{"every field there was before imagePullSecrets", public, "jxclhmwf58"},
 		{"an empty list of them", empty, "jxclhmwf58"},
@@ -176,9 +181,15 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 			kind := "File"
 			x.Spec.Volumes[0] = VolumeMedia{Name: "v", HostPath: &HostPathVolume{Path: "/srv", Type: &kind}}
 		},
-		"pull secret":    func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "a"}} },
-		"another":        func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "b"}} },
-		"empty variable": func(x *Template) { x.Spec.Containers[0].Env = []EnvVar{{Name: "A"}} },
+		"pull secret":   func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "a"}} },
+		"another":       func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "b"}} },
+		"long hostname": func(x *Template) { yes := true; x.Spec.SetHostnameAsFQDN = &yes },
+		"stop signal": func(x *Template) {
+			signal := "SIGUSR1"
+			x.Spec.Containers[0].Lifecycle = &Lifecycle{StopSignal: &signal}
+		},
+		"grace of a probe": func(x *Template) { x.Spec.Containers[0].ReadinessProbe.TerminationGracePeriodSeconds = &zero },
+		"empty variable":   func(x *Template) { x.Spec.Containers[0].Env = []EnvVar{{Name: "A"}} },
 	}
 	for name, change := range changes {
 		next := Clone(base)
@@ -198,6 +209,11 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 		if !SameTemplate(base, next) || HashTemplate(base) != HashTemplate(next) || next.Spec.EnableServiceLinks == nil {
 			t.Errorf("enableServiceLinks: %v restarts members", links)
 		}
+	}
+	short, no := Clone(base), false
+	short.Spec.SetHostnameAsFQDN = &no
+	if !SameTemplate(base, short) {
+		t.Error("setHostnameAsFQDN: false restarts members")
 	}
 	if !SameTemplate(base, plain()) {
 		t.Error("the base was changed by a clone, or does not equal itself")

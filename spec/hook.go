@@ -1,5 +1,11 @@
 package spec
 
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
 // Lifecycle is what is run for a container after its start and before its stop.
 type Lifecycle struct {
 	// PostStart is run right after the container has started, at the same time as its program.
@@ -12,7 +18,50 @@ type Lifecycle struct {
 	// the stop continues.
 	PreStop *Hook `json:"preStop,omitempty"`
 
-	StopSignal *string `json:"stopSignal,omitempty" stead:"later"`
+	// StopSignal asks the container to end, in place of the STOPSIGNAL of its image: SIGUSR1, SIGRTMIN+3.
+	StopSignal *string `json:"stopSignal,omitempty"`
+}
+
+// signals of Linux by number, from 1: those of every architecture that Stead is built for.
+var signals = strings.Fields(`SIGHUP SIGINT SIGQUIT SIGILL SIGTRAP SIGABRT SIGBUS SIGFPE SIGKILL SIGUSR1 SIGSEGV SIGUSR2
+	SIGPIPE SIGALRM SIGTERM SIGSTKFLT SIGCHLD SIGCONT SIGSTOP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGXCPU SIGXFSZ SIGVTALRM
+	SIGPROF SIGWINCH SIGIO SIGPWR SIGSYS`)
+
+// The numbers of the first and the last real-time signal, as programs see them.
+const (
+	sigRTMin = 34
+	sigRTMax = 64
+)
+
+// SignalNumber is the number of a signal that Kubernetes takes for stopSignal: SIGTERM, SIGRTMIN+3, SIGRTMAX-1.
+func SignalNumber(name string) (number int, ok bool) {
+	switch name {
+	case "SIGRTMIN":
+		return sigRTMin, true
+	case "SIGRTMAX":
+		return sigRTMax, true
+	case "SIGIOT":
+		name = "SIGABRT"
+	case "SIGCLD":
+		name = "SIGCHLD"
+	case "SIGPOLL":
+		name = "SIGIO"
+	}
+	if i := slices.Index(signals, name); i >= 0 {
+		return i + 1, true
+	}
+	for first, at := range map[string]int{"SIGRTMIN+": sigRTMin, "SIGRTMAX-": sigRTMax} {
+		text, found := strings.CutPrefix(name, first)
+		n, err := strconv.Atoi(text)
+		if !found || err != nil || text != strconv.Itoa(n) || n < 1 {
+			continue
+		}
+		if at == sigRTMin {
+			return at + n, n <= 15
+		}
+		return at - n, n <= 14
+	}
+	return 0, false
 }
 
 // Hook is run at least once; once more if the agent was killed before it returned. Exactly one

@@ -21,3 +21,20 @@ func TestHooksThatSayWhatIsSoAnywayHashAsAbsent(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+func TestSignalsHaveTheNumbersOfLinux(t *testing.T) {
+	for name, want := range map[string]int{
+		"SIGHUP": 1, "SIGINT": 2, "SIGABRT": 6, "SIGIOT": 6, "SIGKILL": 9, "SIGUSR1": 10, "SIGUSR2": 12, "SIGTERM": 15, "SIGSTKFLT": 16,
+		"SIGCLD": 17, "SIGCHLD": 17, "SIGWINCH": 28, "SIGPOLL": 29, "SIGIO": 29, "SIGPWR": 30, "SIGSYS": 31,
+		"SIGRTMIN": 34, "SIGRTMIN+1": 35, "SIGRTMIN+15": 49, "SIGRTMAX-14": 50, "SIGRTMAX-1": 63, "SIGRTMAX": 64,
+	} {
+		if got, ok := SignalNumber(name); !ok || got != want {
+			t.Errorf("%s: got %d, %v; want %d", name, got, ok, want)
+		}
+	}
+	for _, name := range []string{"", "TERM", "15", "sigterm", "SIGRTMIN+0", "SIGRTMIN+16", "SIGRTMAX-15", "SIGRTMIN+01", "SIGRTMIN-1", "SIGNOT"} {
+		if got, ok := SignalNumber(name); ok {
+			t.Errorf("%q is taken for signal %d", name, got)
+		}
+	}
+}

@@ -38,6 +38,9 @@ type MemberSpec struct {
 	// EnableServiceLinks gives containers variables of the namespace's Services when they are created,
 	// such as DB_SERVICE_HOST; default true. A change restarts no member, and makes no revision.
 	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty"`
+	// SetHostnameAsFQDN makes the member's whole name its hostname, as in
+	// db-0.db.default.svc.cluster.local; it has at most 64 characters. Default false: db-0.
+	SetHostnameAsFQDN *bool `json:"setHostnameAsFQDN,omitempty" stead:"since=2,except=false"`
 
 	// ImagePullSecrets name Secrets whose credentials are tried where they match the image's registry
 	// and path, the longest first; without a match, or without the Secret, it is pulled without.
@@ -58,9 +61,7 @@ type MemberSpec struct {
 	HostIPC               bool    `json:"hostIPC,omitempty" stead:"later,zero"`
 	HostUsers             *bool   `json:"hostUsers,omitempty" stead:"later,same=true"`
 	ShareProcessNamespace *bool   `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
-	Hostname              string  `json:"hostname,omitempty" stead:"later,zero"`
 	HostnameOverride      *string `json:"hostnameOverride,omitempty" stead:"later"`
-	Subdomain             string  `json:"subdomain,omitempty" stead:"later,zero"`
 	ReadinessGates        any     `json:"readinessGates,omitempty" stead:"later,zero"`
 	RuntimeClassName      *string `json:"runtimeClassName,omitempty" stead:"later"`
 	Overhead              any     `json:"overhead,omitempty" stead:"later,zero"`
@@ -68,8 +69,9 @@ type MemberSpec struct {
 	SchedulingGates       any     `json:"schedulingGates,omitempty" stead:"later,zero"`
 	ResourceClaims        any     `json:"resourceClaims,omitempty" stead:"later,zero"`
 	Resources             any     `json:"resources,omitempty" stead:"later"`
-	SetHostnameAsFQDN     *bool   `json:"setHostnameAsFQDN,omitempty" stead:"later,zero"`
 
+	Hostname                     string  `json:"hostname,omitempty" stead:"ignored,zero"`
+	Subdomain                    string  `json:"subdomain,omitempty" stead:"ignored,zero"`
 	ServiceAccountName           string  `json:"serviceAccountName,omitempty" stead:"ignored,zero,same=default"`
 	ServiceAccount               string  `json:"serviceAccount,omitempty" stead:"ignored,zero,same=default"`
 	AutomountServiceAccountToken *bool   `json:"automountServiceAccountToken,omitempty" stead:"ignored,same=false"`
@@ -226,12 +228,14 @@ type Probe struct {
 	TCPSocket *TCPSocket  `json:"tcpSocket,omitempty"`
 	GRPC      *GRPCAction `json:"grpc,omitempty" stead:"since=2"`
 
-	InitialDelaySeconds           int32  `json:"initialDelaySeconds,omitempty"`
-	PeriodSeconds                 int32  `json:"periodSeconds,omitempty"`
-	TimeoutSeconds                int32  `json:"timeoutSeconds,omitempty"`
-	SuccessThreshold              int32  `json:"successThreshold,omitempty"`
-	FailureThreshold              int32  `json:"failureThreshold,omitempty"`
-	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty" stead:"later"`
+	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
+	PeriodSeconds       int32 `json:"periodSeconds,omitempty"`
+	TimeoutSeconds      int32 `json:"timeoutSeconds,omitempty"`
+	SuccessThreshold    int32 `json:"successThreshold,omitempty"`
+	FailureThreshold    int32 `json:"failureThreshold,omitempty"`
+	// TerminationGracePeriodSeconds, of liveness and startup probes only, takes the place of the template's
+	// when the probe ends its container; at least 1.
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty" stead:"since=2"`
 }
 
 // ExecAction runs a command in the container; exit 0 is success.

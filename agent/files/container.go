@@ -40,7 +40,7 @@ func Build(l *records.Life, c *spec.Container, n Node, find Lookup, parts Parts)
 		Command:  expandAll(c.Command, v),
 		Args:     expandAll(c.Args, v),
 		Dir:      c.WorkingDir,
-		Hostname: l.Member.ID.MemberName(),
+		Hostname: l.Hostname(),
 		Mounts:   mounted,
 		Log:      parts.Log,
 		Env:      v.list(),

@@ -149,7 +149,7 @@ func VolumeNew(l *records.Life) []byte {
 }
 
 // Hostname is the content of /etc/hostname.
-func Hostname(l *records.Life) []byte { return []byte(l.Member.ID.MemberName() + "\n") }
+func Hostname(l *records.Life) []byte { return []byte(l.Hostname() + "\n") }
 
 func address(l *records.Life) string {
 	if !l.Member.Address.IsValid() {

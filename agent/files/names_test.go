@@ -86,3 +86,22 @@ func TestHostAliasesAreLinesOfHosts(t *testing.T) {
 	l.Template.Spec.HostAliases = nil
 	equal(t, "hosts without an address", string(Hosts(l)), "# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
 }
+
+// TestTheHostnameIsTheWholeNameWhereTheTemplateSaysSo: as the kubelet's GetNodenameForKernel.
+func TestTheHostnameIsTheWholeNameWhereTheTemplateSaysSo(t *testing.T) {
+	yes, no := true, false
+	for _, c := range []struct {
+		long *bool
+		want string
+	}{{nil, "db-0"}, {&no, "db-0"}, {&yes, "db-0.db.prod.svc.cluster.local"}} {
+		l := &records.Life{Member: records.Member{ID: spec.Identity{Namespace: "prod", Set: "db"}}, Service: "db", Domain: "cluster.local"}
+		l.Template.Spec.SetHostnameAsFQDN = c.long
+		if got := string(Hostname(l)); got != c.want+"\n" {
+			t.Errorf("/etc/hostname is %q, want %q", got, c.want)
+		}
+		made, err := Build(l, &spec.Container{Name: "db"}, host, book(), Parts{})
+		if err != nil || made.Hostname != c.want {
+			t.Errorf("the container has the hostname %q, want %q; %v", made.Hostname, c.want, err)
+		}
+	}
+}

@@ -24,6 +24,17 @@ func (k Kind) of(c spec.Container) *spec.Probe {
 	}
 }
 
+// Grace is what a container that the probe gave up has to end, in seconds; otherwise is the template's.
+func (k Kind) Grace(c *spec.Container, otherwise int64) int64 {
+	if k != Startup && k != Liveness {
+		return otherwise
+	}
+	if p := k.of(*c); p != nil && p.TerminationGracePeriodSeconds != nil {
+		return *p.TerminationGracePeriodSeconds
+	}
+	return otherwise
+}
+
 // Outcome is how one run of a probe ended.
 type Outcome int
 
@@ -48,8 +59,9 @@ type Health struct {
 	// Started: the startup probe has passed, or there is none.
 	Started bool
 	Ready   bool
-	// Failed: the startup or liveness probe gave the container up; it is final.
+	// Failed: the startup or liveness probe gave the container up; it is final. By is which of them.
 	Failed  bool
+	By      Kind
 	Message string // why it is not ready or was given up, for people
 }
 
@@ -66,7 +78,7 @@ type State struct {
 func Begin(c spec.Container, adopted bool, known Health) State {
 	s := State{container: c}
 	if adopted {
-		s.Started, s.Ready, s.Failed = known.Started, known.Ready, known.Failed
+		s.Started, s.Ready, s.Failed, s.By = known.Started, known.Ready, known.Failed, known.By
 	}
 	s.Started = s.Started || c.StartupProbe == nil
 	if s.Started && c.ReadinessProbe == nil {
@@ -98,7 +110,7 @@ func Next(s State, kind Kind, r Result) State {
 	case verdict == Failure && kind == Readiness:
 		s.Ready = false
 	case verdict == Failure:
-		s.Failed, s.Ready = true, false
+		s.Failed, s.By, s.Ready = true, kind, false
 	case verdict == Success && kind == Startup:
 		s.Started = true
 		s.Ready = s.container.ReadinessProbe == nil

@@ -87,6 +87,24 @@ func TestNext(t *testing.T) {
 	}
 }
 
+func TestWhichProbeGaveUpAndWhatGraceItSays(t *testing.T) {
+	five := int64(5)
+	c := spec.Container{StartupProbe: with(1, 1), LivenessProbe: &spec.Probe{FailureThreshold: 1, TerminationGracePeriodSeconds: &five}, ReadinessProbe: with(1, 1)}
+	start := Next(Begin(c, false, Health{}), Startup, Result{Outcome: Failure})
+	live := Next(Begin(c, true, Health{Started: true}), Liveness, Result{Outcome: Failure})
+	if start.By != Startup || live.By != Liveness || !start.Failed || !live.Failed {
+		t.Errorf("gave up: %q and %q", start.By, live.By)
+	}
+	if again := Begin(c, true, live.Health); again.By != Liveness {
+		t.Errorf("an adopted container was given up by %q", again.By)
+	}
+	for by, want := range map[Kind]int64{Startup: 30, Liveness: 5, Readiness: 30, "": 30} {
+		if got := by.Grace(&c, 30); got != want {
+			t.Errorf("%q: a grace of %d s, want %d", by, got, want)
+		}
+	}
+}
+
 func TestTheMessageSaysWhyAndStaysWhileTheCauseDoes(t *testing.T) {
 	s := Begin(spec.Container{StartupProbe: with(1, 9), ReadinessProbe: with(1, 9), LivenessProbe: with(1, 2)}, false, Health{})
 	for _, c := range []struct {

@@ -160,11 +160,11 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 		return w.start(ctx, id, ctr)
 	case step.EndContainer:
 		w.beginEnd(ctr)
-		ctr.deadline = w.c.Now().Add(w.grace())
+		ctr.deadline = w.c.Now().Add(w.graceOf(c, ctr))
 		if w.hooks(c, ctr).PreStop != step.HookNone {
 			return nil // its hook comes first
 		}
-		return ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false))
+		return ignoreGone(w.c.Runtime.Signal(ctx, id, w.stopSignal(op.Container, ctr), false))
 	case step.SignalContainer:
 		return w.signalAfterHook(ctx, id, ctr)
 	case step.SignalSidecar:

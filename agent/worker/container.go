@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -36,8 +35,10 @@ type container struct {
 	loggerDead     time.Time // its logger was seen dead since; zero: it is not
 	due            time.Time // its back-off, which lasted wait, is over
 	wait           time.Duration
-	// unhealthy: its probes gave it up; it was asked to end, until deadline.
+	// unhealthy: its probes gave it up, or its postStart hook did; it was asked to end, until deadline.
+	// gaveUp is which probe, if one did.
 	unhealthy bool
+	gaveUp    probe.Kind
 	deadline  time.Time
 	hook      *hookRun // that this worker began and that has not returned; nil: none
 
@@ -62,12 +63,9 @@ func (c *container) over() bool { return c.seen == step.Exited || c.seen == step
 // clear: there is no such container here.
 func (c *container) clear() {
 	c.unwatch()
-	c.seen, c.status, c.broken, c.unhealthy, c.deadline = step.Absent, runtime.Status{}, false, false, time.Time{}
+	c.seen, c.status, c.broken, c.unhealthy, c.gaveUp, c.deadline = step.Absent, runtime.Status{}, false, false, "", time.Time{}
 	c.diedDuringStart = false
 }
-
-// stopSignal is what the container is asked to end with: its image's STOPSIGNAL, as in Kubernetes.
-func (c *container) stopSignal() int { return cmp.Or(c.status.StopSignal, sigterm) }
 
 func (c *container) unwatch() {
 	if c.stopWatch != nil {
@@ -164,7 +162,7 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 		ctr.Exit = &code
 	}
 	ctr.Cause, ctr.Message = e.cause, e.message
-	ctr.Started, ctr.Ready, ctr.unhealthy, ctr.deadline = false, false, false, time.Time{}
+	ctr.Started, ctr.Ready, ctr.unhealthy, ctr.gaveUp, ctr.deadline = false, false, false, "", time.Time{}
 	ctr.Hooks = HooksDone{}
 	if w.order == step.OrderStop {
 		return
@@ -272,7 +270,7 @@ func (w *observer) takeHealth(ctr *container, h probe.Health) {
 		return
 	}
 	if h.Failed {
-		ctr.unhealthy, h.Ready = true, false
+		ctr.unhealthy, ctr.gaveUp, h.Ready = true, h.By, false
 	}
 	changed := ctr.Started != h.Started || ctr.Ready != h.Ready
 	ctr.Started, ctr.Ready = h.Started, h.Ready

@@ -32,7 +32,7 @@ func (w *actor) signalStop(ctx context.Context) error {
 			continue
 		}
 		ctr.endHook() // that came after its start
-		if err := ignoreGone(w.c.Runtime.Signal(ctx, runtime.ContainerID{ID: w.id, Name: name}, ctr.stopSignal(), false)); err != nil {
+		if err := ignoreGone(w.c.Runtime.Signal(ctx, runtime.ContainerID{ID: w.id, Name: name}, w.stopSignal(name, ctr), false)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -62,7 +63,7 @@ func (w *subject) hooks(c *spec.Container, ctr *container) (h step.Hooks) {
 	if w.awaitsPostStart(c, ctr) {
 		h.PostStart = running(step.RunPostStart)
 	}
-	if c.Lifecycle.PreStop != nil && !ctr.Hooks.Signalled && w.grace() > 0 {
+	if c.Lifecycle.PreStop != nil && !ctr.Hooks.Signalled && w.graceOf(c, ctr) > 0 {
 		h.PreStop = running(step.RunPreStop)
 		if ctr.Hooks.PreStop || w.hookLate(ctr) {
 			h.PreStop = step.HookOver
@@ -170,7 +171,7 @@ func (w *subject) preStopFailed(ctr *container, why string) {
 
 // signalAfterHook asks a container to end whose preStop hook is over. It has at least leastGrace.
 func (w *actor) signalAfterHook(ctx context.Context, id runtime.ContainerID, ctr *container) error {
-	if err := ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false)); err != nil {
+	if err := ignoreGone(w.c.Runtime.Signal(ctx, id, w.stopSignal(id.Name, ctr), false)); err != nil {
 		return err
 	}
 	w.preStopOver(ctr)
@@ -236,4 +237,15 @@ func (w *subject) preStopTrouble() string {
 		}
 	}
 	return ""
+}
+
+// stopSignal is what the container is asked to end with: that of the template, or its image's
+// STOPSIGNAL, as in Kubernetes.
+func (w *subject) stopSignal(name string, ctr *container) int {
+	if c := w.template(name); c != nil && c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
+		if n, ok := spec.SignalNumber(*c.Lifecycle.StopSignal); ok {
+			return n
+		}
+	}
+	return cmp.Or(ctr.status.StopSignal, sigterm)
 }

@@ -134,7 +134,7 @@ func (w *actor) signalSidecar(ctx context.Context, id runtime.ContainerID, ctr *
 			}
 		}
 	}
-	if err := ignoreGone(w.c.Runtime.Signal(ctx, id, ctr.stopSignal(), false)); err != nil {
+	if err := ignoreGone(w.c.Runtime.Signal(ctx, id, w.stopSignal(id.Name, ctr), false)); err != nil {
 		return err
 	}
 	if w.hooks(w.template(id.Name), ctr).PreStop != step.HookNone {

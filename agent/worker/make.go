@@ -183,9 +183,16 @@ func (w *actor) fsGroup() *int64 {
 	return nil
 }
 
+// maxHostname is the kernel's bound.
+const maxHostname = 64
+
 func (w *actor) ensureSandbox(ctx context.Context) error {
 	w.left.sandbox = true
-	box, err := w.c.Runtime.EnsureSandbox(ctx, w.id, w.token, w.id.MemberName())
+	if name := w.life.Hostname(); len(name) > maxHostname {
+		return fmt.Errorf("%s has %d characters, the maximum of a hostname is %d: remove setHostnameAsFQDN, or shorten the name of the set, its serviceName or its namespace",
+			name, len(name), maxHostname)
+	}
+	box, err := w.c.Runtime.EnsureSandbox(ctx, w.id, w.token, w.life.Hostname())
 	if err != nil {
 		return err
 	}

@@ -265,6 +265,14 @@ func (w *subject) grace() time.Duration {
 	return time.Duration(w.life.Member.GraceSeconds) * time.Second
 }
 
+// graceOf is that of one container: what the probe that gave it up says, unless the life is being stopped.
+func (w *subject) graceOf(c *spec.Container, ctr *container) time.Duration {
+	if w.order == step.OrderStop || !ctr.unhealthy {
+		return w.grace()
+	}
+	return time.Duration(ctr.gaveUp.Grace(c, int64(w.grace()/time.Second))) * time.Second
+}
+
 // unknownGrace is for a life whose description is lost: Kubernetes' default.
 const unknownGrace = 30 * time.Second
 

@@ -34,6 +34,7 @@ spec:
     metadata: {labels: {app: fields}, annotations: {note: as written}}
     spec:
       terminationGracePeriodSeconds: 2
+      setHostnameAsFQDN: true
       nodeSelector: {kubernetes.io/hostname: NODE}
       tolerations: [{key: dedicated, operator: Exists}]
       securityContext: {runAsUser: 1234, runAsGroup: 1235, fsGroup: 1236, supplementalGroups: [1240, 1241]}
@@ -45,7 +46,7 @@ spec:
         command: [/box, show]
         args: [--write, "/outside,/ro/new,/scratch/one,/sub/two", b, /outside, /ro/new, /ro/one, /scratch/inner/two, /blob/raw,
           /picked/deep/b, /picked/a, /words/a, /keys/PASS, /none/config, /none/secret, /all/a, /facts/name, /facts/space,
-          /proc/self/status, /proc/self/mountinfo]
+          /proc/self/status, /proc/self/mountinfo, /proc/sys/kernel/hostname, /etc/hostname]
         env:
         - {name: SPACE, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}}
         - {name: AT, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
@@ -114,6 +115,7 @@ func TestAMemberSeesEachFieldOfItsTemplate(t *testing.T) {
 
 	for name, want := range map[string]string{
 		"SPACE": "prod", "AT": l.nodeName(), "NOTE": "as written", "P_a": "alpha", "P_b": "beta", "PASS": "open sesame",
+		"HOSTNAME": "fields-0.fields.prod.svc.cluster.local",
 	} {
 		if main.Env[name] != want {
 			t.Errorf("%s=%q, want %q", name, main.Env[name], want)
@@ -132,6 +134,11 @@ func TestAMemberSeesEachFieldOfItsTemplate(t *testing.T) {
 	} {
 		if got := main.Files[path]; got.Content != want[0] || got.Mode != want[1] {
 			t.Errorf("%s is %+v, want %q", path, got, want)
+		}
+	}
+	for _, path := range []string{"/proc/sys/kernel/hostname", "/etc/hostname"} {
+		if got := strings.TrimSpace(main.Files[path].Content); got != "fields-0.fields.prod.svc.cluster.local" {
+			t.Errorf("%s is %q with setHostnameAsFQDN", path, got)
 		}
 	}
 	for _, path := range []string{"/outside", "/ro/new", "/picked/a"} {

@@ -27,6 +27,7 @@ spec:
         lifecycle:
           postStart: {exec: {command: [/box, command, await, /data/go, /data/start]}}
           preStop: {exec: {command: [/box, command, await, /data/leave, /data/stop]}}
+          stopSignal: SIGUSR1
         volumeMounts: [{name: data, mountPath: /data}]
   volumeClaimTemplates:
   - metadata: {name: data}
@@ -34,7 +35,7 @@ spec:
 `
 
 // TestHooksHoldReadinessAndTheStopSignal: a member is not ready before its postStart hook has
-// returned, and gets no SIGTERM before its preStop hook has. An agent that is killed in the middle of
+// returned, and gets no stopSignal before its preStop hook has. An agent that is killed in the middle of
 // one runs it again.
 func TestHooksHoldReadinessAndTheStopSignal(t *testing.T) {
 	t.Parallel()

@@ -56,7 +56,7 @@ func command(ctx context.Context, args []string) error {
 	case "await":
 		return await(args[1:])
 	case "ended":
-		return ended(ctx, args[1:])
+		return ended(args[1:])
 	case "wait":
 		<-ctx.Done()
 		return nil

@@ -1,8 +1,9 @@
 package main
 
 import (
-	"context"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -20,8 +21,10 @@ func await(args []string) error {
 	}
 }
 
-// ended adds the word ended to a file when it is asked to end.
-func ended(ctx context.Context, args []string) error {
-	<-ctx.Done()
+// ended adds the word ended to a file when it is asked to end, by SIGUSR1.
+func ended(args []string) error {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	<-asked
 	return note(args[0], "ended")
 }
