@@ -120,14 +120,20 @@ type HistoryPage struct {
 	Changes []Change    `json:"changes"`
 }
 
-// NewestChanges is the newest HistoryWindow changes of the pages, which are ascending. The
-// result is the caller's.
-func NewestChanges(pages []*HistoryPage) []Change {
-	var all []Change
-	for _, p := range pages {
-		all = append(all, p.Changes...)
+// NewestChanges is what of the newest HistoryWindow changes of the pages, which are ascending, is newer
+// than seen. The result is the caller's.
+func NewestChanges(pages []*HistoryPage, seen ChangeID) []Change {
+	var parts [][]Change
+	n := 0
+	for _, p := range slices.Backward(pages) {
+		newer := ChangesAfter(p.Changes, seen)
+		parts, n = append(parts, newer), n+len(newer)
+		if len(newer) < len(p.Changes) || n >= HistoryWindow {
+			break
+		}
 	}
-	return slices.Clip(all[max(0, len(all)-HistoryWindow):])
+	slices.Reverse(parts)
+	return slices.Clip(slices.Concat(parts...)[max(0, n-HistoryWindow):])
 }
 
 // History is the part of a set's history that a node is told: the newest changes

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"maps"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -38,6 +39,23 @@ func (s SetView) Slots() []plan.Slot {
 	}
 	return slots
 }
+
+// Events are the events of the set by the last element of their keys, in any order.
+func (s SetView) Events() iter.Seq2[string, *records.Event] {
+	return func(yield func(string, *records.Event) bool) {
+		for name, e := range s.t.events {
+			if e.record != nil && !yield(name, e.record) {
+				return
+			}
+		}
+	}
+}
+
+// Event is one of Events; nil: there is none, or it cannot be read.
+func (s SetView) Event(name string) *records.Event { return s.t.events[name].record }
+
+// EventCount is how many events the set has, also of those that cannot be read.
+func (s SetView) EventCount() int { return len(s.t.events) }
 
 // World is View.World without its slots.
 func (s SetView) World() plan.World {

@@ -113,11 +113,6 @@ func (v View) Identity(id spec.Identity) *records.IdentityRecord { return v.look
 // UnknownLives are the lives of an identity that nodes run and the store does not know.
 func (v View) UnknownLives(id spec.Identity) []plan.NodeStray { return v.unknownLives[id] }
 
-// Events holds the events of a set by the last element of their keys.
-func (v View) Events(ref spec.SetRef) map[string]*records.Event {
-	return readable(v.find(ref).events)
-}
-
 // History is what is stored of the set's history.
 func (v View) History(ref spec.SetRef) History {
 	t := v.find(ref)

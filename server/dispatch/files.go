@@ -143,23 +143,16 @@ func sequence(v cache.View) spec.Sequence {
 // nextFiles returns what the lives sent name and is new or changed, in order, and
 // takes it as sent. What no life names any more is forgotten.
 func (s *sentState) nextFiles(v cache.View) []FileRef {
-	named := map[FileRef]bool{}
 	var out []FileRef
-	for _, l := range s.lives {
-		for _, r := range l.files {
-			if named[r] {
-				continue
-			}
-			named[r] = true
-			rev := v.ModRev(r.key())
-			if old, known := s.files[r]; known && old == rev {
-				continue
-			}
-			s.files[r] = rev
-			out = append(out, r)
+	for r := range s.named {
+		rev := v.ModRev(r.key())
+		if old, known := s.files[r]; known && old == rev {
+			continue
 		}
+		s.files[r] = rev
+		out = append(out, r)
 	}
-	maps.DeleteFunc(s.files, func(r FileRef, _ store.Rev) bool { return !named[r] })
+	maps.DeleteFunc(s.files, func(r FileRef, _ store.Rev) bool { return s.named[r] == 0 })
 	slices.SortFunc(out, FileRef.compare)
 	return out
 }

@@ -55,6 +55,5 @@ func (h *historyDocs) doc(v cache.View, part historyPart, differences bool) ([]b
 
 // read takes the part out of v.
 func (p historyPart) read(v cache.View) *records.History {
-	changes := records.NewestChanges(v.History(p.ref).Pages)
-	return &records.History{Ref: p.ref, Changes: records.ChangesAfter(changes, p.after)}
+	return &records.History{Ref: p.ref, Changes: records.NewestChanges(v.History(p.ref).Pages, p.after)}
 }

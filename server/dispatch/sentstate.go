@@ -38,6 +38,7 @@ type sentState struct {
 	// unwanted are the holdings that the store does not want on the machine, and whether it knows
 	// them to be over. Those that it does not are unknown.
 	unwanted map[spec.LifeID]bool
+	named    map[FileRef]int       // how many of lives name it
 	files    map[FileRef]store.Rev // 0: sent as absent
 	// orders are the present ones about volumes.
 	orders map[records.VolumeID]records.VolumeOrder
@@ -74,7 +75,7 @@ func newSentState(at machine, domain string) *sentState {
 	return &sentState{
 		machine: at, domain: domain,
 		lives: map[spec.Identity]sentLife{}, holds: map[spec.Identity][]spec.Token{}, over: map[spec.LifeID]bool{}, unwanted: map[spec.LifeID]bool{},
-		files: map[FileRef]store.Rev{}, changes: map[spec.SetRef]records.ChangeID{},
+		named: map[FileRef]int{}, files: map[FileRef]store.Rev{}, changes: map[spec.SetRef]records.ChangeID{},
 	}
 }
 
@@ -161,8 +162,7 @@ func (s *sentState) nextLives(v cache.View, ids []spec.Identity) (out []records.
 		// Without has it lives on the machine that had the name before; one that may live elsewhere is
 		// sent when that is over.
 		if m == nil || !s.has(m) || !slices.Contains(s.holds[id], m.Token) && mayLiveElsewhere(v, m) {
-			delete(s.lives, id)
-			s.livesMoved = true
+			s.moveLife(id, nil)
 			continue
 		}
 		if l := s.nextLife(v, m); l != nil {
@@ -170,6 +170,25 @@ func (s *sentState) nextLives(v cache.View, ids []spec.Identity) (out []records.
 		}
 	}
 	return out
+}
+
+// moveLife takes over what was sent of a life; nil: it is none any more.
+func (s *sentState) moveLife(id spec.Identity, now *sentLife) {
+	for _, r := range s.lives[id].files {
+		s.named[r]--
+		if s.named[r] == 0 {
+			delete(s.named, r)
+		}
+	}
+	delete(s.lives, id)
+	s.livesMoved = true
+	if now == nil {
+		return
+	}
+	s.lives[id] = *now
+	for _, r := range now.files {
+		s.named[r]++
+	}
 }
 
 // nextLife is what is to be sent of a life; nil: nothing.
@@ -191,7 +210,7 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 		return nil // sent when its template has come
 	}
 	now.files = FilesOf(id.Namespace, &r.Template)
-	s.lives[id], s.livesMoved = now, true
+	s.moveLife(id, &now)
 	l := records.Life{
 		Member: *m, Template: r.Template, Service: now.service, Domain: s.domain,
 		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, UnusedClaims: unusedClaims(v, m), Bootstrapped: now.booted,

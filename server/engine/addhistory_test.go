@@ -113,7 +113,7 @@ func (h *tale) member(rev store.Rev, identity string, ev store.Event) {
 
 // told lists the set's stored changes as kind, ordinal and reason.
 func told(v cache.View) (list []string) {
-	for _, c := range records.NewestChanges(v.History(db).Pages) {
+	for _, c := range records.NewestChanges(v.History(db).Pages, records.ChangeID{}) {
 		word := fmt.Sprintf("%s %d", c.Kind, c.Ordinal)
 		if c.Ordinal == records.NoOrdinal {
 			word = fmt.Sprintf("%s %d", c.Kind, c.Replicas)
@@ -158,7 +158,7 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 		c.until("a later second member joins again", has("Left 1 ScaleDown", "ReplicasChanged 2", "Joined 1 Create", "Ready 1"))
 		var last int64
 		c.cache.Look(func(v cache.View) {
-			for i, ch := range records.NewestChanges(v.History(db).Pages) {
+			for i, ch := range records.NewestChanges(v.History(db).Pages, records.ChangeID{}) {
 				if ch.Number != int64(i+1) || ch.Epoch != 1 {
 					t.Errorf("change %d has the number %d.%d", i+1, ch.Epoch, ch.Number)
 				}
@@ -173,7 +173,7 @@ func TestTheHistoryTellsALifeOfASetInOrder(t *testing.T) {
 		c.set(1, func(s *records.Set) { s.UID, s.Deleting = "u2", false })
 		c.until("another set of the name", has("Joined 0 Create", "Ready 0"))
 		c.cache.Look(func(v cache.View) {
-			if first := records.NewestChanges(v.History(db).Pages)[0]; first.Number <= last {
+			if first := records.NewestChanges(v.History(db).Pages, records.ChangeID{})[0]; first.Number <= last {
 				t.Errorf("the next set's first change has the number %d; the last set's went on after %d", first.Number, last)
 			}
 		})
@@ -201,7 +201,7 @@ func TestTheHistoryIsBoundedAndSmallToWrite(t *testing.T) {
 			if n := len(h.Base.Told.Members); n > 3*pageSize {
 				t.Errorf("the base has a row for %d members, though none is left", n)
 			}
-			if got := len(records.NewestChanges(h.Pages)); got != records.HistoryWindow || all > records.HistoryWindow+2*pageSize {
+			if got := len(records.NewestChanges(h.Pages, records.ChangeID{})); got != records.HistoryWindow || all > records.HistoryWindow+2*pageSize {
 				t.Errorf("%d of %d changes are shown; want %d, and no more than a page beside", got, all, records.HistoryWindow)
 			}
 		})
@@ -242,18 +242,18 @@ func TestMoreChangesAtOnceThanAreKeptLeaveAGap(t *testing.T) {
 		c.set(n, parallel)
 		c.until("all told", func(v cache.View) bool {
 			h := v.History(db)
-			return h.Base != nil && records.LastChange(records.NewestChanges(h.Pages)).Number == n
+			return h.Base != nil && records.LastChange(records.NewestChanges(h.Pages, records.ChangeID{})).Number == n
 		})
 		for i := range n {
 			c.node.behave(i, "")
 		}
 		c.until("all ready", ready(n))
 		c.until("all told once", func(v cache.View) bool {
-			return records.LastChange(records.NewestChanges(v.History(db).Pages)).Number == 2*n
+			return records.LastChange(records.NewestChanges(v.History(db).Pages, records.ChangeID{})).Number == 2*n
 		})
 		time.Sleep(time.Minute)
 		c.cache.Look(func(v cache.View) {
-			if got := records.LastChange(records.NewestChanges(v.History(db).Pages)).Number; got != 2*n {
+			if got := records.LastChange(records.NewestChanges(v.History(db).Pages, records.ChangeID{})).Number; got != 2*n {
 				t.Errorf("the last number is %d, want %d", got, 2*n)
 			}
 		})
@@ -275,7 +275,7 @@ func TestAHistoryThatCannotBeReadStartsAgainWithHigherNumbers(t *testing.T) {
 				c.set(3)
 				c.until("told anew", has("Joined 0 Create", "Joined 1 Create", "Ready 1", "Joined 2 ScaleUp"))
 				c.cache.Look(func(v cache.View) {
-					if first := records.NewestChanges(v.History(db).Pages)[0]; first.Number <= 4 && broken == store.HistoryPageKey(db, 0) {
+					if first := records.NewestChanges(v.History(db).Pages, records.ChangeID{})[0]; first.Number <= 4 && broken == store.HistoryPageKey(db, 0) {
 						t.Errorf("it begins with number %d, which was given before", first.Number)
 					}
 				})

@@ -171,7 +171,7 @@ func TestEventsAreWrittenOncePerCauseAndAreBounded(t *testing.T) {
 			c.until("scaled", ready(i%2))
 		}
 		c.cache.Look(func(v cache.View) {
-			if n := len(v.Events(db)); n == 0 || n > maxEvents {
+			if n := cache.OfSet(v, db).EventCount(); n == 0 || n > maxEvents {
 				t.Errorf("%d events; want some, at most %d", n, maxEvents)
 			}
 		})
@@ -185,7 +185,7 @@ func TestEventsAreWrittenOncePerCauseAndAreBounded(t *testing.T) {
 		}
 		told := 0
 		c.cache.Look(func(v cache.View) {
-			for _, ev := range v.Events(db) {
+			for _, ev := range cache.OfSet(v, db).Events() {
 				if ev.Type == "Warning" && ev.Member == "db-0" && ev.Reason == "NodeSilent" {
 					told++
 				}
@@ -201,7 +201,7 @@ func TestACauseThatComesBackIsCountedNotWrittenAgain(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		_, stop := c.engine("a", c.store)
 		refused := func(v cache.View) (events, count int) {
-			for _, ev := range v.Events(db) {
+			for _, ev := range cache.OfSet(v, db).Events() {
 				if ev.Reason == "BackOff" && ev.Member == "db-0" {
 					events, count = events+1, ev.Count
 				}

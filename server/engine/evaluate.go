@@ -182,7 +182,7 @@ func (l *leader) addStatus(v cache.View, w plan.World, p plan.Plan, events *even
 		d.Then = append(d.Then, store.Put(store.StatusKey(ref), value))
 	}
 	causes := append(rolloutEvents(ref, p, now), warnings(ref, p, now)...)
-	mem.recurrences.observe(causes, events.stored)
+	mem.recurrences.observe(causes, events.set.Event)
 	events.recount(&d, causes, mem.recurrences.due)
 	events.write(&d, causes)
 	delay := l.statusDelay(cache.OfSet(v, ref).Identities())

@@ -3,8 +3,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -106,12 +104,15 @@ type recurrences struct {
 	due     map[string]int  // the count that an event is to get, until it has it
 }
 
-// observe takes the causes that are there now.
-func (r *recurrences) observe(list []namedEvent, old map[string]*records.Event) {
+// observe takes the causes that are there now. old finds the event of a name that is stored; nil: none is.
+func (r *recurrences) observe(list []namedEvent, old func(name string) *records.Event) {
+	if len(list)+len(r.due) == 0 && r.present != nil && len(r.present) == 0 {
+		return
+	}
 	now := map[string]bool{}
 	for _, n := range list {
 		now[n.name] = true
-		if e := old[n.name]; e != nil && r.present != nil && !r.present[n.name] {
+		if e := old(n.name); e != nil && r.present != nil && !r.present[n.name] {
 			if r.due == nil {
 				r.due = map[string]int{}
 			}
@@ -119,7 +120,7 @@ func (r *recurrences) observe(list []namedEvent, old map[string]*records.Event) 
 		}
 	}
 	for name, count := range r.due {
-		if e := old[name]; e == nil || e.Count >= count {
+		if e := old(name); e == nil || e.Count >= count {
 			delete(r.due, name)
 		}
 	}
@@ -128,31 +129,28 @@ func (r *recurrences) observe(list []namedEvent, old map[string]*records.Event) 
 
 // eventLog bounds the events of one set that one evaluation writes.
 type eventLog struct {
-	ref       spec.SetRef
+	set       cache.SetView
 	lease     store.LeaseID
-	stored    map[string]*records.Event
-	names     []string        // of stored, oldest first
-	rewritten map[string]bool // of stored, those removed or written anew
+	rewritten map[string]bool // of the stored ones, those removed or written anew
 	space     int             // how many may be added before old ones go
 	written   int
 }
 
 func newEventLog(v cache.View, ref spec.SetRef, lease store.LeaseID) *eventLog {
-	l := &eventLog{ref: ref, lease: lease, stored: v.Events(ref), rewritten: map[string]bool{}}
-	l.space = maxEvents - len(l.stored)
-	return l
+	set := cache.OfSet(v, ref)
+	return &eventLog{set: set, lease: lease, rewritten: map[string]bool{}, space: maxEvents - set.EventCount()}
 }
 
 // write adds the events that are not stored yet to d; beyond the bound the oldest go.
 func (l *eventLog) write(d *decision, list []namedEvent) {
 	for _, n := range list {
-		if l.lease == 0 || l.stored[n.name] != nil || l.written == eventsAtOnce {
+		if l.lease == 0 || l.set.Event(n.name) != nil || l.written == eventsAtOnce {
 			continue
 		}
 		l.put(d, n)
 		l.space--
 		if l.space < 0 {
-			d.remove(store.EventKey(l.ref, l.takeOldest()))
+			d.remove(store.EventKey(l.set.Ref, l.takeOldest()))
 		}
 	}
 }
@@ -173,22 +171,19 @@ func (l *eventLog) recount(d *decision, list []namedEvent, due map[string]int) {
 
 func (l *eventLog) put(d *decision, n namedEvent) {
 	l.written++
-	d.Then = append(d.Then, store.PutLeased(store.EventKey(l.ref, n.name), store.Encode(n.event), l.lease))
+	d.Then = append(d.Then, store.PutLeased(store.EventKey(l.set.Ref, n.name), store.Encode(n.event), l.lease))
 }
 
-// takeOldest takes the name of the oldest event off the list. There is one: where space is
+// takeOldest takes the oldest event, of those the first by name. There is one: where space is
 // scarce there are many more than are written at once.
-func (l *eventLog) takeOldest() string {
-	if l.names == nil {
-		l.names = slices.SortedFunc(maps.Keys(l.stored), func(a, b string) int {
-			return cmp.Or(l.stored[a].At.Compare(l.stored[b].At), strings.Compare(a, b))
-		})
+func (l *eventLog) takeOldest() (oldest string) {
+	var at time.Time
+	for name, e := range l.set.Events() {
+		if l.rewritten[name] || oldest != "" && cmp.Or(at.Compare(e.At), strings.Compare(oldest, name)) < 0 {
+			continue
+		}
+		oldest, at = name, e.At
 	}
-	name := l.names[0]
-	l.names = l.names[1:]
-	if l.rewritten[name] {
-		return l.takeOldest()
-	}
-	l.rewritten[name] = true
-	return name
+	l.rewritten[oldest] = true
+	return oldest
 }

@@ -73,7 +73,7 @@ func TestACauseIsCountedOnceEachTimeItComesBack(t *testing.T) {
 		{"and back", x, stored(2), 3},
 		{"its event is gone with its lease before", x, nil, 0},
 	} {
-		r.observe(step.list, step.old)
+		r.observe(step.list, func(name string) *records.Event { return step.old[name] })
 		if got := r.due["x"]; got != step.want {
 			t.Errorf("%s: count %d is due, want %d", step.name, got, step.want)
 		}

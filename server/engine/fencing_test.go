@@ -38,7 +38,7 @@ func TestTheOutcomeOfAFenceIsShownAtTheMembersItConcerns(t *testing.T) {
 		e.cfg.Fencing.Set("n1", "the plug is stuck")
 		k.until("it is told", told(causes.BlockedFence, "; the plug is stuck"))
 		k.until("there is an event", func(v cache.View) bool {
-			for _, x := range v.Events(db) {
+			for _, x := range cache.OfSet(v, db).Events() {
 				if x.Reason == string(causes.BlockedFence) && strings.Contains(x.Message, "the plug is stuck") {
 					return true
 				}

@@ -158,7 +158,7 @@ func TestChangesThatFillTheWindowStartAPage(t *testing.T) {
 			for _, p := range h.Pages {
 				got = append(got, p.Page)
 			}
-			if shown := records.NewestChanges(h.Pages); !slices.Equal(got, want) || shown[len(shown)-1].Number != int64(n+1) {
+			if shown := records.NewestChanges(h.Pages, records.ChangeID{}); !slices.Equal(got, want) || shown[len(shown)-1].Number != int64(n+1) {
 				t.Errorf("after %d changes at once the pages are %v to number %d, want %v", n, got, shown[len(shown)-1].Number, want)
 			}
 		})

@@ -53,7 +53,7 @@ func condition(v cache.View, kind string) string {
 
 func events(v cache.View) map[string]string {
 	list := map[string]string{}
-	for _, e := range v.Events(db) {
+	for _, e := range cache.OfSet(v, db).Events() {
 		list[e.Reason] = e.Message
 	}
 	return list

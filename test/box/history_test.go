@@ -127,7 +127,7 @@ func (c *cluster) stored(set spec.SetName) []records.Change {
 			}
 		}
 	}
-	return records.NewestChanges(pages)
+	return records.NewestChanges(pages, records.ChangeID{})
 }
 
 // finish waits until every member that lives is shown all of it, and checks that
