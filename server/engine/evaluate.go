@@ -78,7 +78,8 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 		e.postponed = true
 		return e
 	}
-	w.Table = set.Identities() <= tableSize && w.Set.Replicas() <= tableSize
+	rests := mem.statusRests(now, l.statusDelay(set.Identities()))
+	w.Table = !rests && set.Identities() <= tableSize && w.Set.Replicas() <= tableSize
 	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
 	w.Nodes = l.withSilence(v, w.Nodes, now)
 	w = mem.members.in(set, w)
@@ -168,12 +169,30 @@ func (e *evaluation) wakeWithin(d time.Duration) {
 	}
 }
 
+// statusRests: the status was written less than a delay ago, and is left as it is.
+func (m *setMemory) statusRests(now time.Time, delay time.Duration) bool {
+	return now.Sub(m.statusAt) < delay
+}
+
 // addStatus adds the status when it differs, and warnings. What no member waits for (status,
 // warnings, marks, history) is written with the next action, or alone after StatusDelay: a
 // thousand members that become ready in a second are not a thousand writes. Nor does each of a
-// hundred starts in a row carry the status: one in StatusDelay does.
+// hundred starts in a row carry the status: one in StatusDelay does, and in between it is not looked
+// at, nor made with a row for each member.
 func (l *leader) addStatus(v cache.View, w plan.World, p plan.Plan, events *eventLog, e *evaluation) {
 	ref, mem, now := e.ref, e.mem, e.now
+	delay := l.statusDelay(cache.OfSet(v, ref).Identities())
+	causes := append(rolloutEvents(ref, p, now), warnings(ref, p, now)...)
+	mem.recurrences.observe(causes, events.set.Event)
+	if mem.statusRests(now, delay) {
+		if urgent(p) {
+			mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before
+			e.wakeWithin(mem.statusDue.Sub(now))
+		} else {
+			e.waitForStatus(delay)
+		}
+		return
+	}
 	var d decision
 	stored := v.Status(ref)
 	value := store.Encode(p.Status)
@@ -181,33 +200,31 @@ func (l *leader) addStatus(v cache.View, w plan.World, p plan.Plan, events *even
 		d.seen(v, store.StatusKey(ref))
 		d.Then = append(d.Then, store.Put(store.StatusKey(ref), value))
 	}
-	causes := append(rolloutEvents(ref, p, now), warnings(ref, p, now)...)
-	mem.recurrences.observe(causes, events.set.Event)
 	events.recount(&d, causes, mem.recurrences.due)
 	events.write(&d, causes)
-	delay := l.statusDelay(cache.OfSet(v, ref).Identities())
-	if len(d.Then) > 0 && urgent(p) && now.Sub(mem.statusAt) < delay {
-		mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before
-		e.wakeWithin(mem.statusDue.Sub(now))
-		return
-	}
 	if len(d.Then) > 0 {
 		e.decisions = append(e.decisions, d)
 	}
-	if len(e.decisions) > 0 && !urgent(p) {
-		if mem.statusDue.IsZero() {
-			mem.statusDue = now.Add(delay)
-		}
-		if now.Before(mem.statusDue) {
-			e.wakeWithin(mem.statusDue.Sub(now))
-			e.decisions = nil
-			return
-		}
+	if len(e.decisions) > 0 && !urgent(p) && e.waitForStatus(delay) {
+		return
 	}
 	mem.statusDue = time.Time{}
 	if len(d.Then) > 0 {
 		mem.statusAt = now
 	}
+}
+
+// waitForStatus puts decisions off that nobody waits for, until a delay after the first of them; false: it is over.
+func (e *evaluation) waitForStatus(delay time.Duration) bool {
+	if e.mem.statusDue.IsZero() {
+		e.mem.statusDue = e.now.Add(delay)
+	}
+	if !e.now.Before(e.mem.statusDue) {
+		return false
+	}
+	e.wakeWithin(e.mem.statusDue.Sub(e.now))
+	e.decisions = nil
+	return true
 }
 
 // urgent: the plan does something that a member waits for.

@@ -48,9 +48,12 @@ type foldedMembers struct {
 
 func newFoldedMembers() *foldedMembers { return &foldedMembers{moved: moved{all: true}} }
 
-// in is w with the members of the set: a large one is folded, if it may be, by what moved.
+// wholeSize is up to how many members a set has that is never folded: that would leave out too few.
+const wholeSize = 8
+
+// in is w with the members of the set: a larger one is folded, if it may be, by what moved.
 func (m *foldedMembers) in(set cache.SetView, w plan.World) plan.World {
-	if w.Table || !plan.Foldable(w) {
+	if w.Table || set.Identities() <= wholeSize && w.Set.Replicas() <= wholeSize || !plan.Foldable(w) {
 		return whole(set, w)
 	}
 	if m.moved.all || !m.fold.Fits(w) {
