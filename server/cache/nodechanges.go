@@ -21,7 +21,7 @@ type NodeChanges struct {
 	Members map[spec.Identity]bool
 	// Sets have a member on the node, and something moved that all members are told with their life.
 	Sets map[spec.SetRef]bool
-	// Histories are those of sets that have a member on the node.
+	// Histories are those of sets that have a member on the node. They are gathered, and wake nobody.
 	Histories map[spec.SetRef]bool
 	Files     bool // a ConfigMap or Secret, of any namespace
 }
@@ -126,7 +126,7 @@ func (s *state) changeSlot(t *setState, id spec.Identity, ch *Changes, change fu
 type NodeSubscription struct {
 	cache   *Cache
 	node    spec.NodeName
-	changed *notify.Signal // notified while gathered is not empty
+	changed *notify.Signal // notified while gathered has more than histories
 
 	mu       sync.Mutex
 	gathered *NodeChanges
@@ -176,7 +176,14 @@ func (s *NodeSubscription) add(ch *NodeChanges) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gathered.Add(ch)
-	s.changed.Notify()
+	if !ch.onlyHistories() {
+		s.changed.Notify()
+	}
+}
+
+// onlyHistories: nobody is woken for these changes.
+func (c *NodeChanges) onlyHistories() bool {
+	return !c.All && !c.Self && !c.Files && len(c.Members)+len(c.Sets) == 0
 }
 
 // C receives when there is something to Take.

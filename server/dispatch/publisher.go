@@ -221,6 +221,9 @@ type unsent struct {
 	next  uint64 // the version to ask with next
 }
 
+// none: there is nothing.
+func (n *unsent) none() bool { return len(n.sets)+len(n.docs)+len(n.hosts) == 0 }
+
 // need is what a session is to be sent.
 type need struct {
 	since       uint64                 // what is newer than this version; 0: all sets that exist, and all hosts

@@ -121,6 +121,7 @@ func TestAHistoryIsMarshalledOnceForAllNodes(t *testing.T) {
 		}
 		last := int64([]int{2, 3, 5}[step])
 		r.tells(0, 1, last)
+		r.server.snapshots.round(cache.Changes{Sets: map[spec.SetRef]bool{refDB: true}})
 		var docs [][]byte
 		for i, n := range nodes {
 			p := n.tells().pictures

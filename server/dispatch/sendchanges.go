@@ -162,8 +162,9 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 	return false, nil
 }
 
-// sendSnapshots sends the snapshots that differ, and with them what is new in the histories of the
-// node's sets, which is read later and so is never behind them.
+// sendSnapshots sends the snapshots that differ, and with them, not by itself, what is new in the histories of
+// the node's sets, which is read later and so is never behind them. A change that was added to a
+// history after the newest round of snapshots is sent with the next, which says that there is one.
 func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentState, all bool) error {
 	fresh := se.server.snapshots.since(se.nextNeed(sent))
 	sent.snapshots = fresh.next
@@ -173,6 +174,9 @@ func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentSta
 	se.server.cfg.Cache.Look(func(v cache.View) {
 		rev = min(v.Rev(), store.Rev(fresh.seq.Rev))
 		se.pending.gather() // of all that the view shows
+		if !all && fresh.none() {
+			return
+		}
 		for _, part := range sent.nextHistories(v, take(&se.pending.histories)) {
 			doc, one := se.server.histories.doc(v, part, se.differences)
 			histories, err = append(histories, doc), errors.Join(err, one)
@@ -181,7 +185,7 @@ func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentSta
 	if err != nil {
 		return status.Errorf(codes.Internal, "encode histories: %v", err)
 	}
-	if all || len(fresh.sets)+len(fresh.docs)+len(fresh.hosts)+len(histories) > 0 {
+	if all || !fresh.none() {
 		p := &proto.Pictures{Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, Hosts: fresh.hosts, Sets: fresh.sets}
 		if se.differences {
 			p.Histories = histories

@@ -135,7 +135,8 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 		change func()
 		want   string
 	}{
-		{"a history", func() { r.tells(0, 1, 1) }, "pictures"},
+		{"a history of which no snapshot says yet", func() { r.tells(0, 1, 1) }, ""},
+		{"a history", func() { r.server.snapshots.round(cache.Changes{Sets: map[spec.SetRef]bool{refDB: true}}) }, "pictures"},
 		{"a host", func() {
 			r.Record(store.FactsKey("n2"), records.NodeFacts{Name: "n2", UID: "uid2", HostIP: "192.0.2.3"})
 			r.server.snapshots.round(cache.Changes{Nodes: map[spec.NodeName]bool{"n2": true}})
@@ -145,7 +146,16 @@ func TestASessionWithNothingNewSaysNothing(t *testing.T) {
 		}, "files"},
 	} {
 		step.change()
-		h.tells()
+		now := h.tells()
+		if step.want == "" {
+			if len(h.sent) > 0 {
+				t.Errorf("%s: told %v", step.name, h.sent)
+			}
+			continue
+		}
+		if step.name == "a history" && len(now.pictures.GetHistoriesJson()) != 1 {
+			t.Errorf("the history did not come: %v", h.sent)
+		}
 		if len(h.sent) != 1 || kindOf(h.sent[0]) != step.want || h.sent[0].GetFiles().GetFull() || h.sent[0].GetPictures().GetFull() {
 			t.Errorf("%s: told %v", step.name, h.sent)
 		}
