@@ -102,15 +102,22 @@ type RecordedMember struct {
 }
 
 // HistoryBase is history/<ns>/<set>/base: what had been told before the first change
-// of the page Open. It outlives the set, so that no number comes twice. Only writer:
-// engine.
+// of the page Open. What was told since is on that page and those after it, with at most
+// 2*HistoryWindow-1 changes. It outlives the set, so that no number comes twice. Only writer: engine.
 type HistoryBase struct {
-	Ref    spec.SetRef `json:"ref"`
-	SetUID spec.UID    `json:"setUID"`
-	Open   int64       `json:"open"` // the page that further changes are added to
-	Next   int64       `json:"next"` // the number of that page's first change
-	Told   Recorded    `json:"told"`
+	Ref spec.SetRef `json:"ref"`
+	// UID is the set's; none: it is gone.
+	UID spec.UID `json:"uid,omitempty"`
+	// SetUID is it in a base that an earlier version wrote, which added to the page Open alone. That version
+	// takes a base without it for another set's: it begins anew, with higher numbers.
+	SetUID spec.UID `json:"setUID"`
+	Open   int64    `json:"open"`
+	Next   int64    `json:"next"` // the number of the first change of the page Open
+	Told   Recorded `json:"told"`
 }
+
+// Of is the uid of the base's set, also of one that an earlier version wrote; "": it is gone.
+func (b *HistoryBase) Of() spec.UID { return cmp.Or(b.UID, b.SetUID) }
 
 // HistoryPage is history/<ns>/<set>/<page>: changes in a row. Only writer: engine.
 type HistoryPage struct {

@@ -38,7 +38,7 @@ type Memory struct {
 	Rev    store.Rev // the key's mod-revision
 }
 
-// History is a set's history as it is stored: records are shared and must not be
+// History is a set's history as it is stored, valid as long as its View: all of it is shared and must not be
 // changed. Pages are ascending; an unreadable base or page is left out.
 type History struct {
 	Base    *records.HistoryBase // nil: none

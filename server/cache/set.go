@@ -27,8 +27,8 @@ type setState struct {
 	on        map[spec.NodeName]int // members, by the node that their life is on
 	events    map[string]entry[records.Event]
 	base      entry[records.HistoryBase]
-	pages     map[int64]entry[records.HistoryPage]
-	pageList  []*records.HistoryPage // ascending; replaced whole
+	pageRevs  map[int64]store.Rev    // of all pages of the history
+	pageList  []*records.HistoryPage // those that can be read, ascending; replaced whole
 }
 
 // slot is what is stored of one identity, and the planner's view of it.
@@ -53,7 +53,7 @@ func (s *state) set(ref spec.SetRef) *setState {
 			on:        map[spec.NodeName]int{},
 			revisions: map[spec.RevisionHash]entry[records.Revision]{},
 			events:    map[string]entry[records.Event]{},
-			pages:     map[int64]entry[records.HistoryPage]{},
+			pageRevs:  map[int64]store.Rev{},
 		}
 		s.sets[ref] = t
 	}
@@ -104,7 +104,7 @@ func (t *setState) dropIdle(s *state, id spec.Identity) {
 
 func (t *setState) dropIdleSet(s *state) {
 	if t.set.mod == 0 && t.status.mod == 0 && t.base.mod == 0 &&
-		len(t.revisions)+len(t.slots)+len(t.events)+len(t.pages) == 0 {
+		len(t.revisions)+len(t.slots)+len(t.events)+len(t.pageRevs) == 0 {
 		delete(s.sets, t.ref)
 	}
 }
@@ -181,9 +181,28 @@ func (s *state) applyHistory(t *setState, name string, ev store.Event) (err erro
 	if err != nil || strconv.FormatInt(page, 10) != name {
 		return fmt.Errorf("decode %s: invalid page %q", ev.Key, name)
 	}
-	err = keep(s, t.pages, page, ev, func(r *records.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
-	t.pageList = listed(t.pages)
+	e, err := decode(s, ev, func(r *records.HistoryPage) string { return store.HistoryPageKey(r.Ref, r.Page) })
+	t.movePage(page, e)
 	return err
+}
+
+// movePage takes over a page of the history.
+func (t *setState) movePage(page int64, now entry[records.HistoryPage]) {
+	delete(t.pageRevs, page)
+	if now.mod != 0 {
+		t.pageRevs[page] = now.mod
+	}
+	at, there := slices.BinarySearchFunc(t.pageList, page, func(p *records.HistoryPage, page int64) int { return cmp.Compare(p.Page, page) })
+	list := slices.Clone(t.pageList)
+	switch {
+	case there && now.record != nil:
+		list[at] = now.record
+	case there:
+		list = slices.Delete(list, at, at+1)
+	case now.record != nil:
+		list = slices.Insert(list, at, now.record)
+	}
+	t.pageList = list
 }
 
 // rehash names the revision of the set's template, and the claims of all its templates.

@@ -116,11 +116,7 @@ func (v View) UnknownLives(id spec.Identity) []plan.NodeStray { return v.unknown
 // History is what is stored of the set's history.
 func (v View) History(ref spec.SetRef) History {
 	t := v.find(ref)
-	h := History{Base: t.base.record, BaseRev: t.base.mod, Pages: t.pageList, PageRevs: make(map[int64]store.Rev, len(t.pages))}
-	for page, e := range t.pages {
-		h.PageRevs[page] = e.mod
-	}
-	return h
+	return History{Base: t.base.record, BaseRev: t.base.mod, Pages: t.pageList, PageRevs: t.pageRevs}
 }
 
 // LastChange names the newest change of the set's history; zero: there is none.

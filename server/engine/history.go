@@ -12,18 +12,12 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// pageSize is how many changes a page of a history holds at least. The base, which has a row a
-// member, is written once a page; pages are longer for more members.
-const pageSize = 16
+// pageSize is from how many changes on a page is added to no more: each write is a page. The base, which
+// has a row a member, is written once in records.HistoryWindow changes.
+const pageSize = 8
 
 // startsDelay is how many StatusDelays the start of a life may wait to be recorded.
 const startsDelay = 10
-
-// pageFull: the next change goes to another page.
-func pageFull(p *records.HistoryPage, members int) bool {
-	n := len(p.Changes)
-	return n >= pageSize && n*n >= members
-}
 
 // historyDecision records what became of the set since its history was last written; any is false
 // when nothing did, startsOnly true when lives started and no more. It is written before the
@@ -32,14 +26,11 @@ func historyDecision(v cache.View, w plan.World, now time.Time, seen *historySee
 	ref := w.Set.Ref
 	h := v.History(ref)
 	seen.kept.follow(h, w)
-	open, next := seen.kept.open, seen.kept.next
 	ordinals := seen.toCompare(w, seen.kept.resumed)
 	set := cache.OfSet(v, ref)
 	w = withSlots(set, w, ordinals)
 	recorded := seen.kept.of(ordinals)
-	members := len(seen.kept.told.Members) - len(recorded.Members)
 	changes := plan.DiffHistory(w, &recorded, ordinals)
-	members += len(recorded.Members)
 	seen.saw(w, changes)
 	if len(changes) == 0 {
 		return decision{}, false, false
@@ -47,29 +38,38 @@ func historyDecision(v cache.View, w plan.World, now time.Time, seen *historySee
 	startsOnly = true
 	for i := range changes {
 		startsOnly = startsOnly && (changes[i].Kind == records.ChangeJoined || changes[i].Kind == records.ChangeReturned)
-		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, next+int64(i), now.UTC()
+		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, seen.kept.next+int64(i), now.UTC()
 	}
-	base := store.HistoryBaseKey(ref)
-	d.seen(v, base)
 	page := records.HistoryPage{Ref: ref, SetUID: w.Set.UID}
-	if open != nil && !pageFull(open, members) && len(changes) < records.HistoryWindow {
-		page.Page, page.Changes = open.Page, append(slices.Clip(open.Changes), changes...)
-	} else {
-		before := seen.kept.of(nil)
-		kept := changes[max(0, len(changes)-records.HistoryWindow):]
-		for i := range changes[:len(changes)-len(kept)] {
-			before.Add(&changes[i])
-		}
-		plan.CompactHistory(whole(set, w), &before)
-		page.Page, page.Changes = freshPage(h), kept
-		d.put(base, records.HistoryBase{Ref: ref, SetUID: w.Set.UID, Open: page.Page, Next: kept[0].Number, Told: before})
+	d.seen(v, store.HistoryBaseKey(ref))
+	switch last := seen.kept.last; {
+	case last == nil || seen.kept.since(h)+len(changes) >= records.HistoryWindow:
+		page.Page, page.Changes = freshPage(h), changes[max(0, len(changes)-records.HistoryWindow):]
+		d.put(store.HistoryBaseKey(ref), newBase(whole(set, w), page, seen.kept.of(nil), changes))
+	case len(last.Changes) >= pageSize:
+		d.seen(v, store.HistoryPageKey(ref, last.Page)) // which has the last number
+		page.Page, page.Changes = last.Page+1, changes
+	default:
+		page.Page, page.Changes = last.Page, append(slices.Clip(last.Changes), changes...)
 	}
 	d.compareLeavers(v, w, changes)
 	d.putSeen(v, store.HistoryPageKey(ref, page.Page), page)
-	for _, old := range outOfWindow(h, page) {
-		d.remove(store.HistoryPageKey(ref, old))
+	if h.PageRevs[page.Page] == 0 {
+		for _, old := range outOfWindow(h, page) {
+			d.remove(store.HistoryPageKey(ref, old))
+		}
 	}
 	return d, startsOnly, true
+}
+
+// newBase is the base before page, which has the newest of changes. recorded, which is the caller's own, is what
+// was recorded before all of them.
+func newBase(w plan.World, page records.HistoryPage, recorded records.Recorded, changes []records.Change) records.HistoryBase {
+	for i := range changes[:len(changes)-len(page.Changes)] {
+		recorded.Add(&changes[i])
+	}
+	plan.CompactHistory(w, &recorded)
+	return records.HistoryBase{Ref: page.Ref, UID: page.SetUID, Open: page.Page, Next: page.Changes[0].Number, Told: recorded}
 }
 
 // compareLeavers compares what the record of lives that are over by their deadline relies on.
@@ -85,10 +85,10 @@ func (d *decision) compareLeavers(v cache.View, w plan.World, changes []records.
 	}
 }
 
-// resume is what the stored history has recorded, its open page, and the next number; resumed is false
+// resume is what the stored history has recorded, its last page, and the next number; resumed is false
 // when nothing was recorded yet. The history
 // of an earlier set of the name, or one that cannot be read, starts again with higher numbers.
-func resume(h cache.History, w plan.World) (recorded records.Recorded, open *records.HistoryPage, next int64, resumed bool) {
+func resume(h cache.History, w plan.World) (recorded records.Recorded, last *records.HistoryPage, next int64, resumed bool) {
 	b := h.Base
 	switch {
 	case h.BaseRev == 0 && len(h.PageRevs) == 0:
@@ -96,32 +96,39 @@ func resume(h cache.History, w plan.World) (recorded records.Recorded, open *rec
 	case b == nil:
 		return plan.InitialHistory(w), nil, max(w.Rev, lastNumber(h)+1), false
 	}
-	open = openPage(h)
-	switch _, there := h.PageRevs[b.Open]; {
-	case there && open == nil: // unreadable: no page holds as many
+	pages, readable := pagesSince(h)
+	switch {
+	case !readable: // there are not as many changes since the base
 		return plan.InitialHistory(w), nil, b.Next + 2*records.HistoryWindow, false
-	case b.SetUID != w.Set.UID:
+	case b.Of() != w.Set.UID:
 		return plan.InitialHistory(w), nil, max(b.Next, lastNumber(h)+1), false
 	}
 	recorded, next = b.Told, b.Next
 	recorded.Members = slices.Clone(recorded.Members)
-	if open != nil {
-		for i := range open.Changes {
-			recorded.Add(&open.Changes[i])
-			next = open.Changes[i].Number + 1
+	for _, last = range pages {
+		for i := range last.Changes {
+			recorded.Add(&last.Changes[i])
+			next = last.Changes[i].Number + 1
 		}
 	}
-	return recorded, open, next, true
+	return recorded, last, next, true
 }
 
-// openPage is the page that the base names; nil: it is not there, or cannot be read.
-func openPage(h cache.History) (open *records.HistoryPage) {
-	for _, p := range h.Pages {
-		if h.Base != nil && p.Page == h.Base.Open && p.SetUID == h.Base.SetUID {
-			open = p
+// pagesSince are the pages from that on which the base names, in a row; false: one of them is missing, cannot be read, or
+// is another set's.
+func pagesSince(h cache.History) (pages []*records.HistoryPage, readable bool) {
+	there := 0
+	for page := range h.PageRevs {
+		if page >= h.Base.Open {
+			there++
 		}
 	}
-	return open
+	for _, p := range h.Pages {
+		if p.Page == h.Base.Open+int64(len(pages)) && p.SetUID == h.Base.Of() {
+			pages = append(pages, p)
+		}
+	}
+	return pages, len(pages) == there
 }
 
 func lastNumber(h cache.History) (last int64) {

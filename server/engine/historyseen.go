@@ -52,10 +52,10 @@ func (h *historySeen) saw(w plan.World, changes []records.Change) {
 	}
 }
 
-// recordedHistory is what a history has recorded, kept along with what is added to its open page.
+// recordedHistory is what a history has recorded, kept along with what is added behind its last page.
 type recordedHistory struct {
 	told    records.Recorded
-	open    *records.HistoryPage // nil: there is none
+	last    *records.HistoryPage // nil: there is none
 	next    int64                // the number of the next change
 	resumed bool                 // something was recorded
 	base    store.Rev            // of the base that told comes from
@@ -63,20 +63,40 @@ type recordedHistory struct {
 
 // follow takes up what was added since; what is not an addition is read anew.
 func (r *recordedHistory) follow(h cache.History, w plan.World) {
-	b, last := h.Base, openPage(h)
-	if !r.resumed || r.open == nil || b == nil || last == nil || h.BaseRev != r.base || b.SetUID != w.Set.UID ||
-		last.Page != r.open.Page || !startsWith(last.Changes, r.open.Changes) {
-		r.told, r.open, r.next, r.resumed = resume(h, w)
+	if !r.add(h, w) {
+		r.told, r.last, r.next, r.resumed = resume(h, w)
 		r.base = h.BaseRev
-		return
 	}
-	for i := range last.Changes[len(r.open.Changes):] {
-		c := &last.Changes[len(r.open.Changes)+i]
-		r.told.Add(c)
-		r.next = c.Number + 1
-	}
-	r.open = last
 }
+
+// add takes up what was added; false: not only that was done.
+func (r *recordedHistory) add(h cache.History, w plan.World) bool {
+	if !r.resumed || r.last == nil || h.Base == nil || h.BaseRev != r.base || h.Base.Of() != w.Set.UID || len(h.Pages) != len(h.PageRevs) {
+		return false
+	}
+	at := len(h.Pages) - 1
+	for at >= 0 && h.Pages[at].Page > r.last.Page {
+		at--
+	}
+	if at < 0 || !startsWith(h.Pages[at].Changes, r.last.Changes) {
+		return false
+	}
+	known := len(r.last.Changes)
+	for i, p := range h.Pages[at:] {
+		if p.Page != r.last.Page+int64(min(i, 1)) || p.SetUID != h.Base.Of() {
+			return false
+		}
+		for k := range p.Changes[known:] {
+			r.told.Add(&p.Changes[known+k])
+			r.next = p.Changes[known+k].Number + 1
+		}
+		r.last, known = p, 0
+	}
+	return true
+}
+
+// since is how many changes came since the base.
+func (r *recordedHistory) since(h cache.History) int { return int(r.next - h.Base.Next) }
 
 // startsWith: the changes of a page are those that it had, and what was added: no number comes twice.
 func startsWith(changes, had []records.Change) bool {

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -46,7 +48,11 @@ func TestAHistoryContinuesOrStartsWithHigherNumbers(t *testing.T) {
 	one := int32(1)
 	w := plan.World{Rev: 1000, Set: &records.Set{Ref: db, UID: "u1", Spec: spec.SetSpec{Replicas: &one}}, TemplateHash: "h1"}
 	base := func(uid spec.UID, open, next int64) *records.HistoryBase {
-		return &records.HistoryBase{Ref: db, SetUID: uid, Open: open, Next: next, Told: records.Recorded{Replicas: 5, Update: "h0"}}
+		return &records.HistoryBase{Ref: db, UID: uid, Open: open, Next: next, Told: records.Recorded{Replicas: 5, Update: "h0"}}
+	}
+	earlier := func(b *records.HistoryBase) *records.HistoryBase {
+		b.UID, b.SetUID = "", b.UID
+		return b
 	}
 	unreadable := storedPages(nil, nil)
 	unreadable.BaseRev = 7
@@ -61,6 +67,12 @@ func TestAHistoryContinuesOrStartsWithHigherNumbers(t *testing.T) {
 		{"there is none", storedPages(nil, nil), 1, -1, 1},
 		{"it goes on", storedPages(base("u1", 0, 1), pages("u1", 3)), 4, 0, 3},
 		{"it goes on after earlier pages", storedPages(base("u1", 1, 4), pages("u1", 3, 2)), 6, 1, 5},
+		{"it goes on on several pages", storedPages(base("u1", 1, 4), pages("u1", 3, 2, 2)), 8, 2, 7},
+		{"an earlier version wrote it", storedPages(earlier(base("u1", 1, 4)), pages("u1", 3, 2)), 6, 1, 5},
+		{"an earlier version wrote its base, and this one more", storedPages(earlier(base("u1", 1, 4)), pages("u1", 3, 2, 2)), 8, 2, 7},
+		{"a page between is gone", storedPages(base("u1", 0, 1), slices.Delete(pages("u1", 3, 2, 2), 1, 2)), 1 + far, -1, 1},
+		{"the first page is gone", storedPages(base("u1", 0, 1), pages("u1", 3, 2)[1:]), 1 + far, -1, 1},
+		{"a later page cannot be read", storedPages(base("u1", 0, 1), pages("u1", 3), 1), 1 + far, -1, 1},
 		{"its page is gone", storedPages(base("u1", 0, 4), nil), 4, -1, 5},
 		{"its base is gone", storedPages(nil, pages("u1", 3)), 1000, -1, 1},
 		{"its base is gone, and it was long", storedPages(nil, pages("u1", 2000)), 2001, -1, 1},
@@ -82,16 +94,51 @@ func TestAHistoryContinuesOrStartsWithHigherNumbers(t *testing.T) {
 	}
 }
 
-func TestAPageIsFullLaterInALargeSet(t *testing.T) {
-	for _, c := range []struct {
-		changes, members int
-		want             bool
-	}{
-		{pageSize - 1, 1, false}, {pageSize, 1, true}, {pageSize, pageSize * pageSize, true},
-		{pageSize, pageSize*pageSize + 1, false}, {pageSize + 1, pageSize*pageSize + 1, true},
-	} {
-		if got := pageFull(pages("u1", c.changes)[0], c.members); got != c.want {
-			t.Errorf("%d changes of a set with %d members are a full page: %v, want %v", c.changes, c.members, got, c.want)
+// What is followed, page by page, is what is read anew at each step.
+func TestAHistoryThatIsFollowedIsThatReadAnew(t *testing.T) {
+	one := int32(1)
+	w := plan.World{Rev: 1000, Set: &records.Set{Ref: db, UID: "u1", Spec: spec.SetSpec{Replicas: &one}}, TemplateHash: "h1"}
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		var list []*records.HistoryPage
+		var base *records.HistoryBase
+		var r recordedHistory
+		rev, added := store.Rev(1), 0
+		for step := range 300 {
+			h := storedPages(base, list)
+			h.BaseRev = rev
+			if random.IntN(40) == 0 {
+				h = storedPages(base, list, 1000) // for a while
+			}
+			followed := r.resumed && r.last != nil
+			r.follow(h, w)
+			told, last, next, resumed := resume(h, w)
+			if !reflect.DeepEqual(r.told, told) || r.last != last || r.next != next || r.resumed != resumed {
+				t.Fatalf("seed %d, step %d: followed %+v to %d, read %+v to %d", seed, step, r.told, r.next, told, next)
+			}
+			change := records.Change{Kind: records.ChangeJoined, Ordinal: random.IntN(9), Number: next, Token: fmt.Sprint(step)}
+			switch n := random.IntN(20); {
+			case n == 0 || base == nil || last == nil:
+				page := &records.HistoryPage{Ref: db, SetUID: "u1", Page: int64(step), Changes: []records.Change{change}}
+				base, rev = &records.HistoryBase{Ref: db, UID: "u1", Open: page.Page, Next: next, Told: told}, rev+1
+				list = []*records.HistoryPage{page}
+			case n == 1:
+				other := *last
+				other.SetUID = "u0"
+				list = append(list[:len(list)-1:len(list)-1], &other)
+			case n < 6:
+				list = append(slices.Clip(list), &records.HistoryPage{Ref: db, SetUID: "u1", Page: last.Page + 1, Changes: []records.Change{change}})
+			default:
+				more := *last
+				more.Changes = append(slices.Clip(more.Changes), change)
+				list = append(list[:len(list)-1:len(list)-1], &more)
+			}
+			if followed {
+				added++
+			}
+		}
+		if added < 100 {
+			t.Errorf("seed %d: %d times only something was there to follow", seed, added)
 		}
 	}
 }
@@ -143,7 +190,7 @@ func (d *manualTerm) tells() (u decision) {
 
 // As many changes as are shown need no page before them.
 func TestChangesThatFillTheWindowStartAPage(t *testing.T) {
-	for n, want := range map[int][]int64{records.HistoryWindow - 1: {0}, records.HistoryWindow: {1}} {
+	for n, want := range map[int][]int64{records.HistoryWindow - 2: {0}, records.HistoryWindow: {1}} {
 		d := newManualTerm(t)
 		d.write(append(lives(5, "n1"), d.set("db", 1))...)
 		d.tells()
