@@ -93,7 +93,7 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 		p = l.cfg.Next(w)
 	}
 	mem.stall.observe(p, now)
-	mem.outages.observe(p.Outages, now)
+	mem.outages = mem.outages.observe(p.Outages, now)
 	e.wake, e.blocked = p.Wake, p.Blocked
 	l.pool.wakeWhenRested(&e, now)
 	if v.Hold() != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -74,14 +75,15 @@ func newBase(w plan.World, page records.HistoryPage, recorded records.Recorded, 
 
 // compareLeavers compares what the record of lives that are over by their deadline relies on.
 func (d *decision) compareLeavers(v cache.View, w plan.World, changes []records.Change) {
-	for i := range w.Slots {
-		s := &w.Slots[i]
-		if s.Member == nil || proof.Ended(s.Member, s.Report) || !slices.ContainsFunc(changes, func(c records.Change) bool {
-			return c.Kind == records.ChangeLeft && c.Ordinal == s.ID.Ordinal && c.Token == s.Member.Token.String()
-		}) {
+	for i := range changes {
+		c := &changes[i]
+		at, known := slices.BinarySearchFunc(w.Slots, c.Ordinal, func(s plan.Slot, ordinal int) int { return cmp.Compare(s.ID.Ordinal, ordinal) })
+		if c.Kind != records.ChangeLeft || !known {
 			continue
 		}
-		d.noSession(v, s.Member.Node)
+		if s := &w.Slots[at]; s.Member != nil && c.Token == s.Member.Token.String() && !proof.Ended(s.Member, s.Report) {
+			d.noSession(v, s.Member.Node)
+		}
 	}
 }
 

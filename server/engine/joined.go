@@ -238,7 +238,7 @@ func (l *leader) release(j *joint) {
 // clone shares nothing that changes with m but what the store's records say.
 func (m *setMemory) clone() *setMemory {
 	c := *m
-	c.backoff, c.outages, c.recurrences.due = maps.Clone(m.backoff), maps.Clone(m.outages), maps.Clone(m.recurrences.due)
+	c.backoff, c.recurrences.due = maps.Clone(m.backoff), maps.Clone(m.recurrences.due)
 	c.history.moved.ordinals, c.history.moved.nodes, c.history.open = maps.Clone(m.history.moved.ordinals), maps.Clone(m.history.moved.nodes), maps.Clone(m.history.open)
 	return &c
 }

@@ -181,7 +181,7 @@ func TestACopyOfWhatIsRememberedSharesNothing(t *testing.T) {
 		t.Fatalf("the copy is\n%s\nof\n%s", got, before)
 	}
 	c.backoff.replaced(member(0), d.now)
-	c.outages.observe(nil, d.now)
+	c.outages = c.outages.observe(nil, d.now)
 	c.recurrences.due["x"] = 2
 	c.history.moved.add(7)
 	c.history.open[8] = true

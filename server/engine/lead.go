@@ -222,7 +222,7 @@ func (l *leader) wakeAt(ref spec.SetRef, at time.Time) {
 func (l *leader) remembered(ref spec.SetRef) *setMemory {
 	m := l.sets[ref]
 	if m == nil {
-		m = &setMemory{members: newFoldedMembers(), history: newHistorySeen(), backoff: replaceBackoff{}, outages: outages{}}
+		m = &setMemory{members: newFoldedMembers(), history: newHistorySeen(), backoff: replaceBackoff{}}
 		l.sets[ref] = m
 	}
 	return m

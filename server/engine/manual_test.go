@@ -24,10 +24,13 @@ type manualTerm struct {
 	next func(plan.World) plan.Plan
 }
 
-func newManualTerm(t *testing.T) *manualTerm {
+func newManualTerm(t testing.TB) *manualTerm { return newManualTermIn(t, "10.88.0.0/24") }
+
+// newManualTermIn is newManualTerm with another range of members' addresses.
+func newManualTermIn(t testing.TB, cidr string) *manualTerm {
 	d := &manualTerm{mirror: newMirror(t)}
 	e, err := New(Config{
-		Store: d.mirror.mem, Cache: d.cache, ID: "a", CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Store: d.mirror.mem, Cache: d.cache, ID: "a", CIDR: netip.MustParsePrefix(cidr),
 		Now: func() time.Time { return d.now }, Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Next: func(w plan.World) plan.Plan {
 			if d.next != nil {

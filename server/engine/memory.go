@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -64,7 +63,7 @@ func (t replaceBackoff) waits(reportOf func(spec.Identity) *records.Report, now 
 }
 
 // outages holds since when lives are not available, on this leader's monotonic clock; a new
-// leader starts each wait again (SAFETY S18).
+// leader starts each wait again (SAFETY S18). It does not change.
 type outages map[plan.Outage]time.Time
 
 // measure is how long each lasts at now.
@@ -79,8 +78,11 @@ func (o outages) measure(now time.Time) map[plan.Outage]time.Duration {
 	return last
 }
 
-// observe takes over those that a plan made at now names; what it does not name is over.
-func (o outages) observe(named []plan.Outage, now time.Time) {
+// observe returns those that a plan made at now names; what it does not name is over.
+func (o outages) observe(named []plan.Outage, now time.Time) outages {
+	if len(named) == 0 {
+		return nil
+	}
 	still := make(outages, len(named))
 	for _, x := range named {
 		still[x] = now
@@ -88,8 +90,7 @@ func (o outages) observe(named []plan.Outage, now time.Time) {
 			still[x] = since
 		}
 	}
-	clear(o)
-	maps.Copy(o, still)
+	return still
 }
 
 // stallTimer counts how long a rollout has not come further, on this leader's

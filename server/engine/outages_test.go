@@ -37,7 +37,7 @@ func TestAnOutageIsMeasuredFromWhenItWasFirstSeen(t *testing.T) {
 		if got := o.measure(now); !maps.Equal(got, s.want) {
 			t.Errorf("%s: got %v; want %v", s.name, got, s.want)
 		}
-		o.observe(s.named, now)
+		o = o.observe(s.named, now)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 
 // mirror is a cache that is moved by hand, and a clock.
 type mirror struct {
-	t     *testing.T
+	t     testing.TB
 	mem   *memstore.Store
 	cache *cache.Cache
 	seen  store.Rev
@@ -25,7 +25,7 @@ type mirror struct {
 	now   time.Time
 }
 
-func newMirror(t *testing.T) *mirror {
+func newMirror(t testing.TB) *mirror {
 	m := &mirror{t: t, mem: memstore.New(), now: time.Unix(1000, 0)}
 	m.cache = cache.New(m.mem, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = m.mem.Close() })

@@ -34,6 +34,7 @@ var runs = []run{
 	{"./test/bench", "Ready|EtcdStart|Resolvable", "5x", false},
 	{"./test/bench", "Scale|Hollow", "1x", false},
 	{"./server/engine", "Ready/(ordered|parallel)100$", "3x", false},
+	{"./server/engine", "Step", "2000x", false},
 	{"./server/plan", "Next", "100ms", false},
 	{"./dnsd", ".", "500ms", false},
 	{"./agent/network", "Attach|Service", "20x", true},

@@ -149,6 +149,15 @@ func parts() []row {
 	for _, n := range []int{3, 100, 1000, 10000} {
 		out = append(out, row{what: fmt.Sprintf("%d members, the last to start", n), ours: cell{fmt.Sprint("Next/last", n), "ns/op", 0.001, "µs"}, floor: hop})
 	}
+	out = append(out, row{what: "one step of an update, stored and seen, beside one of 100 members"})
+	for _, n := range []int{1000, 10000} {
+		step := func(n int, unit string, factor float64, label string) cell {
+			return cell{fmt.Sprint("Step/", n), unit, factor, label}
+		}
+		out = append(out,
+			row{what: fmt.Sprintf("%d members", n), ours: step(n, "ns/op", 0.001, "µs"), floor: step(100, "ns/op", 0.001, "µs"), goal: ratioAtMost(1.5)},
+			row{what: fmt.Sprintf("%d members, allocations", n), ours: step(n, "allocs/op", 1, ""), floor: step(100, "allocs/op", 1, ""), goal: ratioAtMost(1.5)})
+	}
 	answer := func(way string) cell {
 		return cell{way + "/crowd-1.crowd.default.svc.cluster.local._A", "ns/op", 0.001, "µs"}
 	}
