@@ -170,3 +170,22 @@ func TestLongSetNames(t *testing.T) {
 		}
 	}
 }
+
+// TestAnnotationsHaveKubernetesSize: 256 KiB of keys and values an object, of each kind. A key's prefix may
+// have capitals. kubectl's own copy, which is left out, does not count.
+func TestAnnotationsHaveKubernetesSize(t *testing.T) {
+	for kind, text := range plainObjects {
+		for size, fits := range map[int]bool{256 << 10: true, 256<<10 + 1: false} {
+			key := "Example.com/a"
+			marks := "annotations: {" + key + ": " + strings.Repeat("x", size-len(key)) + ", " + lastApplied + ": " + strings.Repeat("y", 1<<20) + "}"
+			whole := strings.Replace(text, "metadata: {", "metadata: {"+marks+", ", 1)
+			if whole == text {
+				t.Fatalf("%s: the manifest has no metadata to write into", kind)
+			}
+			_, problems, _ := Parse([]Source{{Name: "f", Content: []byte(whole)}}, Options{})
+			if (len(problems) == 0) != fits {
+				t.Errorf("%s with %d bytes: %v", kind, size, problems)
+			}
+		}
+	}
+}

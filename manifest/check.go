@@ -115,12 +115,15 @@ func (c *checks) metadata(path string, m *spec.ObjectMeta) {
 	size := 0
 	for _, key := range sortedKeys(m.Annotations) {
 		size += len(key) + len(m.Annotations[key])
-		c.valid(path+".annotations["+showKey(key)+"]", key, scalar.ValidLabelKey, "annotation key", prefixed)
+		c.valid(path+".annotations["+showKey(key)+"]", key, validAnnotationKey, "annotation key", prefixed)
 	}
 	if size > maxAnnotations {
-		c.fail(path+".annotations", fmt.Sprintf("%d bytes of annotations, the maximum is %d", size, maxAnnotations), "")
+		c.fail(path+".annotations", fmt.Sprintf("%d bytes of annotations, the maximum is %d", size, maxAnnotations), "move what is large into a ConfigMap")
 	}
 }
+
+// validAnnotationKey: a label's key that may have capitals in its prefix, as in Kubernetes.
+func validAnnotationKey(key string) bool { return scalar.ValidLabelKey(strings.ToLower(key)) }
 
 func (c *checks) labels(path string, labels map[string]string) {
 	for _, key := range sortedKeys(labels) {

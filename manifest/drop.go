@@ -27,6 +27,17 @@ func dropWithoutEffect(s *spec.SetSpec) {
 	}
 }
 
+// lastApplied is kubectl's annotation with a copy of the manifest; a Secret's has the values in clear.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// dropLastApplied removes it from an object, which get shows to more people than may read a Secret.
+func (c *checks) dropLastApplied(m *spec.ObjectMeta) {
+	if _, given := m.Annotations[lastApplied]; given {
+		delete(m.Annotations, lastApplied)
+		c.warn("metadata.annotations["+lastApplied+"]", noEffect, "it is kubectl's own, and is not kept")
+	}
+}
+
 // readsDisk reports whether a member reads the ephemeral storage of a container, which then stays
 // in the template.
 func readsDisk(m *spec.MemberSpec) bool {

@@ -95,9 +95,6 @@ func (k *kubeTable) sentences(kind, path string) string {
 		}
 		told[o.verdict] = told[o.verdict] || o.sentence != ""
 	}
-	if why, ok := notKept[kind+" "+path]; ok {
-		list = append(list, why)
-	}
 	return strings.Join(list, "; ")
 }
 
@@ -138,7 +135,7 @@ func (k *kubeTable) count(kind string) string {
 		}
 	}
 	var parts []string
-	for _, v := range []verdict{honoured, same, nothing, unread, refused} {
+	for _, v := range []verdict{honoured, same, nothing, refused} {
 		if n[v] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n[v], v))
 		}

@@ -201,6 +201,7 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 	read := func(object any, m *spec.ObjectMeta) {
 		d.value(root, reflect.ValueOf(object).Elem(), "", 0)
 		m.Namespace = cmp.Or(m.Namespace, p.opts.Namespace)
+		c.dropLastApplied(m)
 		meta = m
 	}
 	switch kind {

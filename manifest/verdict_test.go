@@ -20,7 +20,6 @@ type verdict string
 const (
 	honoured verdict = "yes"
 	same     verdict = "as here anyway"  // accepted without a word: Stead does that anyway
-	unread   verdict = "not kept"        // accepted without a word: see notKept
 	nothing  verdict = "changes nothing" // accepted with a warning that says why
 	refused  verdict = "refused"
 )
@@ -135,25 +134,12 @@ func (b builder) kept(f kubeField, text string, o *Objects, out outcome) outcome
 	if contains(got, want) {
 		return out
 	}
-	if _, ok := notKept[f.kind+" "+f.path]; ok {
-		out.verdict = unread
-		return out
-	}
 	at := b.saysSame(f, text)
 	if at == "" {
 		b.fail("%s %s: %v is accepted without a word, and the stored object has %v", f.kind, f.path, want, got)
 	}
 	out.verdict, out.at = same, at
 	return out
-}
-
-// notKept are the only fields that are dropped without a word. None comes to this list.
-var notKept = map[string]string{
-	"Service metadata.annotations":               "no part of Stead reads it",
-	"ConfigMap metadata.annotations":             "no part of Stead reads it",
-	"PodDisruptionBudget metadata.annotations":   "no part of Stead reads it",
-	"PersistentVolumeClaim metadata.annotations": "no part of Stead reads it",
-	"Secret metadata.annotations":                "no part of Stead reads it; that of kubectl would have the content in clear",
 }
 
 // saysSame is the field on the way to f that declares the value as what Stead does anyway; "": none does.

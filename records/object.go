@@ -1,6 +1,7 @@
 package records
 
 import (
+	"maps"
 	"net/netip"
 
 	"github.com/stead-project/stead/spec"
@@ -11,22 +12,28 @@ import (
 type Meta struct {
 	Namespace spec.Namespace `json:"namespace"`
 	Name      string         `json:"name"`
-	// Generation grows with each change of the content; labels are not part of it.
-	Generation int64             `json:"generation"`
-	Labels     map[string]string `json:"labels,omitempty"`
+	// Generation grows with each change of the content; labels and annotations are not part of it.
+	Generation  int64             `json:"generation"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
 // MetaOf is the metadata of a new record of m.
 func MetaOf(m spec.ObjectMeta) Meta {
-	return Meta{Namespace: m.Namespace, Name: m.Name, Generation: 1, Labels: m.Labels}
+	return Meta{Namespace: m.Namespace, Name: m.Name, Generation: 1, Labels: m.Labels, Annotations: m.Annotations}
 }
 
 // Common is the common part of the record that m is part of.
 func (m *Meta) Common() *Meta { return m }
 
-// Manifest is the metadata of the object's manifest. It shares m's labels.
+// Manifest is the metadata of the object's manifest. It shares m's labels and annotations.
 func (m Meta) Manifest() spec.ObjectMeta {
-	return spec.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels}
+	return spec.ObjectMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations}
+}
+
+// SameMarks reports whether m and o have the same labels and annotations.
+func (m *Meta) SameMarks(o *Meta) bool {
+	return maps.Equal(m.Labels, o.Labels) && maps.Equal(m.Annotations, o.Annotations)
 }
 
 // ServiceRecord is services/<ns>/<name>. Only writer, as of the others here: control.

@@ -179,7 +179,7 @@ func objectEdit[R any, P interface {
 		if !unchanged {
 			meta.Generation++
 		}
-		unchanged = unchanged && maps.Equal(was.Labels, meta.Labels)
+		unchanged = unchanged && meta.SameMarks(was)
 	}
 	docs.after = shown(now)
 	e := finish(kind, meta.Namespace, meta.Name, kv, unchanged, now)

@@ -137,7 +137,7 @@ func showEvent(e records.Event, name string) item {
 
 // showMeta is the metadata of an object that users apply, but for sets.
 func showMeta(m records.Meta) records.ShownMeta {
-	return records.ShownMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Generation: m.Generation}
+	return records.ShownMeta{Name: m.Name, Namespace: m.Namespace, Labels: m.Labels, Annotations: m.Annotations, Generation: m.Generation}
 }
 
 func showService(r records.ServiceRecord) item {

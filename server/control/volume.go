@@ -44,16 +44,15 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 		bound[volumes[i].ID] = true
 	}
 	var items []item
-	deleting := map[spec.Identity]bool{}
+	claimed := map[spec.Identity]*records.ClaimRecord{}
 	trashed := map[records.VolumeID]map[string]string{}
 	for i := range claims {
 		c := &claims[i]
+		claimed[c.Identity()] = c
 		if !bound[c.Identity()] {
 			items = append(items, showVolume(records.Volume{
-				ID: c.Identity(), Claim: spec.ClaimName(c.Name), Class: c.Spec.Class(), SizeBytes: c.Spec.SizeBytes(), Fate: records.FateUnbound, Labels: c.Labels,
-			}, records.ShownVolume{}))
-		} else if c.Deleting {
-			deleting[c.Identity()] = true
+				ID: c.Identity(), Claim: spec.ClaimName(c.Name), Class: c.Spec.Class(), SizeBytes: c.Spec.SizeBytes(), Fate: records.FateUnbound,
+			}, c, records.ShownVolume{}))
 		}
 	}
 	s.cfg.Cache.Look(func(v cache.View) {
@@ -64,11 +63,12 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 			if vol.Labels == nil {
 				vol.Labels = claimLabels(v, vol.ID.Ref(), vol.Claim)
 			}
+			claim := claimed[vol.ID]
 			st := records.ShownVolume{User: userOf(v, vol), Said: byID[vol.UID], Asked: asked[vol.UID]}
-			if deleting[vol.ID] {
+			if claim != nil && claim.Deleting {
 				st.Asked = records.VerbDelete
 			}
-			items = append(items, showVolume(vol, st))
+			items = append(items, showVolume(vol, claim, st))
 			delete(byID, vol.UID)
 		}
 	})
@@ -79,7 +79,7 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 		items = append(items, showVolume(records.Volume{
 			ID: r.ID, Claim: r.Claim, UID: r.Volume, Number: r.Number, Class: r.Class, Node: r.Node,
 			SizeBytes: r.SizeBytes, Fate: records.FateTrashed, Labels: trashed[r.Volume],
-		}, records.ShownVolume{Said: byID[r.Volume], Asked: asked[r.Volume]}))
+		}, nil, records.ShownVolume{Said: byID[r.Volume], Asked: asked[r.Volume]}))
 	}
 	return items, nil
 }
@@ -126,20 +126,27 @@ func userOf(v cache.View, vol records.Volume) string {
 	return ""
 }
 
-func showVolume(v records.Volume, st records.ShownVolume) item {
+// showVolume shows the volume of a PersistentVolumeClaim with what marks that now; claim is nil for others.
+func showVolume(v records.Volume, claim *records.ClaimRecord, st records.ShownVolume) item {
 	name := records.VolumeName(v.ID, v.Claim)
 	if v.Fate == records.FateTrashed {
 		name = trashName(name, v.UID)
 	}
+	var annotations map[string]string
 	labels := v.Labels
 	v.Labels = nil // shown once
+	if claim != nil {
+		labels, annotations = claim.Labels, claim.Annotations
+	}
 	set := v.ID.Set
 	if _, is := v.ID.Ref().ClaimName(); is {
 		set = ""
 	}
 	return item{kind: proto.KindVolume, set: set, body: object{
 		APIVersion: steadVersion, Kind: "Volume", Spec: v, Status: st,
-		Metadata: records.ShownMeta{Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), Labels: labels, CreationTimestamp: v.CreatedAt},
+		Metadata: records.ShownMeta{
+			Name: name, Namespace: v.ID.Namespace, UID: string(v.UID), Labels: labels, Annotations: annotations, CreationTimestamp: v.CreatedAt,
+		},
 	}}
 }
 
