@@ -1,7 +1,9 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/stead-project/stead/spec"
@@ -30,6 +32,45 @@ func (c placementChecks) placement(at string, s *spec.MemberSpec) {
 		c.choice(p+".whenUnsatisfiable", t.WhenUnsatisfiable, []string{spec.DoNotSchedule, spec.ScheduleAnyway})
 		c.memberSelector(p+".labelSelector", t.LabelSelector)
 		c.once(p+".topologyKey", t.TopologyKey+" "+t.WhenUnsatisfiable, seen)
+		c.spread(p, t)
+	}
+}
+
+// spread checks which nodes count, and for whom.
+func (c placementChecks) spread(at string, t *spec.Spread) {
+	if t.MinDomains != nil {
+		c.between(at+".minDomains", int64(*t.MinDomains), 1, 1<<31-1)
+		if *t.MinDomains > 1 && t.WhenUnsatisfiable == spec.ScheduleAnyway {
+			c.fail(at+".minDomains", "has no meaning with "+spec.ScheduleAnyway, "remove it, or write whenUnsatisfiable: "+spec.DoNotSchedule)
+		}
+	}
+	policies := []string{spec.PolicyHonor, spec.PolicyIgnore}
+	c.choice(at+".nodeAffinityPolicy", cmp.Or(t.NodeAffinityPolicy, spec.PolicyHonor), policies)
+	c.choice(at+".nodeTaintsPolicy", cmp.Or(t.NodeTaintsPolicy, spec.PolicyIgnore), policies)
+	c.narrows(at+".matchLabelKeys", t.MatchLabelKeys, t.LabelSelector)
+	c.notSelected(at+".matchLabelKeys", t.MatchLabelKeys, t.LabelSelector)
+}
+
+// narrows checks keys of labels that narrow a selector.
+func (c placementChecks) narrows(at string, keys []string, s *spec.LabelSelector) {
+	if len(keys) > 0 && s == nil {
+		c.fail(at, "narrows labelSelector, which is missing", "write labelSelector: {} for all members, or remove it")
+	}
+	for i, key := range keys {
+		c.labelKey(index(at, i), key)
+	}
+}
+
+// notSelected refuses keys that the selector has itself: Kubernetes would create no pod.
+func (c placementChecks) notSelected(at string, keys []string, s *spec.LabelSelector) {
+	if s == nil {
+		return
+	}
+	for i, key := range keys {
+		_, selected := s.MatchLabels[key]
+		if selected || slices.ContainsFunc(s.MatchExpressions, func(r spec.SelectorRequirement) bool { return r.Key == key }) {
+			c.fail(index(at, i), scalar.Quote(key)+" is in labelSelector, too", "remove one of them")
+		}
 	}
 }
 
@@ -102,6 +143,33 @@ func (c placementChecks) memberTerm(at string, t *spec.MemberTerm) {
 	c.memberSelector(at+".labelSelector", t.LabelSelector)
 	for i, ns := range t.Namespaces {
 		c.label(index(at+".namespaces", i), string(ns))
+	}
+	if t.NamespaceSelector != nil {
+		c.namespaceSelector(at+".namespaceSelector", t.NamespaceSelector)
+	}
+	c.narrows(at+".matchLabelKeys", t.MatchLabelKeys, t.LabelSelector)
+	c.notSelected(at+".matchLabelKeys", t.MatchLabelKeys, t.LabelSelector)
+	c.narrows(at+".mismatchLabelKeys", t.MismatchLabelKeys, t.LabelSelector)
+	for i, key := range t.MismatchLabelKeys {
+		if slices.Contains(t.MatchLabelKeys, key) {
+			c.fail(index(at+".mismatchLabelKeys", i), scalar.Quote(key)+" is in matchLabelKeys, too", "remove one of them")
+		}
+	}
+}
+
+// namespaceSelector warns of labels that no namespace has.
+func (c placementChecks) namespaceSelector(at string, s *spec.LabelSelector) {
+	c.selector(at, s)
+	lacks := func(path, key string) {
+		if key != spec.NamespaceLabel {
+			c.warn(path, "no namespace has the label "+scalar.Quote(key)+" here", "write "+spec.NamespaceLabel+", which is the name of each, or namespaces")
+		}
+	}
+	for _, key := range sortedKeys(s.MatchLabels) {
+		lacks(at+".matchLabels["+showKey(key)+"]", key)
+	}
+	for i, r := range s.MatchExpressions {
+		lacks(index(at+".matchExpressions", i)+".key", r.Key)
 	}
 }
 

@@ -138,6 +138,7 @@ var tries = map[string][]string{
 	"VolumeResourceRequirements.limits":                           {"{storage: 2Gi}"},
 
 	"LabelSelector.matchLabels":         {"{app: web}"},
+	"namespaceSelector.matchLabels":     {"{kubernetes.io/metadata.name: prod}", "{app: web}"},
 	"LabelSelectorRequirement.key":      {"app"},
 	"LabelSelectorRequirement.operator": {"Exists", "In with values: [web]"},
 	"LabelSelectorRequirement.values":   {"[web] with operator: In"},
@@ -164,7 +165,7 @@ var tries = map[string][]string{
 	"Toleration.tolerationSeconds":         {"5 with effect: NoExecute"},
 
 	"TopologySpreadConstraint.whenUnsatisfiable":  {"DoNotSchedule", "ScheduleAnyway"},
-	"TopologySpreadConstraint.minDomains":         {"1", "2"},
+	"TopologySpreadConstraint.minDomains":         {"2", "0"},
 	"TopologySpreadConstraint.nodeAffinityPolicy": {"Honor", "Ignore"},
 	"TopologySpreadConstraint.nodeTaintsPolicy":   {"Ignore", "Honor"},
 

@@ -87,13 +87,6 @@ var instead = map[string]string{
 	"SecurityContext.procMount":                 "write Default, or remove it: Unmasked needs a user namespace, in Kubernetes too, and members have none",
 	"SecurityContext.windowsOptions":            "remove it: nodes run Linux",
 
-	"MemberTerm.namespaceSelector": "write the namespaces by name in namespaces",
-	"MemberTerm.matchLabelKeys":    "write the labels in labelSelector",
-	"MemberTerm.mismatchLabelKeys": "write the labels in labelSelector, with operator NotIn",
-	"Spread.minDomains":            "remove it, or write 1",
-	"Spread.nodeAffinityPolicy":    "write Honor, or remove it",
-	"Spread.nodeTaintsPolicy":      "write Ignore, or remove it",
-	"Spread.matchLabelKeys":        "write the labels in labelSelector",
 	"Toleration.tolerationSeconds": "a taint ends no life",
 
 	"Projection.serviceAccountToken": "remove this source: " + noToken,

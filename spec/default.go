@@ -120,7 +120,13 @@ func (d defaulter) template(t *Template) {
 		set(d, &s.Tolerations[i].Operator, Equal)
 	}
 	for i := range s.TopologySpreadConstraints {
-		set(d, &s.TopologySpreadConstraints[i].WhenUnsatisfiable, DoNotSchedule)
+		t := &s.TopologySpreadConstraints[i]
+		set(d, &t.WhenUnsatisfiable, DoNotSchedule)
+		if d.clear { // they came late
+			setPointer(d, &t.MinDomains, 1)
+			set(d, &t.NodeAffinityPolicy, PolicyHonor)
+			set(d, &t.NodeTaintsPolicy, PolicyIgnore)
+		}
 	}
 	if d.clear {
 		clearAffinity(&s.Affinity)

@@ -16,11 +16,8 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	ended := Clone(whole)
-	ended.Spec.SetHostnameAsFQDN = nil
-	ended.Spec.Containers[0].LivenessProbe.TerminationGracePeriodSeconds = nil
-	ended.Spec.Containers[0].Lifecycle.StopSignal = nil
-	unclaimed := withoutClaims(ended)
+	anywhere := withoutPlaces(whole)
+	unclaimed := withoutClaims(anywhere)
 	public := Clone(unclaimed)
 	public.Spec.ImagePullSecrets = nil
 	empty := Clone(public)
@@ -48,8 +45,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "9vkkhwn48k"},
-		{"every field there was before setHostnameAsFQDN, stopSignal and a probe's grace", ended, "k5v9knsm7m"},
+		{"every field", whole, "pc8m7jnltw"},
+		{"every field there was before namespaceSelector and minDomains", anywhere, "k5v9knsm7m"},
 		{"every field there was before claims", unclaimed, "qmgwzclkld"},
 		{"every field there was before imagePullSecrets", public, "jxclhmwf58"},
 		{"an empty list of them", empty, "jxclhmwf58"},
@@ -254,5 +251,58 @@ func TestDefaultPull(t *testing.T) {
 		if got := defaultPull(image); got != want {
 			t.Errorf("%s: got %s, want %s", image, got, want)
 		}
+	}
+}
+
+// withoutPlaces is t without what came to placement with matchLabelKeys.
+func withoutPlaces(t Template) Template {
+	t = Clone(t)
+	for i := range t.Spec.Affinity.PodAntiAffinity.Required {
+		term := &t.Spec.Affinity.PodAntiAffinity.Required[i]
+		term.NamespaceSelector, term.MatchLabelKeys, term.MismatchLabelKeys = nil, nil, nil
+	}
+	for i := range t.Spec.TopologySpreadConstraints {
+		c := &t.Spec.TopologySpreadConstraints[i]
+		c.MinDomains, c.NodeAffinityPolicy, c.NodeTaintsPolicy, c.MatchLabelKeys = nil, "", "", nil
+	}
+	return t
+}
+
+// TestWhatPlacementDoesAnywayHashesAsAbsent: charts wrote these values before they were kept.
+func TestWhatPlacementDoesAnywayHashesAsAbsent(t *testing.T) {
+	spread := func(change func(*Spread)) Template {
+		x := plain()
+		x.Spec.TopologySpreadConstraints = []Spread{{MaxSkew: 1, TopologyKey: "zone"}}
+		change(&x.Spec.TopologySpreadConstraints[0])
+		return x
+	}
+	one, two := int32(1), int32(2)
+	base := HashTemplate(spread(func(*Spread) {}))
+	if HashTemplate(spread(func(s *Spread) { s.MinDomains, s.NodeAffinityPolicy, s.NodeTaintsPolicy, s.MatchLabelKeys = &one, PolicyHonor, PolicyIgnore, []string{} })) != base {
+		t.Error("a default restarts members")
+	}
+	seen := map[RevisionHash]bool{base: true}
+	for _, change := range []func(*Spread){
+		func(s *Spread) { s.MinDomains = &two }, func(s *Spread) { s.NodeAffinityPolicy = PolicyIgnore }, func(s *Spread) { s.NodeTaintsPolicy = PolicyHonor },
+		func(s *Spread) { s.MatchLabelKeys = []string{"a"} },
+	} {
+		h := HashTemplate(spread(change))
+		if seen[h] {
+			t.Errorf("%s twice", h)
+		}
+		seen[h] = true
+	}
+	for _, change := range []func(*MemberTerm){
+		func(*MemberTerm) {}, func(m *MemberTerm) { m.NamespaceSelector = &LabelSelector{} }, func(m *MemberTerm) { m.MatchLabelKeys = []string{"a"} },
+		func(m *MemberTerm) { m.MismatchLabelKeys = []string{"a"} },
+	} {
+		x := plain()
+		x.Spec.Affinity = &Affinity{PodAffinity: &MemberAffinity{Required: []MemberTerm{{TopologyKey: "zone"}}}}
+		change(&x.Spec.Affinity.PodAffinity.Required[0])
+		h := HashTemplate(x)
+		if seen[h] {
+			t.Errorf("%s twice", h)
+		}
+		seen[h] = true
 	}
 }

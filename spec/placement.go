@@ -50,16 +50,21 @@ type MemberAffinity struct {
 // those with the same value of that label.
 type MemberTerm struct {
 	LabelSelector *LabelSelector `json:"labelSelector,omitempty"`
-	// Namespaces of the members; none: that of the set.
-	Namespaces  []Namespace `json:"namespaces,omitempty"`
-	TopologyKey string      `json:"topologyKey"`
+	// Namespaces of the members, beside those that NamespaceSelector selects. Without both: that of
+	// the set.
+	Namespaces []Namespace `json:"namespaces,omitempty"`
+	// NamespaceSelector selects namespaces by their labels; {}: all. A namespace has one label
+	// here: kubernetes.io/metadata.name, which is its name.
+	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
+	TopologyKey       string         `json:"topologyKey"`
 
-	NamespaceSelector any `json:"namespaceSelector,omitempty" stead:"later"`
-	MatchLabelKeys    any `json:"matchLabelKeys,omitempty" stead:"later,zero"`
-	MismatchLabelKeys any `json:"mismatchLabelKeys,omitempty" stead:"later,zero"`
+	// MatchLabelKeys narrow LabelSelector to members that have the same value of these labels as
+	// the member itself, MismatchLabelKeys to those that have not. A label that it does not have counts not.
+	MatchLabelKeys    []string `json:"matchLabelKeys,omitempty"`
+	MismatchLabelKeys []string `json:"mismatchLabelKeys,omitempty"`
 }
 
-// PreferredMember adds Weight, 1 to 100, for each place where its term holds.
+// PreferredMember adds Weight, 1 to 100, to a place for each member there that its term names.
 type PreferredMember struct {
 	Weight int32      `json:"weight"`
 	Term   MemberTerm `json:"podAffinityTerm"`
@@ -87,10 +92,18 @@ type Spread struct {
 	WhenUnsatisfiable string         `json:"whenUnsatisfiable,omitempty"`
 	LabelSelector     *LabelSelector `json:"labelSelector,omitempty"`
 
-	MinDomains         *int32 `json:"minDomains,omitempty" stead:"later,same=1"`
-	NodeAffinityPolicy string `json:"nodeAffinityPolicy,omitempty" stead:"later,or=Honor"`
-	NodeTaintsPolicy   string `json:"nodeTaintsPolicy,omitempty" stead:"later,or=Ignore"`
-	MatchLabelKeys     any    `json:"matchLabelKeys,omitempty" stead:"later,zero"`
+	// MinDomains, at least 1 (the default): with fewer places than that, the fewest members
+	// of a place count as 0. With DoNotSchedule only.
+	MinDomains *int32 `json:"minDomains,omitempty"`
+	// NodeAffinityPolicy: with Honor (default) nodes that nodeSelector and the node affinity exclude do not
+	// count; with Ignore they do.
+	NodeAffinityPolicy string `json:"nodeAffinityPolicy,omitempty"`
+	// NodeTaintsPolicy: with Ignore (default) nodes count whatever taints they have; with Honor not those
+	// with a taint that is not tolerated, nor such as are cordoned or unreachable.
+	NodeTaintsPolicy string `json:"nodeTaintsPolicy,omitempty"`
+	// MatchLabelKeys narrow LabelSelector to members that have the same value of these labels as
+	// the member itself; controller-revision-hash: of its revision.
+	MatchLabelKeys []string `json:"matchLabelKeys,omitempty"`
 }
 
 // Taint keeps members away from a node that do not tolerate it.
@@ -177,25 +190,6 @@ func Tolerates(tolerations []Toleration, t Taint) bool {
 // Constrained reports whether it matters to the members which others run where.
 func (s *MemberSpec) Constrained() bool {
 	return len(s.HostPorts()) > 0 || s.Affinity != nil && (s.Affinity.PodAffinity != nil || s.Affinity.PodAntiAffinity != nil) || len(s.TopologySpreadConstraints) > 0
-}
-
-// Avoids are the terms of required anti-affinity: they hold for those who come later,
-// too.
-func (s *MemberSpec) Avoids() []MemberTerm {
-	if s.Affinity == nil || s.Affinity.PodAntiAffinity == nil {
-		return nil
-	}
-	return s.Affinity.PodAntiAffinity.Required
-}
-
-// Names reports whether t names a member of that namespace with these labels; own is
-// the namespace of the set that t stands in.
-func (t *MemberTerm) Names(own, ns Namespace, labels map[string]string) bool {
-	in := ns == own
-	if len(t.Namespaces) > 0 {
-		in = slices.Contains(t.Namespaces, ns)
-	}
-	return in && t.LabelSelector.Matches(labels)
 }
 
 // checkTaint says what is wrong with a taint of a node, and what to write; "": nothing.

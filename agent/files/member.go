@@ -131,12 +131,7 @@ func UID(l *records.Life) string {
 
 // Labels are the template's labels and those that Kubernetes gives each member.
 func Labels(l *records.Life) map[string]string {
-	out := map[string]string{}
-	maps.Copy(out, l.Template.Metadata.Labels)
-	out["statefulset.kubernetes.io/pod-name"] = l.Member.ID.MemberName()
-	out["apps.kubernetes.io/pod-index"] = strconv.Itoa(l.Member.ID.Ordinal)
-	out["controller-revision-hash"] = string(l.Member.ID.Set) + "-" + string(l.Member.Revision)
-	return out
+	return spec.MemberLabels(l.Member.ID, l.Member.Revision, l.Template.Metadata.Labels)
 }
 
 // VolumeNew is the content of volume-new; nil: the file must not be there.

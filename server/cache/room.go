@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -19,7 +20,7 @@ func (s *state) weigh(t *setState, l *slot) {
 		now.node = m.Node
 		if r := t.revisions[m.Revision].record; r != nil {
 			now.cpuMillis, now.memoryBytes = r.Template.Spec.Requests()
-			now.avoids = len(r.Template.Spec.Avoids()) > 0
+			now.avoids = r.Template.Spec.Avoiding()
 		}
 	}
 	if now == l.weight {
@@ -90,11 +91,17 @@ func (s *state) resident(id spec.Identity) plan.Resident {
 	if t == nil || l.member.record == nil {
 		return r
 	}
-	if rev := t.revisions[l.member.record.Revision].record; rev != nil {
-		r.Labels, r.Avoids, r.Ports = rev.Template.Metadata.Labels, rev.Template.Spec.Avoids(), rev.Template.Spec.HostPorts()
+	m := l.member.record
+	r.Revision, r.Stopping = m.Revision, m.Goal == records.GoalStop
+	rev := t.revisions[m.Revision].record
+	if rev != nil {
+		r.Labels = rev.Template.Metadata.Labels
 	}
 	if t.set.record != nil {
 		r.Labels = t.set.record.Spec.Template.Metadata.Labels
+	}
+	if rev != nil {
+		r.Avoids, r.Ports = rev.Template.Spec.Avoids(id, m.Revision, r.Labels), rev.Template.Spec.HostPorts()
 	}
 	return r
 }

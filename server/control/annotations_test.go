@@ -21,7 +21,7 @@ var markedKinds = map[string]struct{ version, kind, rest string }{
 	proto.KindBudget:    {"policy/v1", "PodDisruptionBudget", "spec: {maxUnavailable: 1, selector: {matchLabels: {app: db}}}\n"},
 	proto.KindSet: {"apps/v1", "StatefulSet",
 		"spec: {selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {containers: [{name: c, image: x}]}}}\n"},
-	proto.KindClaim:     {"v1", "PersistentVolumeClaim", "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"},
+	proto.KindClaim: {"v1", "PersistentVolumeClaim", "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"},
 }
 
 // markedMeta is what get shows.

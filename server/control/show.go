@@ -3,7 +3,6 @@ package control
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
@@ -87,16 +86,11 @@ func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live
 
 // memberLabels are the template's and those that Kubernetes' controller sets.
 func memberLabels(id spec.Identity, set *records.Set, revision spec.RevisionHash) map[string]string {
-	labels := map[string]string{}
+	var labels map[string]string
 	if set != nil {
-		maps.Copy(labels, set.Spec.Template.Metadata.Labels)
+		labels = set.Spec.Template.Metadata.Labels
 	}
-	labels["statefulset.kubernetes.io/pod-name"] = id.MemberName()
-	labels["apps.kubernetes.io/pod-index"] = strconv.Itoa(id.Ordinal)
-	if revision != "" {
-		labels["controller-revision-hash"] = string(id.Set) + "-" + string(revision)
-	}
-	return labels
+	return spec.MemberLabels(id, revision, labels)
 }
 
 func liveNodes(nodes []plan.Node) map[spec.NodeName]*records.Session {

@@ -9,22 +9,19 @@ import (
 
 // affinity is where the members run that matter to a new life.
 type affinity struct {
-	near, apart []topologyCount // required
-	avoided     []topologyCount // whose anti-affinity names the new life
-	preferred   []topologyCount // with their weights; against: negative
-	hardSpread  []topologyCount // DoNotSchedule
-	softSpread  []topologyCount // ScheduleAnyway
+	near       []topologyCount // required: those that all of these terms name
+	first      bool            // of near: there is none anywhere, and the new life is one itself
+	apart      []topologyCount // required
+	avoided    []topologyCount // whose anti-affinity names the new life
+	preferred  []topologyCount // with their weights; against: negative
+	hardSpread []spreadCount   // DoNotSchedule
 }
 
 // topologyCount counts members by place: the value of a label of nodes.
 type topologyCount struct {
 	key    string
 	weight int64
-	bound  int  // of a spread
-	self   bool // the new life is one of those counted
 	in     map[string]int
-	total  int
-	least  int    // of a spread: in the place that has the fewest, of those the life may use
 	who    string // one of them, in a count of those who avoid
 }
 
@@ -37,108 +34,141 @@ func (c *topologyCount) at(n *proof.Node) (count int, placed bool) {
 	return c.in[value], true
 }
 
-// skew is how many more there would be than in the place that has the fewest.
-func (c *topologyCount) skew(n *proof.Node) int {
-	count, _ := c.at(n)
-	if c.self {
-		count++
+// add counts one member on a node, and reports whether the node is in a place.
+func (c *topologyCount) add(n *proof.Node) bool {
+	value, placed := n.Labels[c.key]
+	if placed {
+		c.in[value]++
 	}
-	return count - c.least
+	return placed
+}
+
+// term is a term of the new life: resolved with its labels.
+type term struct {
+	spec.MemberTerm
+	own spec.Namespace
+	all bool // it asks for labels that Kubernetes gives each member
+}
+
+func (s *search) termsOf(list []spec.MemberTerm) []term {
+	out := make([]term, len(list))
+	for i := range list {
+		out[i].MemberTerm, out[i].own = list[i].For(s.labels()), s.ID.Namespace
+		out[i].all = out[i].LabelSelector.OfMember()
+	}
+	return out
+}
+
+// names reports whether the term names a resident.
+func (t *term) names(r *proof.Resident) bool {
+	return t.Names(t.own, r.ID.Namespace, labelsOf(r, t.all))
+}
+
+// labelsOf are the resident's labels, with all those that Kubernetes gives it only where they matter.
+func labelsOf(r *proof.Resident, all bool) map[string]string {
+	if all {
+		return spec.MemberLabels(r.ID, r.Revision, r.Labels)
+	}
+	return r.Labels
+}
+
+// labels are all of the new life's.
+func (s *search) labels() map[string]string {
+	if s.allLabels == nil {
+		s.allLabels = spec.MemberLabels(s.ID, s.Revision, s.Labels)
+	}
+	return s.allLabels
 }
 
 // countAffinity counts those that the template's terms name, and those that name the new life.
 func (s *search) countAffinity() (a affinity) {
-	own := s.ID.Namespace
 	if f := s.Template.Affinity; f != nil {
-		var against []topologyCount
-		a.near, a.preferred = s.countTerms(f.PodAffinity, 1)
-		a.apart, against = s.countTerms(f.PodAntiAffinity, -1)
-		a.preferred = append(a.preferred, against...)
-	}
-	for i := range s.Template.TopologySpreadConstraints {
-		t := &s.Template.TopologySpreadConstraints[i]
-		c := topologyCount{key: t.TopologyKey, self: t.LabelSelector.Matches(s.Labels), bound: int(t.MaxSkew)}
-		s.count(&c, func(r *proof.Resident) bool { return r.ID.Namespace == own && t.LabelSelector.Matches(r.Labels) })
-		c.least = s.fewest(&c)
-		if t.WhenUnsatisfiable == spec.ScheduleAnyway {
-			a.softSpread = append(a.softSpread, c)
-		} else {
-			a.hardSpread = append(a.hardSpread, c)
+		if f.PodAffinity != nil {
+			a.near, a.first = s.countNear(s.termsOf(f.PodAffinity.Required))
+			a.preferred = s.countPreferred(f.PodAffinity.Preferred, 1)
+		}
+		if f.PodAntiAffinity != nil {
+			for _, t := range s.termsOf(f.PodAntiAffinity.Required) {
+				a.apart = append(a.apart, s.countTerm(&t, 0))
+			}
+			a.preferred = append(a.preferred, s.countPreferred(f.PodAntiAffinity.Preferred, -1)...)
 		}
 	}
-	a.avoided = s.avoided()
+	a.hardSpread = s.countSpread(spec.DoNotSchedule)
+	a.avoided = s.countAvoided()
 	return a
 }
 
-// countTerms counts for the terms of an affinity; sign is -1 when they speak against a place.
-func (s *search) countTerms(f *spec.MemberAffinity, sign int64) (required, preferred []topologyCount) {
-	if f == nil {
-		return nil, nil
+// countNear counts, for each required term, those that all of them name: one member must serve all terms.
+func (s *search) countNear(terms []term) (near []topologyCount, first bool) {
+	if len(terms) == 0 {
+		return nil, false
 	}
-	for i := range f.Required {
-		required = append(required, s.countTerm(&f.Required[i], 0))
+	for i := range terms {
+		near = append(near, topologyCount{key: terms[i].TopologyKey, in: map[string]int{}})
 	}
-	for i := range f.Preferred {
-		preferred = append(preferred, s.countTerm(&f.Preferred[i].Term, sign*int64(f.Preferred[i].Weight)))
-	}
-	return required, preferred
-}
-
-func (s *search) countTerm(t *spec.MemberTerm, weight int64) topologyCount {
-	own := s.ID.Namespace
-	c := topologyCount{key: t.TopologyKey, weight: weight, self: t.Names(own, own, s.Labels)}
-	s.count(&c, func(r *proof.Resident) bool { return t.Names(own, r.ID.Namespace, r.Labels) })
-	return c
-}
-
-// count counts the residents that match, by the value of the label.
-func (s *search) count(c *topologyCount, match func(*proof.Resident) bool) {
-	c.in = map[string]int{}
+	anywhere := false
 	s.residents(func(n *proof.Node, r *proof.Resident) {
-		value, placed := n.Labels[c.key]
-		if placed && match(r) {
-			c.in[value]++
-			c.total++
+		for i := range terms {
+			if !terms[i].names(r) {
+				return
+			}
+		}
+		for i := range near {
+			anywhere = near[i].add(n) || anywhere
 		}
 	})
+	first = !anywhere
+	for i := range terms {
+		first = first && terms[i].Names(s.ID.Namespace, s.ID.Namespace, s.labels())
+	}
+	return near, first
+}
+
+// countPreferred counts for preferred terms; sign is -1 when they speak against a place.
+func (s *search) countPreferred(list []spec.PreferredMember, sign int64) (out []topologyCount) {
+	for i := range list {
+		t := s.termsOf([]spec.MemberTerm{list[i].Term})
+		out = append(out, s.countTerm(&t[0], sign*int64(list[i].Weight)))
+	}
+	return out
+}
+
+func (s *search) countTerm(t *term, weight int64) topologyCount {
+	c := topologyCount{key: t.TopologyKey, weight: weight, in: map[string]int{}}
+	s.residents(func(n *proof.Node, r *proof.Resident) {
+		if t.names(r) {
+			c.add(n)
+		}
+	})
+	return c
 }
 
 // residents calls f for every life but the asker's own.
 func (s *search) residents(f func(*proof.Node, *proof.Resident)) {
 	for i := range s.nodes {
-		n := &s.nodes[i]
-		for _, list := range [][]proof.Resident{n.Residents, s.begun[n.Node.Name]} {
-			for j := range list {
-				if list[j].ID != s.ID {
-					f(n, &list[j])
-				}
+		s.residentsOf(&s.nodes[i], func(r *proof.Resident) { f(&s.nodes[i], r) })
+	}
+}
+
+// residentsOf calls f for those of one node.
+func (s *search) residentsOf(n *proof.Node, f func(*proof.Resident)) {
+	for _, list := range [][]proof.Resident{n.Residents, s.begun[n.Node.Name]} {
+		for i := range list {
+			if list[i].ID != s.ID {
+				f(&list[i])
 			}
 		}
 	}
 }
 
-// fewest is the count of the place that has the fewest, of those whose nodes' labels
-// suit the life.
-func (s *search) fewest(c *topologyCount) int {
-	least, any := 0, false
-	for i := range s.nodes {
-		n := &s.nodes[i]
-		count, placed := c.at(n)
-		if placed && s.mislabelled(n) == "" && (!any || count < least) {
-			least, any = count, true
-		}
-	}
-	return least
-}
-
-// avoided are the places of those whose required anti-affinity names the new life.
-func (s *search) avoided() (list []topologyCount) {
+// countAvoided counts, by place, those whose required anti-affinity names the new life.
+func (s *search) countAvoided() (list []topologyCount) {
 	places := map[string]int{} // of list, by key
 	s.residents(func(n *proof.Node, r *proof.Resident) {
 		for i := range r.Avoids {
 			t := &r.Avoids[i]
-			value, placed := n.Labels[t.TopologyKey]
-			if !placed || !t.Names(r.ID.Namespace, s.ID.Namespace, s.Labels) {
+			if _, placed := n.Labels[t.TopologyKey]; !placed || !t.Names(r.ID.Namespace, s.ID.Namespace, s.labels()) {
 				continue
 			}
 			at, known := places[t.TopologyKey]
@@ -147,7 +177,7 @@ func (s *search) avoided() (list []topologyCount) {
 				places[t.TopologyKey] = at
 				list = append(list, topologyCount{key: t.TopologyKey, in: map[string]int{}, who: r.ID.String()})
 			}
-			list[at].in[value]++
+			list[at].add(n)
 			list[at].who = min(list[at].who, r.ID.String())
 		}
 	})
@@ -155,53 +185,31 @@ func (s *search) avoided() (list []topologyCount) {
 }
 
 // affinityForbids says why those who run at a node keep this life from it.
-func (a *affinity) affinityForbids(n *proof.Node) string {
-	for i := range a.near {
-		c := &a.near[i]
-		count, placed := c.at(n)
-		switch {
-		case !placed:
-			return fmt.Sprintf("has no label %s, which the affinity needs", c.key)
-		case count == 0 && !(c.total == 0 && c.self): // the first of those that want each other begins anywhere
-			return fmt.Sprintf("has none of the members near it (by %s) that the affinity requires", c.key)
+func (s *search) affinityForbids(n *proof.Node) string {
+	for i := range s.near {
+		if _, placed := s.near[i].at(n); !placed {
+			return fmt.Sprintf("has no label %s, which the affinity needs", s.near[i].key)
 		}
 	}
-	for i := range a.apart {
-		if count, _ := a.apart[i].at(n); count > 0 {
-			return fmt.Sprintf("has a member near it (by %s) that the anti-affinity forbids", a.apart[i].key)
+	for i := range s.near {
+		if count, _ := s.near[i].at(n); count == 0 && !s.first { // the first of those that want each other begins anywhere
+			return fmt.Sprintf("has none of the members near it (by %s) that the affinity requires", s.near[i].key)
 		}
 	}
-	for i := range a.avoided {
-		if count, _ := a.avoided[i].at(n); count > 0 {
-			return fmt.Sprintf("has a member near it (by %s) whose anti-affinity forbids this one, such as %s", a.avoided[i].key, a.avoided[i].who)
+	for i := range s.apart {
+		if count, _ := s.apart[i].at(n); count > 0 {
+			return fmt.Sprintf("has a member near it (by %s) that the anti-affinity forbids", s.apart[i].key)
 		}
 	}
-	for i := range a.hardSpread {
-		c := &a.hardSpread[i]
-		if _, placed := c.at(n); !placed {
-			return fmt.Sprintf("has no label %s, over which the members are spread", c.key)
+	for i := range s.avoided {
+		if count, _ := s.avoided[i].at(n); count > 0 {
+			return fmt.Sprintf("has a member near it (by %s) whose anti-affinity forbids this one, such as %s", s.avoided[i].key, s.avoided[i].who)
 		}
-		if skew := c.skew(n); skew > c.bound {
-			return fmt.Sprintf("would have %d more members (by %s) than the place with the fewest; maxSkew is %d", skew, c.key, c.bound)
+	}
+	for i := range s.hardSpread {
+		if words := s.hardSpread[i].forbids(n); words != "" {
+			return words
 		}
 	}
 	return ""
-}
-
-// preference is what those who run at a node speak for it.
-func (a *affinity) preference(n *proof.Node) (pull int64) {
-	for i := range a.preferred {
-		if count, _ := a.preferred[i].at(n); count > 0 {
-			pull += a.preferred[i].weight
-		}
-	}
-	return pull
-}
-
-// softSkew is how far the node is over what ScheduleAnyway would bound.
-func (a *affinity) softSkew(n *proof.Node) (skew int64) {
-	for i := range a.softSpread {
-		skew += int64(max(a.softSpread[i].skew(n)-a.softSpread[i].bound, 0))
-	}
-	return skew
 }

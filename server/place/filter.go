@@ -165,26 +165,6 @@ func cpuText(millis int64) string { return scalar.Quantity{Milli: max(millis, 0)
 // bytesText is a size in MiB: requests are written so.
 func bytesText(n int64) string { return fmt.Sprintf("%dMi", max(n, 0)>>20) }
 
-// distaste is what labels and taints of the node speak against it.
-func (s *search) distaste(n *proof.Node) (against int64) {
-	if f := s.Template.Affinity; f != nil && f.NodeAffinity != nil {
-		for _, p := range f.NodeAffinity.Preferred {
-			if p.Preference.Matches(n.Labels) {
-				against -= int64(p.Weight)
-			}
-		}
-	}
-	for _, taint := range n.Node.Taints {
-		if taint.Effect == spec.PreferNoSchedule && !spec.Tolerates(s.Template.Tolerations, taint) {
-			against += maxWeight
-		}
-	}
-	return against
-}
-
-// maxWeight is the most that one preference weighs.
-const maxWeight = 100
-
 // refusals are the words of the nodes that cannot take a life, each word once.
 type refusals struct {
 	words   []string

@@ -1,6 +1,6 @@
 // Package place chooses the node of a new life, and says why none can take it. What a node
-// must have are filters, what speaks for it are ranks: values in two lists, each with its
-// own words. Pure.
+// must have are filters, values in a list, each with its own words. What the template prefers is rated as
+// Kubernetes' scheduler does; between equals the ranks decide. Pure.
 package place
 
 import (
@@ -18,6 +18,7 @@ type Request struct {
 	ID       spec.Identity
 	Template *spec.MemberSpec  // what it is to run
 	Labels   map[string]string // of its set's members
+	Revision spec.RevisionHash // that it is to run
 	Guarded  bool              // it is to end by itself when its node is silent
 	Claims   []spec.ClaimTemplate
 	Volumes  map[spec.ClaimName]*records.Volume // those it has
@@ -76,12 +77,14 @@ func (p *Placer) Take(r *Request, node spec.NodeName) {
 	p.members[node]++
 	p.used[node] = room{u.lives + 1, u.cpuMillis + cpu, u.memoryBytes + memory}
 	if r.Template.Constrained() {
-		p.begun[node] = append(p.begun[node], proof.Resident{ID: r.ID, Labels: r.Labels, Avoids: r.Template.Avoids(), Ports: r.Template.HostPorts()})
+		p.begun[node] = append(p.begun[node], proof.Resident{
+			ID: r.ID, Labels: r.Labels, Revision: r.Revision, Avoids: r.Template.Avoids(r.ID, r.Revision, r.Labels), Ports: r.Template.HostPorts(),
+		})
 	}
 }
 
 // Choose returns the node of a new life: the one that holds its volumes; else, of those that
-// pass every filter, the one that the ranks speak for, by name. Without one it says why.
+// pass every filter, the best. Without one it says why.
 func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 	home, refusal := r.home()
 	if refusal != nil {
@@ -91,20 +94,19 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 	if home != "" {
 		return s.at(home)
 	}
-	var best *proof.Node
-	var bestScore score
+	var fit []*proof.Node
 	var no refusals
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		if reason, words := s.refused(n); reason != "" {
 			no.add(n.Node.Name, reason, words)
-		} else if sc := s.score(n); best == nil || sc.less(bestScore) {
-			best, bestScore = n, sc
+		} else {
+			fit = append(fit, n)
 		}
 	}
 	switch {
-	case best != nil:
-		return best, nil
+	case len(fit) > 0:
+		return s.best(fit), nil
 	case len(no.words) == 0:
 		return nil, &Refusal{causes.BlockedNoNode, "no node has joined yet"}
 	}
@@ -179,8 +181,9 @@ type search struct {
 	*Request
 	cpuMillis, memoryBytes int64
 	ports                  []spec.HostPort
-	level                  int    // of templates that the agent must know
-	newest                 string // the field that asks for it
+	level                  int               // of templates that the agent must know
+	newest                 string            // the field that asks for it
+	allLabels              map[string]string // see labels
 	affinity
 }
 
@@ -192,32 +195,40 @@ func (p *Placer) search(r *Request) *search {
 	return s
 }
 
-// score is what speaks for a node, one figure a rank: less is better, the first difference
-// decides.
-type score [len(ranks)]int64
+// best is the node that the points speak for, then the ranks, then its name.
+func (s *search) best(fit []*proof.Node) (best *proof.Node) {
+	points := s.points(fit)
+	var least score
+	for i, n := range fit {
+		if sc := s.score(n, points[i]); best == nil || sc.less(least) {
+			best, least = n, sc
+		}
+	}
+	return best
+}
+
+// score is what speaks against a node: its points, negative, and one figure a rank. Less is better, the first
+// difference decides.
+type score [1 + len(ranks)]int64
 
 func (a score) less(b score) bool {
 	return slices.Compare(a[:], b[:]) < 0
 }
 
-// ranks are what speaks against a node among those that can take a life, by weight.
+// ranks are what decides between nodes of which none is preferred, by weight.
 var ranks = [...]func(*search, *proof.Node) int64{
-	(*search).dislike,
-	(*search).softSkew,
 	(*search).membersBeside,
 	(*search).moved,
 	(*search).livesThere,
 }
 
-func (s *search) score(n *proof.Node) (sc score) {
+func (s *search) score(n *proof.Node, points int64) (sc score) {
+	sc[0] = -points
 	for i, rank := range ranks {
-		sc[i] = rank(s, n)
+		sc[i+1] = rank(s, n)
 	}
 	return sc
 }
-
-// dislike is what is preferred elsewhere, less what is preferred here.
-func (s *search) dislike(n *proof.Node) int64 { return s.distaste(n) - s.preference(n) }
 
 // membersBeside counts the other members of the set on the node.
 func (s *search) membersBeside(n *proof.Node) int64 {

@@ -215,8 +215,10 @@ func (p *previewRun) load(a Action, sign int) {
 		return
 	}
 	n.Residents = slices.DeleteFunc(slices.Clone(n.Residents), func(r Resident) bool { return r.ID == id })
-	if sign > 0 {
-		n.Residents = append(n.Residents, Resident{ID: id, Labels: p.w.Set.Spec.Template.Metadata.Labels, Avoids: t.Spec.Avoids(), Ports: t.Spec.HostPorts()})
+	if labels := p.w.Set.Spec.Template.Metadata.Labels; sign > 0 {
+		n.Residents = append(n.Residents, Resident{
+			ID: id, Labels: labels, Revision: m.Revision, Avoids: t.Spec.Avoids(id, m.Revision, labels), Ports: t.Spec.HostPorts(),
+		})
 	}
 }
 

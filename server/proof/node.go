@@ -48,8 +48,12 @@ func (n *Node) Connected() bool { return n.Session != nil && n.Session.UID == n.
 // Resident is a life on a node, of any set.
 type Resident struct {
 	ID     spec.Identity
-	Labels map[string]string
-	// Avoids are the terms of its required anti-affinity.
+	Labels map[string]string // of its set's members; spec.MemberLabels has the others
+	// Revision is the one that it runs.
+	Revision spec.RevisionHash
+	// Stopping: it is to end, or has ended.
+	Stopping bool
+	// Avoids are the terms of its required anti-affinity, with its labels in place of their keys.
 	Avoids []spec.MemberTerm
 	// Ports are those of the host that lead to it.
 	Ports []spec.HostPort
