@@ -278,7 +278,9 @@ func TestWhatPlacementDoesAnywayHashesAsAbsent(t *testing.T) {
 	}
 	one, two := int32(1), int32(2)
 	base := HashTemplate(spread(func(*Spread) {}))
-	if HashTemplate(spread(func(s *Spread) { s.MinDomains, s.NodeAffinityPolicy, s.NodeTaintsPolicy, s.MatchLabelKeys = &one, PolicyHonor, PolicyIgnore, []string{} })) != base {
+	if HashTemplate(spread(func(s *Spread) {
+		s.MinDomains, s.NodeAffinityPolicy, s.NodeTaintsPolicy, s.MatchLabelKeys = &one, PolicyHonor, PolicyIgnore, []string{}
+	})) != base {
 		t.Error("a default restarts members")
 	}
 	seen := map[RevisionHash]bool{base: true}

@@ -50,46 +50,63 @@ func (r *imageStore) expect(p *runtime.PullProgress) func(images.Handler) images
 	}
 }
 
-// counting is a resolver that counts what is fetched of the parts of manifests.
+// counting is a resolver that counts what is fetched of the parts of manifests, and notes when it waits for
+// the registry.
 type counting struct {
 	remotes.Resolver
 	progress *runtime.PullProgress
+	silence  *silence
+}
+
+// Resolve implements remotes.Resolver.
+func (c counting) Resolve(ctx context.Context, ref string) (string, ocispec.Descriptor, error) {
+	c.silence.begin()
+	defer c.silence.end(true)
+	return c.Resolver.Resolve(ctx, ref)
 }
 
 // Fetcher implements remotes.Resolver.
 func (c counting) Fetcher(ctx context.Context, ref string) (remotes.Fetcher, error) {
 	f, err := c.Resolver.Fetcher(ctx, ref)
-	return countingFetcher{f, c.progress}, err
+	return countingFetcher{f, c}, err
 }
 
 type countingFetcher struct {
 	remotes.Fetcher
-	progress *runtime.PullProgress
+	by counting
 }
 
 // Fetch implements remotes.Fetcher.
 func (c countingFetcher) Fetch(ctx context.Context, of ocispec.Descriptor) (io.ReadCloser, error) {
+	c.by.silence.begin()
 	rc, err := c.Fetcher.Fetch(ctx, of)
-	if err != nil || images.IsManifestType(of.MediaType) || images.IsIndexType(of.MediaType) {
+	c.by.silence.end(err == nil)
+	if err != nil {
 		return rc, err
 	}
-	counted := &countedReader{ReadCloser: rc, progress: c.progress}
+	counted := &countedReader{ReadCloser: rc, progress: c.by.progress, silence: c.by.silence}
+	if images.IsManifestType(of.MediaType) || images.IsIndexType(of.MediaType) {
+		counted.progress = nil
+	}
 	if seeker, ok := rc.(io.Seeker); ok { // with which a pull goes on that was broken off
 		return &countedSeeker{counted, seeker}, nil
 	}
 	return counted, nil
 }
 
-// countedReader counts the place up to which it was read.
+// countedReader counts the place up to which it was read; progress may be nil.
 type countedReader struct {
 	io.ReadCloser
 	progress *runtime.PullProgress
+	silence  *silence
 	at       int64
 }
 
 // Read implements io.Reader.
 func (r *countedReader) Read(p []byte) (int, error) {
+	r.silence.begin()
 	n, err := r.ReadCloser.Read(p)
+	r.silence.end(n > 0)
 	r.moveTo(r.at + int64(n))
 	return n, err
 }

@@ -38,7 +38,7 @@ func TestWhatIsFetchedIsCountedByItsPlace(t *testing.T) {
 	for _, seekable := range []bool{false, true} {
 		p := &runtime.PullProgress{}
 		p.Expect(10)
-		f, err := counting{blob{text: "0123456789", seekable: seekable}, p}.Fetcher(t.Context(), "x")
+		f, err := counting{blob{text: "0123456789", seekable: seekable}, p, &silence{}}.Fetcher(t.Context(), "x")
 		if err != nil {
 			t.Fatal(err)
 		}

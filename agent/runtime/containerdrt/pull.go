@@ -60,15 +60,21 @@ func (r *imageStore) pullAs(
 	progress.Begin()
 	var img containerd.Image
 	var pulled error
+	silent := false
 	err := r.withFreeSpace(ctx, fmt.Sprintf("pull %q", name), keepPartial, func(ctx context.Context) error {
+		ctx, silence := breakOffSilent(ctx)
+		defer silence.stop()
 		expect := r.expect(progress)
 		img, pulled = r.client.Pull(ctx, name, containerd.WithPullUnpack, containerd.WithPullSnapshotter(snapshotter),
-			containerd.WithResolver(counting{newResolver(ctx, r.cfg.HostsDir, c), progress}),
+			containerd.WithResolver(counting{newResolver(ctx, r.cfg.HostsDir, c), progress, silence}),
 			containerd.WithImageHandlerWrapper(func(next images.Handler) images.Handler { return expect(r.checkDeclaredSize(next)) }),
 			containerd.WithPullLabel(labelSource, fromRegistry))
+		silent = isSilent(ctx)
 		return pulled
 	})
 	switch {
+	case pulled != nil && silent:
+		return nil, silentRefusal(name, r.cfg.HostsDir)
 	case errors.Is(err, runtime.ErrNoSpace), errors.Is(err, runtime.ErrImageRefused):
 		return nil, fmt.Errorf("%w: %w", runtime.ErrImagePull, err)
 	case pulled != nil:
