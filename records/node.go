@@ -73,6 +73,12 @@ func (f *NodeFacts) Address() (a netip.Addr) {
 // knows of any beyond the first.
 func (f *NodeFacts) Carries(level int) bool { return level <= 1 || f != nil && f.Level >= level }
 
+// leadingLevel is the level with which agents came to lead Services' addresses.
+const leadingLevel = 2
+
+// LeadsServices reports whether the node's agent leads the addresses of Services to their members.
+func (f *NodeFacts) LeadsServices() bool { return f.Carries(leadingLevel) }
+
 // Session is sessions/<name> (leased): the live connection of a node. Only writer: dispatch.
 type Session struct {
 	Node   spec.NodeName  `json:"node"`

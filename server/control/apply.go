@@ -102,7 +102,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	conflicts = append(conflicts, unfit...)
 	s.cfg.Cache.Look(func(v cache.View) {
 		d.refused = append(d.refused, d.after.hostPorts(v, o)...)
-		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v))
+		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v), d.unled(v))
 	})
 	d.warnings = append(d.warnings, d.rerendered(o)...)
 	problems := tooLarge(d.edits)

@@ -8,9 +8,40 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
+
+// unled warns, in one line, of connected nodes whose agents are too old to lead the addresses of the
+// services of this apply.
+func (d *draft) unled(v cache.View) []string {
+	var addressed []*records.ServiceRecord
+	for _, s := range d.after.services {
+		if s.Address.IsValid() {
+			addressed = append(addressed, s)
+		}
+	}
+	var old []spec.NodeName
+	for _, n := range d.cfg.Planner.Nodes(v) {
+		if n.Connected() && n.Facts != nil && !n.Facts.LeadsServices() {
+			old = append(old, n.Node.Name)
+		}
+	}
+	if len(addressed) == 0 || len(old) == 0 {
+		return nil
+	}
+	first := addressed[0]
+	which := fmt.Sprintf("Service %s/%s: its address", first.Namespace, first.Name)
+	if more := len(addressed) - 1; more > 0 {
+		which = fmt.Sprintf("Service %s/%s and %d more: their addresses", first.Namespace, first.Name, more)
+	}
+	names := place.Names(old[:min(len(old), place.MostNamed)])
+	if more := len(old) - place.MostNamed; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return []string{fmt.Sprintf("%s cannot be reached from node %s, where the agent is too old to lead Services; upgrade stead there", which, names)}
+}
 
 // service decides about one service of the apply, and about its address.
 func (d *draft) service(m spec.Service, o *manifest.Objects) error {

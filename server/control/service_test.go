@@ -3,6 +3,10 @@ package control
 import (
 	"slices"
 	"testing"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // TestAServiceWithoutMembersIsSaid: as that of a Deployment that was left out; and a named
@@ -28,4 +32,36 @@ func TestAServiceWithoutMembersIsSaid(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", spec, out.GetWarnings(), want)
 		}
 	}
+}
+
+// TestAgentsThatDoNotLeadServicesAreNamed: in one line for all Services of an apply, and only nodes that
+// are connected.
+func TestAgentsThatDoNotLeadServicesAreNamed(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(setYAML)
+	join := func(name spec.NodeName, level int) {
+		r.leveled(name, level)
+		r.Record(store.SessionKey(name), records.Session{Node: name, UID: "u-" + spec.UID(name), Boot: "b1", ID: 1})
+	}
+	warned := func(yaml string, want ...string) {
+		t.Helper()
+		out, err := r.apply(yaml)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(out.GetWarnings(), want) {
+			t.Errorf("got %q, want %q", out.GetWarnings(), want)
+		}
+	}
+	join("new", spec.Level)
+	r.leveled("silent", 1)
+	warned(web("web", ""))
+	join("old", 1)
+	warned(web("web", ""), "Service default/web: its address cannot be reached from node old, where the agent is too old to lead Services; upgrade stead there")
+	warned(web("headless", "clusterIP: None"))
+	for _, name := range []spec.NodeName{"old2", "old3", "old4", "old5"} {
+		join(name, 0)
+	}
+	warned(web("web", "")+web("other", ""), "Service default/web and 1 more: their addresses cannot be reached from node old, old2, old3 and 2 more, "+
+		"where the agent is too old to lead Services; upgrade stead there")
 }
