@@ -99,7 +99,8 @@ func (s *search) spreadPoints(fit []*proof.Node) []int64 {
 	out := make([]int64, len(fit))
 	least, largest := int64(math.MaxInt64), int64(0)
 	for at, n := range fit {
-		if out[at] = -1; !inAllPlaces(soft, n) {
+		out[at] = -1
+		if !inAllPlaces(soft, n) {
 			continue
 		}
 		var figure float64

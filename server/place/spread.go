@@ -47,7 +47,8 @@ func (s *search) countSpread(what string) (out []spreadCount) {
 		for _, count := range c.in {
 			c.least = min(c.least, count)
 		}
-		if c.few = len(c.in) < c.Domains(); c.few {
+		c.few = len(c.in) < c.Domains()
+		if c.few {
 			c.least = 0
 		}
 	}
