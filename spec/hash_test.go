@@ -17,7 +17,11 @@ func TestHashesStay(t *testing.T) {
 	}
 	whole := wholeSpec(t).Template
 	anywhere := withoutPlaces(whole)
-	unclaimed := withoutClaims(anywhere)
+	ended := Clone(anywhere)
+	ended.Spec.SetHostnameAsFQDN = nil
+	ended.Spec.Containers[0].LivenessProbe.TerminationGracePeriodSeconds = nil
+	ended.Spec.Containers[0].Lifecycle.StopSignal = nil
+	unclaimed := withoutClaims(ended)
 	public := Clone(unclaimed)
 	public.Spec.ImagePullSecrets = nil
 	empty := Clone(public)
@@ -45,8 +49,9 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "pc8m7jnltw"},
-		{"every field there was before namespaceSelector and minDomains", anywhere, "k5v9knsm7m"},
+		{"every field", whole, "qpzpf6lpv9"},
+		{"every field there was before namespaceSelector and minDomains", anywhere, "9vkkhwn48k"},
+		{"every field there was before setHostnameAsFQDN, stopSignal and a probe's grace", ended, "k5v9knsm7m"},
 		{"every field there was before claims", unclaimed, "qmgwzclkld"},
 		{"every field there was before imagePullSecrets", public, "jxclhmwf58"},
 		{"an empty list of them", empty, "jxclhmwf58"},
