@@ -47,6 +47,7 @@ func Build(l *records.Life, c *spec.Container, n Node, find Lookup, parts Parts)
 	}
 	secure(&out, l.Template.Spec.SecurityContext, c.SecurityContext)
 	limit(&out, c.Resources)
+	out.OOMScore = oomScore(&l.Template.Spec, c, n.Allocatable.MemoryBytes)
 	return out, nil
 }
 
@@ -132,12 +133,8 @@ func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.Secur
 	}
 }
 
-// limit takes a request that is not given from its limit, as Kubernetes does.
 func limit(out *runtime.Container, r spec.ResourceRequirements) {
 	out.CPUMillis = r.Limits["cpu"].Milli
 	out.MemoryBytes = r.Limits["memory"].Value()
-	out.CPURequestMillis = out.CPUMillis
-	if q, ok := r.Requests["cpu"]; ok {
-		out.CPURequestMillis = q.Milli
-	}
+	out.CPURequestMillis = r.Request("cpu").Milli
 }

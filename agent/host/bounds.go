@@ -15,12 +15,8 @@ import (
 const minProcesses = 16
 
 // bounds are what all members of this host may use together, so that agent, daemon and
-// people who log in can continue when they want everything.
-func (o *Options) bounds() (cgroup.Bounds, error) {
-	total, err := memoryBytes()
-	if err != nil {
-		return cgroup.Bounds{}, err
-	}
+// people who log in can continue when they want everything; total is its memory in bytes.
+func (o *Options) bounds(total int64) (cgroup.Bounds, error) {
 	if o.Reserve >= total {
 		return cgroup.Bounds{}, OptionError{fmt.Errorf("--reserve-memory-bytes %d: this host has %d", o.Reserve, total)}
 	}

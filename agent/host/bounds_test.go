@@ -16,11 +16,11 @@ func TestMembersLeaveTheHostSomeMemory(t *testing.T) {
 		}
 	}
 	o := Options{Reserve: 1 << 60}
-	if b, err := o.bounds(); err == nil {
+	if b, err := o.bounds(8 * gib); err == nil {
 		t.Errorf("more than the host has: %+v", b)
 	}
 	o.Reserve = 0
-	if b, err := o.bounds(); err != nil || b.Processes <= 0 || b.MemoryBytes <= 0 {
+	if b, err := o.bounds(8 * gib); err != nil || b.Processes <= 0 || b.MemoryBytes <= 0 {
 		t.Errorf("%+v, %v", b, err)
 	}
 }

@@ -56,6 +56,7 @@ type Machine struct {
 
 	marks  images.Marks  // of disks with images
 	bounds cgroup.Bounds // of all members
+	memory int64         // bytes of the host
 	disk   int64         // bytes of the agent's disk
 	// What was logged last, so that it is logged once: of the bounds, of the network.
 	unbounded trouble.Last
@@ -88,11 +89,15 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, err
 	}
 	name := "stead-" + id[:8] + "-" + o.Node
-	bounds, err := o.bounds()
+	memory, err := memoryBytes()
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, disk: diskBytes(o.Root), changed: notify.New()}
+	bounds, err := o.bounds(memory)
+	if err != nil {
+		return nil, err
+	}
+	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: diskBytes(o.Root), changed: notify.New()}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir,
@@ -141,7 +146,11 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 // Allocatable is what members together can have: of memory what is not reserved for the host,
 // of disk the size of that on which the agent's root is. Zero: all, or not known.
 func (m *Machine) Allocatable() files.Allocatable {
-	return files.Allocatable{MemoryBytes: m.bounds.MemoryBytes, DiskBytes: m.disk}
+	memory := m.bounds.MemoryBytes
+	if memory == 0 {
+		memory = m.memory
+	}
+	return files.Allocatable{MemoryBytes: memory, DiskBytes: m.disk}
 }
 
 // Prepare sets the host's network up and opens the DNS addresses. It retries until that

@@ -78,6 +78,9 @@ type Container struct {
 	CPUMillis        int64 // limit; 0: none
 	CPURequestMillis int64 // share; 0: none
 	MemoryBytes      int64 // limit; 0: none
+	// OOMScore is the oom_score_adj of its processes, -1000 to 1000: of the processes of a host without memory the kernel
+	// ends the one with the highest first. An agent that may not set a lower one than its own sets its own.
+	OOMScore int
 
 	// Labels are kept with the container, beside the body's own (identity, token).
 	Labels map[string]string

@@ -217,6 +217,8 @@ func (r *lifecycle) limits(s *oci.Spec, c runtime.Container) {
 	if most := r.cfg.MaxProcesses; most > 0 {
 		res.Pids = &specs.LinuxPids{Limit: &most}
 	}
+	score := max(c.OOMScore, leastOOMScore())
+	s.Process.OOMScoreAdj = &score
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
 		n := min(files.Max, maxFiles)
