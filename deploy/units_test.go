@@ -46,14 +46,13 @@ var allowed = map[string]bool{
 	"[Unit] Description": true, "[Unit] After": true, "[Unit] Wants": true, "[Unit] Conflicts": true,
 	"[Unit] RequiresMountsFor": true, "[Unit] StartLimitIntervalSec": true,
 	"[Service] Type": true, "[Service] EnvironmentFile": true, "[Service] ExecStart": true,
-	"[Service] Restart": true, "[Service] RestartSec": true, "[Service] TimeoutStopSec": true,
+	"[Service] Restart": true, "[Service] RestartSec": true, "[Service] TimeoutStopSec": true, "[Service] TimeoutStartSec": true,
 	"[Service] KillMode": true, "[Service] Delegate": true, "[Service] OOMScoreAdjust": true,
 	"[Install] WantedBy": true,
 }
 
 // always are the lines that members' lives hang on, in every unit.
 var always = []directive{
-	{"[Service]", "Type", "exec"},                     // started means: the program runs
 	{"[Service]", "KillMode", "process"},              // not the whole cgroup
 	{"[Service]", "Restart", "always"},                // also after a clean end
 	{"[Unit]", "StartLimitIntervalSec", "0"},          // and for ever
@@ -65,6 +64,12 @@ var always = []directive{
 var ofMembers = []directive{
 	{"[Service]", "Delegate", "yes"},
 	{"[Unit]", "Wants", "containerd.service"},
+}
+
+// ofServers are those of units with a server.
+var ofServers = []directive{
+	{"[Service]", "Type", "notify"},              // started means: the API answers
+	{"[Service]", "TimeoutStartSec", "infinity"}, // ended for being slow, it would be slow again
 }
 
 func TestUnitsLetMembersLive(t *testing.T) {
@@ -83,6 +88,11 @@ func TestUnitsLetMembersLive(t *testing.T) {
 		want := append([]directive{{"[Service]", "ExecStart", command}}, always...)
 		if file != "stead-server.service" {
 			want = append(want, ofMembers...)
+		}
+		if file == "stead-agent.service" {
+			want = append(want, directive{"[Service]", "Type", "exec"}) // it may wait for a server, and the host's boot does not
+		} else {
+			want = append(want, ofServers...)
 		}
 		for _, d := range want {
 			if !have[d] {

@@ -109,6 +109,7 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return opened.noted(ctx, s.Serving()) })
+	group.Go(func() error { return announce(ctx, s.Serving(), log) })
 	group.Go(func() error { return opened.watch(ctx, log) })
 	group.Go(func() error { return s.Run(ctx) })
 	return group.Wait()

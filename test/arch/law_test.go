@@ -66,6 +66,7 @@ var home = map[string][]string{
 	"google.golang.org/grpc":          {"proto", "server/control", "server/dispatch", "server/fence", "server/access", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
 	"google.golang.org/protobuf":      {"proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "agent/session", "cmd/..."},
 	"github.com/spf13/":               {"cmd/..."},
+	"github.com/coreos/go-systemd/":   {"cmd/stead"},
 	"golang.org/x/term":               {"cmd/..."},
 	"github.com/prometheus/":          {"server", "agent", "dnsd", "cmd/..."},
 	"golang.org/x/net/netutil":        {"dnsd"},
