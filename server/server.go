@@ -88,11 +88,11 @@ func Dial(socket string) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(proto.MaxMessageBytes), grpc.MaxCallSendMsgSize(proto.MaxMessageBytes)))
 }
 
-func (s *Server) listen() (*access.Listeners, error) {
+func (s *Server) listen(ctx context.Context) (*access.Listeners, error) {
 	if s.cfg.Local != nil {
 		return access.Local(s.cfg.Local), nil
 	}
-	return access.Listen(s.cfg.Socket, s.cfg.Listen, s.cfg.Advertise)
+	return access.Listen(ctx, s.cfg.Socket, s.cfg.Listen, s.cfg.Advertise)
 }
 
 // Run serves until ctx ends, then stops in reverse order, in at most about 5 s. It
@@ -113,7 +113,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) run(ctx context.Context) error {
-	lis, err := s.listen()
+	lis, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,7 @@ func (s *Server) newAnonymousServer(ctx context.Context, a *authorizer, secure c
 	g := newGRPC(ctx, s.cfg.Logger, append(a.options(),
 		grpc.Creds(afterHandshake{secure}), grpc.MaxRecvMsgSize(AnonymousBytes), grpc.MaxConcurrentStreams(anonymousCalls),
 		grpc.MaxHeaderListSize(anonymousHeaders),
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: anonymousTime, MaxConnectionAgeGrace: StopTime}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: never, MaxConnectionAge: anonymousTime, MaxConnectionAgeGrace: StopTime}),
 		grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return status.Error(codes.Unimplemented, "there is no such call") }))...)
 	proto.RegisterJoinServer(g, &joinAPI{authority: a.authority, log: s.cfg.Logger})
 	return g

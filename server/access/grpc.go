@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 )
 
 const (
+	// never keeps gRPC from asking whether a client is still there: see proto.Listen.
+	never = time.Duration(math.MaxInt64)
 	// callTime bounds a call that is no stream.
 	callTime = 30 * time.Second
 	// StopTime bounds how long calls may still take when the server stops.
@@ -35,7 +38,7 @@ func newGRPC(ctx context.Context, log *slog.Logger, more ...grpc.ServerOption) *
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(proto.MaxMessageBytes), grpc.MaxSendMsgSize(proto.MaxMessageBytes),
 		grpc.MaxHeaderListSize(headerBytes), grpc.MaxConcurrentStreams(connStreams), grpc.ConnectionTimeout(connectTime), proto.ExactBuffers(),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: never}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(unary(log)),
 		grpc.ChainStreamInterceptor(streams(ctx, log)),

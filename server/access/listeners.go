@@ -50,7 +50,7 @@ type Listeners struct {
 
 // Listen opens the unix socket and, unless listen is "", a TCP port for other hosts. The
 // addresses that they use are advertise; none: listen, which then must be one.
-func Listen(socket, listen string, advertise []string) (*Listeners, error) {
+func Listen(ctx context.Context, socket, listen string, advertise []string) (*Listeners, error) {
 	l := &Listeners{addresses: advertise}
 	var err error
 	if l.socket, err = ListenSocket(socket); err != nil {
@@ -59,7 +59,7 @@ func Listen(socket, listen string, advertise []string) (*Listeners, error) {
 	if listen == "" {
 		return l, nil
 	}
-	if l.tcp, err = net.Listen("tcp", listen); err != nil {
+	if l.tcp, err = proto.Listen(ctx, listen); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("listen for other hosts: %w", err)
 	}

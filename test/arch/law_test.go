@@ -71,7 +71,7 @@ var home = map[string][]string{
 	"github.com/prometheus/":          {"server", "agent", "dnsd", "cmd/..."},
 	"golang.org/x/net/netutil":        {"dnsd"},
 	"golang.org/x/sync/":              {"..."},
-	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd"},
+	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd", "proto"},
 	"k8s.io/client-go/util/jsonpath":  {"cmd/stead"},
 	"sigs.k8s.io/kustomize/":          {"cmd/stead"},
 	"github.com/stead-project/stead/": {"..."},
