@@ -45,9 +45,9 @@ const (
 	DefaultLife = 24 * time.Hour
 	// authorityLife is how long the authority itself lasts.
 	authorityLife = 20 * 365 * 24 * time.Hour
-	// leeway is how much the clocks of two hosts may differ: a certificate begins that
-	// much before it was made.
-	leeway = time.Hour
+	// leeway is how far the clock of a host may be behind: a certificate begins that much before it was made. Its
+	// beginning protects nothing: what was not signed yet does not exist.
+	leeway = 30 * 24 * time.Hour
 )
 
 // AuthorityConfig is what an Authority needs.
