@@ -31,7 +31,10 @@ type Config struct {
 	// does; nil: the store is an external one, and backed up there.
 	Backup func(context.Context, io.Writer) error
 	// Name of this server: who leads, who holds a session. Unique in the cluster.
-	Name    string
+	Name string
+	// Boot is the boot id of its host, as an agent there has it; "": not known. With it the agent of its own host
+	// gets a session at once after a reboot.
+	Boot    spec.BootID
 	Version string
 	// Socket is the path of the unix socket; it is made 0600, its directory 0700 if
 	// there is none.

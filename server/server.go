@@ -229,7 +229,7 @@ func reach(a *access.Authority) dispatch.Reach {
 // apis makes the two APIs; neither runs yet.
 func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
-		Store: s.cfg.Store, Cache: s.cache, Offer: s.engine.Offer, Key: key, Name: s.cfg.Name, Domain: s.cfg.Domain,
+		Store: s.cfg.Store, Cache: s.cache, Offer: s.engine.Offer, Key: key, Name: s.cfg.Name, Boot: s.cfg.Boot, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), ServiceCIDR: s.cfg.ServiceCIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
 		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
 	})

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 
+	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
@@ -67,6 +68,9 @@ func serverCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(level)
 			if err != nil {
+				return err
+			}
+			if o.Boot, err = home.BootID(home.BootIDFile); err != nil {
 				return err
 			}
 			return runServer(cmd.Context(), o, log)
@@ -204,6 +208,10 @@ next 'stead dev' adopts them; 'stead dev purge' ends them.`,
 
 // runDev runs server and agent until ctx ends; the first to end ends both.
 func runDev(ctx context.Context, o devOptions, log *slog.Logger) error {
+	var err error
+	if o.server.Boot, err = home.BootID(o.host.BootID); err != nil {
+		return err
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return runServer(ctx, o.server, log) })
 	group.Go(func() error {

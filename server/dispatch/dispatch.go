@@ -28,8 +28,9 @@ type Config struct {
 	Offer Offer
 	// Key opens the Secrets that lives name.
 	Key *seal.Key
-	// Name is this server, as shown to nodes and stored in sessions.
+	// Name is this server, as shown to nodes and stored in sessions. Boot is that of its host; "": not known.
 	Name string
+	Boot spec.BootID
 	// Domain is the cluster's DNS domain; CIDR the range of members' addresses.
 	Domain string
 	CIDR   string
@@ -187,6 +188,13 @@ func (s *Server) attach(se *session) {
 	if s.stopped {
 		se.cancel(errStopping)
 	}
+}
+
+// connected reports whether the node has a session with this server.
+func (s *Server) connected(node spec.NodeName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[node] != nil
 }
 
 func (s *Server) detach(se *session) {

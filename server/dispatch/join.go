@@ -22,7 +22,7 @@ import (
 
 // checkJoin says why req may not have a session, or nil (SAFETY S9). One that knows more of the
 // store than the store itself may: what it runs matters most (see gap).
-func checkJoin(req joinRequest, stored storedNode) error {
+func (s *Server) checkJoin(req joinRequest, stored storedNode) error {
 	switch {
 	case req.cluster != "" && req.cluster != stored.cluster:
 		return status.Errorf(codes.FailedPrecondition,
@@ -30,11 +30,18 @@ func checkJoin(req joinRequest, stored storedNode) error {
 	case stored.node != nil && stored.node.UID != req.uid:
 		return status.Errorf(codes.AlreadyExists,
 			"the name %s belongs to another machine (uid %s); give this one another name", req.node, stored.node.UID)
-	case stored.session != nil && (stored.session.UID != req.uid || stored.session.Boot != req.boot):
+	case stored.session != nil && (stored.session.UID != req.uid || stored.session.Boot != req.boot && !s.rebooted(req, stored.session)):
 		return status.Errorf(codes.FailedPrecondition,
 			"node %s still has a live session of another boot; try again", req.node)
 	}
 	return nil
+}
+
+// rebooted reports whether no agent can have the session any more: it was of this server, which has no connection
+// of it, and the agent that asks runs on this server's own host, in its present boot. So what was there before it
+// ended with the boot before. Of an agent on another host only the end of the session's lease shows that.
+func (s *Server) rebooted(req joinRequest, before *records.Session) bool {
+	return s.cfg.Boot != "" && req.boot == s.cfg.Boot && before.Server == s.cfg.Name && !s.connected(req.node)
 }
 
 // otherName is the other name under which the machine has joined; "": none.
@@ -62,7 +69,8 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	}
 	var other spec.NodeName
 	s.cfg.Cache.Look(func(v cache.View) {
-		other, req.resumed = otherName(v, req), stored.session != nil || !proof.MostHeard(v.Nodes())
+		other = otherName(v, req)
+		req.resumed = stored.session != nil && stored.session.Boot == req.boot || !proof.MostHeard(v.Nodes())
 		for l := range req.holding {
 			if isUnknown(v, req.machine, l) {
 				req.facts.Strays = append(req.facts.Strays, l)
@@ -131,7 +139,7 @@ func (s *Server) judgeHello(ctx context.Context, h *proto.Hello) (req joinReques
 		stored, err = readStoredNode(ctx, s.cfg.Store, req.node)
 	}
 	if err == nil {
-		err = checkJoin(req, stored)
+		err = s.checkJoin(req, stored)
 	}
 	return req, stored, err
 }
