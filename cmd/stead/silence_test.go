@@ -14,7 +14,7 @@ func silentNode(name, status string) *proto.Object {
 // TestNodesWithoutASessionAreShown: for how long, and what their lives wait for.
 func TestNodesWithoutASessionAreShown(t *testing.T) {
 	nodes := []*proto.Object{
-		silentNode("host-a", `{"state":"Ready"}`),
+		silentNode("host-a", `{"state":"Ready","hostIP":"10.0.0.1"}`),
 		silentNode("host-b", `{"state":"Silent","silentSeconds":42,"waits":"of its lives: 1 will have ended at their deadline in 20s"}`),
 		silentNode("host-c", `{"state":"Lost","silentSeconds":400}`),
 		silentNode("host-d", `{"state":"Silent"}`),

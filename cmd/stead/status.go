@@ -93,7 +93,7 @@ func printStore(out io.Writer, i *proto.InfoResponse) {
 }
 
 func printNodes(out io.Writer, nodes []*proto.Object) error {
-	var silent []string
+	var silent, nowhere []string
 	for _, p := range nodes {
 		o, err := decode[any, records.ShownNode](p)
 		if err != nil {
@@ -105,6 +105,8 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 				line += ": " + st.Waits
 			}
 			silent = append(silent, line)
+		} else if !st.Address().IsValid() && len(nodes) > 1 {
+			nowhere = append(nowhere, p.GetName()+" has several addresses, or none, and members on other hosts do not reach its own: start its agent with --address")
 		}
 	}
 	switch connected := len(nodes) - len(silent); {
@@ -115,7 +117,7 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 	default:
 		fact(out, "nodes", "%d of %d have a session; the others:", connected, len(nodes))
 	}
-	for _, line := range silent {
+	for _, line := range slices.Concat(silent, nowhere) {
 		fact(out, "", "%s", line)
 	}
 	return nil

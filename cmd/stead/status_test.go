@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/store"
 )
 
@@ -47,6 +49,29 @@ func TestStatusSaysWhichSetsAreNotHealthyAndWhy(t *testing.T) {
 	for _, want := range []string{"sets     0 of 1 are healthy", "default/db: 0 of 3 ready", "Progressing: ImageMissing", "  db-0 ", "  db-2         waiting for db-0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+}
+
+func TestStatusSaysWhichNodeHasNoAddress(t *testing.T) {
+	node := func(name, address string) *proto.Object {
+		doc := fmt.Sprintf(`{"status":{"name":%q,"hostIP":%q,"state":"Ready"}}`, name, address)
+		return &proto.Object{Name: name, Json: []byte(doc)}
+	}
+	for _, c := range []struct {
+		nodes []*proto.Object
+		want  bool
+	}{
+		{[]*proto.Object{node("n1", "10.0.0.1"), node("n2", "")}, true},
+		{[]*proto.Object{node("n1", "10.0.0.1"), node("n2", "10.0.0.2")}, false},
+		{[]*proto.Object{node("n1", "")}, false}, // nobody is to reach it
+	} {
+		var out strings.Builder
+		if err := printNodes(&out, c.nodes); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(out.String(), "n2 has several addresses, or none"); got != c.want || strings.Contains(out.String(), "n1 has") {
+			t.Errorf("got\n%s", out.String())
 		}
 	}
 }
