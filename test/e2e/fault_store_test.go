@@ -13,28 +13,43 @@ import (
 	"github.com/stead-project/stead/test/judge"
 )
 
-// fillStore applies ConfigMaps until the store is full of live data, which the
-// server says, and returns how many it took and the refusal that people saw.
+// fillStore applies ConfigMaps until the store is full of live data, which the server says, and returns how many it took and
+// the refusal that people saw. A large one is refused before a small one, and more fits in when the store was
+// compacted: so it is full when small ones are refused again and again.
 func (l *Lab) fillStore() (taken int, refusal string) {
 	l.t.Helper()
-	file := l.path("big.yaml")
-	l.eventually(2*time.Minute, "the store is full of live data", func() error {
-		text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: big-%d}\ndata: {big: %s}\n", taken, strings.Repeat("x", 250<<10))
+	apply := func(name string, bytes int) (string, error) {
+		file := l.path("big.yaml")
+		text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {big: %s}\n", name, strings.Repeat("x", bytes))
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return err
+			return "", err
 		}
-		out, err := l.trySteadFor(time.Minute, "apply", "-f", file)
-		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && strings.Contains(l.server.said(), "live data takes") {
-			refusal = out
-			if exit.ExitCode() != 1 {
-				l.t.Errorf("apply to a full store ends with code %d", exit.ExitCode())
-			}
-			return nil
-		}
+		return l.trySteadFor(time.Minute, "apply", "-f", file)
+	}
+	small, refused := 0, 0
+	l.eventually(2*time.Minute, "the store is full of live data", func() error {
+		out, err := apply(fmt.Sprint("big-", taken), 250<<10)
 		if err == nil {
 			taken++
 		}
-		return fmt.Errorf("%d are taken: %v %s", taken, err, out)
+		exit := (*exec.ExitError)(nil)
+		if !errors.As(err, &exit) || !strings.Contains(l.server.said(), "live data takes") {
+			return fmt.Errorf("%d are taken: %v %s", taken, err, out)
+		}
+		refusal = out
+		if exit.ExitCode() != 1 {
+			l.t.Errorf("apply to a full store ends with code %d", exit.ExitCode())
+		}
+		small++
+		refused++
+		if out, err := apply("small", small); err == nil {
+			refused = 0
+			return fmt.Errorf("%d are taken, and a small one: %s", taken, out)
+		}
+		if refused < 5 {
+			return fmt.Errorf("small ones are refused %d times", refused)
+		}
+		return nil
 	})
 	return taken, refusal
 }
