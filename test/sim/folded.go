@@ -12,6 +12,9 @@ import (
 // judgeFolded: a world is planned folded as it is planned whole (see plan.Fold), though the sets here
 // are small enough to be planned whole.
 func (s *server) judgeFolded(x plan.World) {
+	if x.Folded != nil {
+		s.w.fail("folded", "%s is planned folded: no judge here sees all of its members", x.Set.Ref)
+	}
 	x.Table, x.VolumeID = false, func() records.VolumeID { return "v" }
 	bare := x
 	bare.Slots = nil
