@@ -15,14 +15,6 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// snapshotInterval is the least time between two rounds of snapshots: what changes
-// meanwhile is one. farInterval is how long a change waits for others before it is sent to nodes without
-// a member of the set, which need it for DNS and routes only.
-const (
-	snapshotInterval = 10 * time.Millisecond
-	farInterval      = 100 * time.Millisecond
-)
-
 // snapshotPublisher has each set's snapshot, and what changed in it, once for all sessions. Versions
 // count its rounds; a session asks for what is newer than the version it has.
 type snapshotPublisher struct {
@@ -70,11 +62,11 @@ func (p *snapshotPublisher) run(ctx context.Context) {
 			p.watchers.wakeFar()
 			far = nil
 		case <-sub.C():
-			p.round(sub.Take())
+			woken := p.round(sub.Take())
 			if far == nil {
 				far = time.After(farInterval)
 			}
-			backoff.Sleep(ctx, snapshotInterval)
+			backoff.Sleep(ctx, intervalAfter(woken))
 		}
 	}
 }
@@ -87,9 +79,9 @@ type setChange struct {
 	brief *step // nil: in brief it is as it was
 }
 
-// round publishes what differs after ch. The snapshot of a set that is gone stays
+// round publishes what differs after ch, and returns how many sessions it woke. The snapshot of a set that is gone stays
 // as a short note, so that each session sends it.
-func (p *snapshotPublisher) round(ch cache.Changes) {
+func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 	version, hosts := p.version+1, p.hosts
 	var changes []setChange
 	var seq spec.Sequence
@@ -116,10 +108,9 @@ func (p *snapshotPublisher) round(ch cache.Changes) {
 	}
 	p.publish(version, seq, hosts, changes)
 	if ch.All {
-		p.watchers.wakeAll()
-	} else {
-		p.watchers.wakeNodes(near)
+		return p.watchers.wakeAll()
 	}
+	return p.watchers.wakeNodes(near)
 }
 
 // publish takes over what a round found.

@@ -4,11 +4,28 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
+
+// snapshotInterval is the least time between two rounds of snapshots: what changes
+// meanwhile is one. For each session that a round wakes it is sessionTime more, up to mostInterval: what is
+// sent to many is gathered for longer. farInterval is how long a change waits for others before it is sent to nodes without
+// a member of the set, which need it for DNS and routes only.
+const (
+	snapshotInterval = 10 * time.Millisecond
+	sessionTime      = 500 * time.Microsecond
+	mostInterval     = 50 * time.Millisecond
+	farInterval      = 100 * time.Millisecond
+)
+
+// intervalAfter is the time until the next round after one that woke so many sessions.
+func intervalAfter(woken int) time.Duration {
+	return min(snapshotInterval+time.Duration(woken)*sessionTime, mostInterval)
+}
 
 // watchers are the sessions that wait for something to send.
 type watchers struct {
@@ -110,29 +127,32 @@ func (ws *watchers) wakeFar() {
 	ws.farAll = false
 }
 
-// wakeAll wakes all sessions.
-func (ws *watchers) wakeAll() {
+// wakeAll wakes all sessions, and returns how many there are.
+func (ws *watchers) wakeAll() (woken int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for node := range ws.nodes {
-		ws.wake(node)
+		woken += ws.wake(node)
 	}
+	return woken
 }
 
-// wakeNodes wakes the sessions of these nodes.
-func (ws *watchers) wakeNodes(nodes map[spec.NodeName]bool) {
+// wakeNodes wakes the sessions of these nodes, and returns how many there are.
+func (ws *watchers) wakeNodes(nodes map[spec.NodeName]bool) (woken int) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for node := range nodes {
-		ws.wake(node)
+		woken += ws.wake(node)
 	}
+	return woken
 }
 
-// wake wakes the sessions of a node; mu is held.
-func (ws *watchers) wake(node spec.NodeName) {
+// wake wakes the sessions of a node, and returns how many there are; mu is held.
+func (ws *watchers) wake(node spec.NodeName) (woken int) {
 	for w := range ws.nodes[node] {
 		w.moved.Notify()
 	}
+	return len(ws.nodes[node])
 }
 
 // seen is the revision up to which there is something to send.

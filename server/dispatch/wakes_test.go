@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -42,7 +43,7 @@ func TestASessionWakesAtOnceForTheSetsOfItsNode(t *testing.T) {
 			t.Errorf("woken for nothing after %s", took)
 		}
 		r.live(1, 11, "n1", "uid1")
-		if took := after(near); took > snapshotInterval {
+		if took := after(near); took > intervalAfter(2) {
 			t.Errorf("its own set: after %s", took)
 		}
 		if took := after(far); took < farInterval/2 || took > farInterval+snapshotInterval {
@@ -60,4 +61,22 @@ func TestASessionWakesAtOnceForTheSetsOfItsNode(t *testing.T) {
 		cancel()
 		<-done
 	})
+}
+
+func TestWhatGoesToManyIsGatheredForLonger(t *testing.T) {
+	for woken, want := range map[int]time.Duration{
+		0: 10 * time.Millisecond, 1: 10500 * time.Microsecond, 50: 35 * time.Millisecond, 80: 50 * time.Millisecond, 10_000: 50 * time.Millisecond,
+	} {
+		if got := intervalAfter(woken); got != want {
+			t.Errorf("after %d were woken the next round is after %s, want %s", woken, got, want)
+		}
+	}
+	ws := newWatchers()
+	for _, node := range []spec.NodeName{"n1", "n1", "n2"} {
+		_, stop := ws.add(node, false)
+		defer stop()
+	}
+	if all, one, none := ws.wakeAll(), ws.wakeNodes(map[spec.NodeName]bool{"n1": true}), ws.wakeNodes(map[spec.NodeName]bool{"n9": true}); all != 3 || one != 2 || none != 0 {
+		t.Errorf("woken: %d of all, %d of one node, %d of one that has none", all, one, none)
+	}
 }
