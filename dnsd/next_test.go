@@ -44,6 +44,7 @@ func TestNextIsBuild(t *testing.T) {
 			}
 		default:
 			if len(p.Peers) > 0 {
+				p.Peers = slices.Clone(p.Peers) // which the zone keeps
 				peer := &p.Peers[r.IntN(len(p.Peers))]
 				peer.Ready = !peer.Ready
 				if r.IntN(2) == 0 {
@@ -67,6 +68,7 @@ func TestNextKeepsWhatDidNotChange(t *testing.T) {
 	s := crowd(3)
 	first := Build(s)
 	s.Sequence.Rev++
+	s.Pictures[0].Peers = slices.Clone(s.Pictures[0].Peers)
 	s.Pictures[0].Peers[1].Ready = true
 	next := first.Next(s)
 	node := func(z *Zone, name string) *node {

@@ -16,7 +16,7 @@ import (
 
 // part is the names of one set, as far as they come from it alone.
 type part struct {
-	// What the names were made from; these slices are its own.
+	// What the names were made from; names is its own, peers the snapshot's.
 	service string
 	former  string
 	peers   []records.Peer
@@ -31,13 +31,18 @@ type part struct {
 
 // of reports whether the part is what newPart would make of p, in the same domain.
 func (t *part) of(p records.Snapshot) bool {
-	return t.brief == p.Brief && t.service == p.Service && t.former == p.Former && slices.Equal(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
+	return t.brief == p.Brief && t.service == p.Service && t.former == p.Former && samePeers(t.peers, p.Peers) && reflect.DeepEqual(t.names, p.Names)
+}
+
+// samePeers looks at each only where they are not the same list.
+func samePeers(a, b []records.Peer) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) || slices.Equal(a, b)
 }
 
 // newPart makes the names of a set and packs their answers. The part before it may be nil.
 func newPart(p records.Snapshot, domain string, before *part) *part {
 	t := &part{
-		brief: p.Brief, service: p.Service, former: p.Former, peers: slices.Clone(p.Peers), names: slices.Clone(p.Names),
+		brief: p.Brief, service: p.Service, former: p.Former, peers: p.Peers, names: slices.Clone(p.Names),
 		nodes: map[string]*node{}, pointers: map[string]*node{}, asked: new(atomic.Bool),
 	}
 	if before != nil {

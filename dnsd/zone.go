@@ -30,7 +30,8 @@ type Snapshot struct {
 	Members netip.Prefix
 	// Services is the range of services' addresses: inside it, too, this server alone knows who exists.
 	Services netip.Prefix
-	// Pictures are the sets; their order does not matter. Of one in brief the members are answered; it is
+	// Pictures are the sets; their order does not matter. Zones keep their peers, which must not change any
+	// more: a set costs the next zone nothing when it has the same list. Of one in brief the members are answered; it is
 	// among Others, too.
 	Pictures []records.Snapshot
 	// Others are the sets that exist beside those, in any order. A set that is in neither does not
