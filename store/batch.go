@@ -23,6 +23,10 @@ type Outcome struct {
 // ErrUnavailable. A unit is never put together with one before it that writes a key
 // which it writes or compares.
 func CommitAll(ctx context.Context, s Store, shared []Compare, units []Txn) []Outcome {
+	if len(units) == 1 && len(shared) == 0 { // it is a transaction as it is
+		rev, err := s.Commit(ctx, units[0])
+		return []Outcome{{Rev: rev, Err: err}}
+	}
 	run := batchRun{store: s, shared: shared, units: units, outcomes: make([]Outcome, len(units))}
 	for _, group := range split(shared, units) {
 		if run.stopped == nil {
@@ -182,8 +186,12 @@ func Together(shared []Compare, units []Txn) (t Txn, fitting []int) {
 // join makes one transaction of shared and the units of group; a compare that
 // several units have is in it once.
 func join(shared []Compare, units []Txn, group []int) Txn {
-	var t Txn
-	seen := map[Compare]bool{}
+	compares, ops := len(shared), 0
+	for _, i := range group {
+		compares, ops = compares+len(units[i].If), ops+len(units[i].Then)
+	}
+	t := Txn{If: make([]Compare, 0, compares), Then: make([]Op, 0, ops)}
+	seen := make(map[Compare]bool, compares)
 	add := func(compares []Compare) {
 		for _, g := range compares {
 			if !seen[g] {
