@@ -140,12 +140,13 @@ func (w *reporter) whyNotReady(op step.Op) (cause causes.Cause, message string) 
 	if op.Kind == step.Wait && op.Cause != causes.Grace {
 		return op.Cause, op.Message
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
+	names := slices.Sorted(maps.Keys(w.containers))
+	for _, name := range names {
 		if w.containers[name].isLoggerDead(w.c.Now()) {
 			return causes.LogLost, w.inContainer(name, "its logger was killed; what it writes to its standard output fails and is lost until it is restarted")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
+	for _, name := range names {
 		if ctr := w.containers[name]; ctr.seen == step.Running && w.c.Now().Sub(ctr.processRefused) < processRefusedTime {
 			return causes.ProcessLimit, w.inContainer(name, "it reached the limit of processes and threads, its own or that of "+
 				"all members of the host, and was refused more; see --max-processes of the agent")
@@ -157,7 +158,7 @@ func (w *reporter) whyNotReady(op step.Op) (cause causes.Cause, message string) 
 		}
 		return "", ""
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.containers)) {
+	for _, name := range names {
 		if ctr := w.containers[name]; ctr.Cause != "" {
 			return ctr.Cause, w.inContainer(name, ctr.Message)
 		}

@@ -185,11 +185,14 @@ func (l *leader) addStatus(v cache.View, w plan.World, p plan.Plan, events *even
 	causes := append(rolloutEvents(ref, p, now), warnings(ref, p, now)...)
 	mem.recurrences.observe(causes, events.set.Event)
 	if mem.statusRests(now, delay) {
-		if urgent(p) {
+		switch {
+		case urgent(p):
 			mem.statusDue = mem.statusAt.Add(2 * delay) // alone only if no action takes it before
 			e.wakeWithin(mem.statusDue.Sub(now))
-		} else {
+		case len(e.decisions) > 0:
 			e.waitForStatus(delay)
+		default:
+			e.wakeWithin(mem.statusAt.Add(delay).Sub(now)) // when it is looked at
 		}
 		return
 	}

@@ -168,7 +168,7 @@ func TestAStatusIsWrittenWithADecisionOrAfterAWhile(t *testing.T) {
 		{"it differs", 0, nil, 1, 0, 0, 100 * ms},
 		{"nobody does anything", 50 * ms, nil, 1, 0, 0, 50 * ms},
 		{"it has waited", 100 * ms, nil, 1, 1, 1, 0},
-		{"nothing happens, but it is not looked at so soon", 150 * ms, nil, 1, 0, 1, 100 * ms},
+		{"nothing happens, but it is not looked at so soon", 150 * ms, nil, 1, 0, 1, 50 * ms},
 		{"a decision, and a status so soon after the last", 160 * ms, []plan.Action{asked()}, 2, 1, 1, 140 * ms},
 		{"a decision after a while", 200 * ms, []plan.Action{asked()}, 2, 2, 2, 0},
 		{"a decision that changes no status", 210 * ms, []plan.Action{asked()}, 2, 1, 2, 190 * ms},
