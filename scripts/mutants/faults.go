@@ -139,7 +139,7 @@ var faults = []fault{
 		suite{"server/dispatch", "^TestAHelloIsRefusedAndChangesNothing$"}},
 	{"S9", "agent/session/take.go", "case m.NodeUID != c.cfg.Home.UID():", "case false:",
 		suite{"agent", "^TestALifeOfAnotherMachineIsNotEvenRefused$"}},
-	{"S9", "server/dispatch/join.go", "case stored.session != nil && (stored.session.UID != req.uid || stored.session.Boot != req.boot):", "case false:",
+	{"S9", "server/dispatch/join.go", "case stored.session != nil && (stored.session.UID != req.uid || stored.session.Boot != req.boot && !s.rebooted(req, stored.session)):", "case false:",
 		suite{"server/dispatch", "^TestAHelloIsRefusedAndChangesNothing$"}},
 	{"S9", "agent/home/home.go", "syscall.LOCK_EX|syscall.LOCK_NB", "syscall.LOCK_SH",
 		suite{"agent/home", "^TestOneAgentARoot$"}},
