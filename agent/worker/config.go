@@ -52,8 +52,8 @@ type Config struct {
 	Tuning Tuning
 	Logger *slog.Logger
 
-	// What follows is for a simulation. Background watches and probes; nil: goroutines for
-	// which Run waits, as hooks have them in any case.
+	// What follows is for a simulation. Background watches, probes and runs hooks; nil: goroutines
+	// for which Run waits.
 	Background Background
 	// AfterFunc calls f once, after d, unless it is stopped before; nil: time.AfterFunc.
 	AfterFunc func(d time.Duration, f func()) (stop func() bool)

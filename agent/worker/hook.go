@@ -100,7 +100,7 @@ func (w *actor) beginHook(ctx context.Context, op step.Op) error {
 	ctx, cancel := context.WithCancel(ctx)
 	run := &hookRun{op.Kind, cancel}
 	ctr.hook = run
-	w.runHook(ctx, w.target(c, ctr), *h, func(err error) {
+	w.background.Hook(ctx, w.target(c, ctr), *h, func(err error) {
 		w.note(func(e *pendingEvents) {
 			if ctx.Err() == nil {
 				e.hooks = append(e.hooks, hookEnd{op.Container, run, err})

@@ -26,7 +26,7 @@ type Worker struct {
 	actor    actor
 	reporter reporter
 
-	group   *goroutines // hooks, and unless Config.Background has them, watchers and probes
+	group   *goroutines // watchers, probes and hooks, unless Config.Background has them
 	lastOp  step.Op     // performed last; zero: none since the worker waited
 	repeats int         // how often in a row
 }
@@ -46,7 +46,6 @@ type (
 type subject struct {
 	*mailbox
 	background Background
-	runHook    func(ctx context.Context, t probe.Target, h spec.Hook, returned func(error))
 	standing   step.Standing
 	order      step.Order
 	life       *records.Life // nil: its template is not known
@@ -106,7 +105,6 @@ func New(c *Config, id spec.Identity, found Found) *Worker {
 	}}
 	w.observer, w.reporter, w.actor = observer{w.subject}, reporter{w.subject}, actor{w.subject, &w.reporter}
 	w.group = &goroutines{c: c}
-	w.runHook = w.group.hook
 	if w.background == nil {
 		w.background = w.group
 	}
@@ -216,6 +214,8 @@ type Background interface {
 	Watch(ctx context.Context, id runtime.ContainerID, ended func())
 	// Probe calls report with each change of health.
 	Probe(ctx context.Context, t probe.Target, report func(probe.Health))
+	// Hook runs a lifecycle hook and calls returned once, with why it failed; nil: it did not.
+	Hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error))
 }
 
 // goroutines is Background with a goroutine for each container and task.
@@ -236,8 +236,7 @@ func (g *goroutines) Probe(ctx context.Context, t probe.Target, report func(prob
 	g.group.Go(func() { g.c.Prober.Probe(ctx, t, report) })
 }
 
-// hook runs a lifecycle hook and calls returned once, with why it failed; nil: it did not.
-func (g *goroutines) hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error)) {
+func (g *goroutines) Hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error)) {
 	if g.c.Prober == nil {
 		returned(nil)
 		return

@@ -73,11 +73,7 @@ func (n *node) begin(a *agent) {
 	}
 	a.found = map[spec.Identity]worker.Found{}
 	for _, id := range n.identities((*place).visible) {
-		f := worker.Found{}
-		if n.places[id].state != "" {
-			f.Containers = []string{containerName}
-		}
-		a.found[id] = f
+		a.found[id] = worker.Found{Containers: n.places[id].standing()}
 	}
 	a.begun = true
 	keeper.Tick()

@@ -36,6 +36,7 @@ type Cluster struct {
 	shared   *fileSystem           // that of all nodes
 	classOf  map[claimOfSet]string // of claims that are made; none: the local one
 	fences   bool                  // the shared class takes no late write
+	composed bool                  // members have init containers, sidecars and hooks
 
 	backups []saved
 	// restores counts them; restoring: the store is being filled.
@@ -142,6 +143,7 @@ func (w *Cluster) Do(c Choice) {
 func (w *Cluster) Run(n int) *Violation {
 	d := newDealer(w.seed, w.plant.Often)
 	w.Do(Choice{"choose", d.r.Uint64N(1_000_000)})
+	w.Do(Choice{"compose", d.r.Uint64N(1_000_000)})
 	for i := 1; i <= n && !w.over() && !w.cancelled(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {

@@ -191,6 +191,8 @@ func (f *tmpfs) SaveState(id spec.Identity, s *worker.State) error {
 	return f.n.act(id, "SaveState", func() error {
 		kept := *s
 		kept.Containers = maps.Clone(s.Containers)
+		f.n.place(id).kept(s)
+		f.n.w.plant.State(&kept)
 		f.states[id] = kept
 		return nil
 	})
@@ -212,7 +214,14 @@ func (f *tmpfs) ShowMember(life *records.Life, _ files.Node) error {
 
 func (f *tmpfs) ShowVolumeNew(spec.Identity, []byte) error { return nil }
 
-func (f *tmpfs) ShowTermination(spec.Identity, records.Reason) error { return nil }
+// ShowTermination is the first thing that is done to end a life.
+func (f *tmpfs) ShowTermination(id spec.Identity, _ records.Reason) error {
+	p, token := f.n.place(id), f.n.agent.workers[id].token
+	if p.ending.token != token {
+		p.ending = ending{token, f.n.now()}
+	}
+	return nil
+}
 
 func (f *tmpfs) ShowMedia(spec.Identity, files.Media, *int64) error { return nil }
 

@@ -84,8 +84,10 @@ func (n *node) killDisk() bool {
 	w.note("%s: the disk of class %s dies", n.name, diskClass)
 	for _, id := range sortedKeys(n.places) { // what wrote to it fails
 		l, p := n.tmpfs.lives[id], n.places[id]
-		if p.alive == l.Member.Token && slices.ContainsFunc(l.Member.Volumes, func(v records.MemberVolume) bool { return v.Class == diskClass }) {
-			p.exits = w.clock
+		if p.alive() == l.Member.Token && slices.ContainsFunc(l.Member.Volumes, func(v records.MemberVolume) bool { return v.Class == diskClass }) {
+			for _, b := range p.running() {
+				b.exits = w.clock
+			}
 		}
 	}
 	return true

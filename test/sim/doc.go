@@ -2,6 +2,9 @@
 // dispatch, cache, step function and ledger over the store in memory, with hosts,
 // disks, clocks and networks that are models and can fail at any moment.
 //
+// In three runs of four members are of several containers: init containers that fail, sidecars, lifecycle
+// hooks that are slow, fail or hang (parts.go, box.go, hooks.go; judged in judgestart.go).
+//
 // A run is a seed: it chooses the cluster and a list of choices, each of which does
 // one thing. After each the judges look: they know the truth (which process runs
 // where) and judge plans by their own reading of SEMANTICS, never by the planner's

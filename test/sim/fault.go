@@ -162,7 +162,7 @@ func (n *node) killWatchdog() bool {
 		return false
 	}
 	for _, r := range n.guard.records {
-		if p := n.place(identityOf(r)); !p.alive.IsZero() && p.logger != p.alive {
+		if p := n.place(identityOf(r)); !p.alive().IsZero() && p.logger != p.alive() {
 			return false
 		}
 	}
@@ -190,15 +190,24 @@ func (n *node) sicken() bool {
 	w := n.w
 	for _, id := range sortedKeys(n.places) {
 		p := n.places[id]
-		if p.alive.IsZero() || !w.chance(2) {
+		running := p.running()
+		if len(running) == 0 || !w.chance(2) {
 			continue
 		}
-		if w.chance(4) {
-			p.exits = w.clock
-		} else {
-			p.sick = !p.sick
+		b := running[0]
+		if len(running) > 1 {
+			b = running[w.r.IntN(len(running))]
 		}
-		w.note("%s: %s is sick: %v", n.name, id.MemberName(), p.sick)
+		switch {
+		case b.part.liveness && w.chance(2):
+			b.dead = true
+			w.count("container given up")
+		case w.chance(4):
+			b.exits = w.clock
+		default:
+			b.sick = !b.sick
+		}
+		w.note("%s: %s %s is sick: %v, dead: %v", n.name, id.MemberName(), b.name, b.sick, b.dead)
 		return true
 	}
 	return false
@@ -210,8 +219,10 @@ func (w *Cluster) lapse() (any bool) {
 	ref := w.someRef()
 	for _, n := range w.nodes {
 		for _, id := range sortedKeys(n.places) {
-			if p := n.places[id]; id.Ref() == ref && !p.alive.IsZero() && !p.sick {
-				p.sick, any = true, true
+			for _, b := range n.places[id].running() {
+				if id.Ref() == ref && !b.sick {
+					b.sick, any = true, true
+				}
 			}
 		}
 	}

@@ -171,10 +171,10 @@ func (n *node) killGuarded(r watchdog.Record) {
 	p := n.place(id)
 	before := n.guard.killed[id] == token
 	n.guard.killed[id] = token
-	if p.alive.IsZero() || !n.guard.watchdog && p.logger != token || before && n.w.plant.KillsOnce {
+	if p.alive().IsZero() || !n.guard.watchdog && p.logger != token || before && n.w.plant.KillsOnce {
 		return
 	}
-	n.w.note("%s: %s %s is killed: its deadline has passed", n.name, id.MemberName(), p.alive)
+	n.w.note("%s: %s %s is killed: its deadline has passed", n.name, id.MemberName(), p.alive())
 	n.w.count("guarded life killed")
 	if !n.guard.watchdog {
 		n.w.count("guarded life killed by its logger")

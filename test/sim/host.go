@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
@@ -11,25 +11,91 @@ import (
 // place is what stands on a host of one identity: the truth, whatever an agent or
 // containerd believes.
 type place struct {
-	n        *node
-	id       spec.Identity
-	state    runtime.State // of the container; "": there is none
-	token    spec.Token    // likewise, and what follows
-	attempt  int
-	image    string
-	grace    time.Duration
-	serial   int        // of the container: a start that lands late lands on this one or nowhere
-	runs     int        // of processes, so that a watch knows its own
-	alive    spec.Token // of the process; zero: none
-	exits    time.Time  // when it ends by itself; zero: never
-	readyAt  time.Time
-	sick     bool
-	hangs    int        // how many kills it survives
-	logger   spec.Token // its loggers run, and kill a guarded life of this token
-	sandbox  spec.Token // of the namespaces; zero: none
-	link     bool
-	scratch  bool
-	lateness *lateStart
+	n       *node
+	id      spec.Identity
+	boxes   []*box // in the order in which they were first made
+	logger  spec.Token
+	sandbox spec.Token // of the namespaces; zero: none
+	link    bool
+	scratch bool
+	ending  ending
+}
+
+// ending is the truth about the stop of a life.
+type ending struct {
+	token spec.Token
+	since time.Time // on the node's clock: its member was shown that it is to end
+}
+
+// visible: an agent that begins finds something of the identity.
+func (p *place) visible() bool { return len(p.standing()) > 0 || !p.sandbox.IsZero() || p.link }
+
+// standing are the names of the containers that there are.
+func (p *place) standing() (names []string) {
+	for _, b := range p.boxes {
+		if b.state != "" {
+			names = append(names, b.name)
+		}
+	}
+	return names
+}
+
+// box is the container of a name; it may be one that is not made.
+func (p *place) box(name string) *box {
+	for _, b := range p.boxes {
+		if b.name == name {
+			return b
+		}
+	}
+	b := &box{p: p, name: name}
+	p.boxes = append(p.boxes, b)
+	return b
+}
+
+// running are the containers that have a process.
+func (p *place) running() (list []*box) {
+	for _, b := range p.boxes {
+		if !b.alive.IsZero() {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// alive is the life of the processes; zero: there are none.
+func (p *place) alive() spec.Token {
+	for _, b := range p.boxes {
+		if !b.alive.IsZero() {
+			return b.alive
+		}
+	}
+	return spec.Token{}
+}
+
+// pass lets happen what is due.
+func (p *place) pass() {
+	for _, b := range p.boxes {
+		if !b.alive.IsZero() && !b.exits.IsZero() && !p.n.w.clock.Before(b.exits) {
+			b.end()
+		}
+	}
+}
+
+// end is the end of all processes.
+func (p *place) end() {
+	for _, b := range p.running() {
+		b.code = killedCode
+		b.end()
+	}
+}
+
+// reset is what a power cut leaves: nothing, but starts under way land nowhere.
+func (p *place) reset() {
+	fresh := place{n: p.n, id: p.id}
+	for _, b := range p.boxes {
+		fresh.boxes = append(fresh.boxes, &box{p: p, name: b.name, serial: b.serial + 1, runs: b.runs + 1})
+	}
+	*p = fresh
 }
 
 // lateStart is a start that was given up on and is still under way.
@@ -38,68 +104,34 @@ type lateStart struct {
 	token  spec.Token
 }
 
-// visible: an agent that begins finds something of the identity.
-func (p *place) visible() bool { return p.state != "" || !p.sandbox.IsZero() || p.link }
-
-// pass lets happen what is due.
-func (p *place) pass() {
-	if !p.alive.IsZero() && !p.exits.IsZero() && !p.n.w.clock.Before(p.exits) {
-		p.end()
-	}
-}
-
-// end is the end of the process.
-func (p *place) end() {
-	p.n.w.judge.ended(life{p.id, p.alive})
-	p.alive, p.exits = spec.Token{}, time.Time{}
-	if p.state == runtime.Running {
-		p.state = runtime.Exited
-	}
-}
-
-func (p *place) healthy() bool {
-	return !p.alive.IsZero() && !p.sick && !strings.HasPrefix(p.image, "never") && !p.n.w.clock.Before(p.readyAt)
-}
-
-// begin is the moment in which a process is there.
-func (p *place) begin(token spec.Token) {
-	w := p.n.w
-	w.judge.started(p, token)
-	p.state, p.alive = runtime.Running, token
-	p.runs++
-	p.readyAt = w.clock.Add(time.Duration(w.r.IntN(4000)) * time.Millisecond)
-	p.exits, p.sick, p.hangs, p.logger = time.Time{}, false, 0, token
-	if strings.HasPrefix(p.image, "crash") {
-		p.exits = w.clock.Add(time.Duration(w.r.IntN(1500)) * time.Millisecond)
-	}
-	if w.chance(12) {
-		p.hangs = 1 + w.r.IntN(3)
-	}
-}
-
 // land has a start take effect that nobody waits for any more.
 func (w *Cluster) land() bool {
 	for _, n := range w.nodes {
 		for _, id := range sortedKeys(n.places) {
-			p := n.places[id]
-			l := p.lateness
-			if l == nil {
-				continue
+			if slices.ContainsFunc(n.places[id].boxes, (*box).lands) {
+				return true
 			}
-			p.lateness = nil
-			if p.state != runtime.Created || p.serial != l.serial {
-				if !w.plant.LateStartLands {
-					continue // its container is gone: containerd starts nothing
-				}
-			}
-			if r, guarded := n.guard.of(id, l.token); guarded && n.passed(r) && !w.plant.KillsOnce {
-				w.count("late start refused by its logger")
-				continue
-			}
-			w.note("%s: a start of %s %s lands late", n.name, id.MemberName(), l.token)
-			p.begin(l.token)
-			return true
 		}
 	}
 	return false
+}
+
+// lands is that of one container; false: none was under way, or it has no effect.
+func (b *box) lands() bool {
+	l, n, id := b.lateness, b.p.n, b.p.id
+	if l == nil {
+		return false
+	}
+	b.lateness = nil
+	if (b.state != runtime.Created || b.serial != l.serial) && !n.w.plant.LateStartLands {
+		return false // its container is gone: containerd starts nothing
+	}
+	if r, guarded := n.guard.of(id, l.token); guarded && n.passed(r) && !n.w.plant.KillsOnce {
+		n.w.count("late start refused by its logger")
+		return false
+	}
+	n.w.note("%s: a start of %s %s lands late", n.name, id.MemberName(), l.token)
+	b.late = true
+	b.begin(l.token)
+	return true
 }

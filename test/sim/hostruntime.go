@@ -74,7 +74,7 @@ func (h hostRuntime) EnsureSandbox(_ context.Context, id spec.Identity, token sp
 
 func (h hostRuntime) RemoveSandbox(_ context.Context, id spec.Identity) error {
 	return h.act(id, "RemoveSandbox", func(p *place) error {
-		if !p.alive.IsZero() {
+		if !p.alive().IsZero() {
 			return runtime.ErrExists
 		}
 		p.sandbox = spec.Token{}
@@ -102,26 +102,31 @@ func (h hostRuntime) Sandboxes(context.Context) (list []runtime.Sandbox, err err
 }
 
 func (h hostRuntime) List(ctx context.Context) (list []runtime.Status, err error) {
-	for _, id := range h.n.identities(func(p *place) bool { return p.state != "" }) {
-		st, _ := h.Status(ctx, runtime.ContainerID{ID: id, Name: containerName})
-		list = append(list, st)
+	for _, id := range h.n.identities(func(p *place) bool { return len(p.standing()) > 0 }) {
+		for _, name := range h.n.places[id].standing() {
+			st, _ := h.Status(ctx, runtime.ContainerID{ID: id, Name: name})
+			list = append(list, st)
+		}
 	}
 	return list, nil
 }
 
 func (h hostRuntime) Create(_ context.Context, c runtime.Container) error {
 	return h.act(c.ID.ID, "Create", func(p *place) error {
+		b := p.box(c.ID.Name)
 		switch {
-		case p.state != "":
+		case b.state != "":
 			return runtime.ErrExists
 		case p.sandbox != c.Token:
 			return runtime.ErrNotFound
 		case !h.n.seesVolumes(c.ID.ID, c.Token):
 			return errors.New("a volume is not where it is to be mounted from")
 		}
-		p.serial++
-		p.state, p.token, p.attempt, p.image = runtime.Created, c.Token, c.Attempt, c.Image
-		p.grace = time.Duration(h.n.lifeOf(c.ID.ID, c.Token).Member.GraceSeconds) * time.Second
+		life := h.n.lifeOf(c.ID.ID, c.Token)
+		b.serial++
+		b.state, b.token, b.attempt, b.image = runtime.Created, c.Token, c.Attempt, c.Image
+		b.part, b.late = partOf(&life.Template.Spec, c.ID.Name), false
+		b.grace = time.Duration(life.Member.GraceSeconds) * time.Second
 		return nil
 	})
 }
@@ -129,22 +134,22 @@ func (h hostRuntime) Create(_ context.Context, c runtime.Container) error {
 // Start begins the process now, or late: then its caller has given up on it meanwhile.
 func (h hostRuntime) Start(_ context.Context, id runtime.ContainerID) error {
 	return h.act(id.ID, "Start", func(p *place) error {
-		w := h.n.w
+		w, b := h.n.w, p.box(id.Name)
 		switch {
-		case p.state == "":
+		case b.state == "":
 			return runtime.ErrNotFound
-		case p.state != runtime.Created:
+		case b.state != runtime.Created:
 			return runtime.ErrExists
-		case p.lateness == nil && w.chance(8) && !w.judge.settling:
-			p.lateness = &lateStart{p.serial, p.token}
+		case b.lateness == nil && w.chance(8) && !w.judge.settling:
+			b.lateness = &lateStart{b.serial, b.token}
 			w.count("fault: start lands late")
 			return fmt.Errorf("start: %w", runtime.ErrUnavailable)
 		case w.chance(40) && !w.judge.settling:
 			w.count("fault: start fails")
 			return runtime.ErrBadSpec
 		}
-		p.lateness = nil
-		p.begin(p.token)
+		b.lateness = nil
+		b.begin(b.token)
 		return nil
 	})
 }
@@ -155,61 +160,63 @@ func (h hostRuntime) Status(_ context.Context, id runtime.ContainerID) (runtime.
 	if h.n.w.clock.Before(h.n.runtimeDown) {
 		return runtime.Status{}, runtime.ErrUnavailable
 	}
-	if p.state == "" {
+	b := p.box(id.Name)
+	if b.state == "" {
 		return runtime.Status{}, runtime.ErrNotFound
 	}
-	return runtime.Status{
-		ID: id, Token: p.token, Attempt: p.attempt, State: p.state, Image: p.image, Exit: runtime.Exit{Code: 1},
-	}, nil
+	st := runtime.Status{ID: id, Token: b.token, Attempt: b.attempt, State: b.state, Image: b.image, Exit: runtime.Exit{Code: failedCode}}
+	if b.part.role == spec.RoleInit {
+		st.Exit = runtime.Exit{Code: b.code, Unknown: b.unknown}
+		if h.n.w.plant.SeesNoFailure {
+			st.Exit = runtime.Exit{}
+		}
+	}
+	return st, nil
 }
 
 // Signal asks the process to end, or ends it.
 func (h hostRuntime) Signal(_ context.Context, id runtime.ContainerID, sig int, _ bool) error {
 	return h.act(id.ID, "Signal", func(p *place) error {
-		w := h.n.w
-		if p.alive.IsZero() {
+		w, b := h.n.w, p.box(id.Name)
+		if b.alive.IsZero() {
 			return runtime.ErrNotRunning
 		}
-		w.judge.ending(h.n, id.ID, p.alive)
+		w.judge.ending(b)
 		if sig == 9 {
-			return h.kill(p)
+			w.judge.kills(b)
+			b.kill()
+			return nil
 		}
+		w.judge.asks(b)
 		if w.plant.ToldTooEarly {
-			h.n.agent.report(records.Report{ID: id.ID, Token: p.alive, Node: h.n.name, Phase: records.PhaseStopped, Seq: h.n.agent.nextSeq()})
+			h.n.agent.report(records.Report{ID: id.ID, Token: b.alive, Node: h.n.name, Phase: records.PhaseStopped, Seq: h.n.agent.nextSeq()})
 		}
-		p.exits = w.clock.Add(time.Duration(w.r.IntN(int(1500*p.grace/time.Second+1))) * time.Millisecond)
+		b.code, b.asked = killedCode, h.n.now()
+		b.exits = w.clock.Add(time.Duration(w.r.IntN(int(1500*b.grace/time.Second+1))) * time.Millisecond)
 		return nil
 	})
 }
 
-func (h hostRuntime) kill(p *place) error {
-	switch {
-	case p.alive.IsZero():
-	case p.hangs > 0:
-		p.hangs--
-	default:
-		p.end()
-	}
-	return nil
-}
-
 func (h hostRuntime) KillAll(_ context.Context, id spec.Identity) error {
 	return h.act(id, "KillAll", func(p *place) error {
-		if !p.alive.IsZero() {
-			h.n.w.judge.ending(h.n, id, p.alive)
+		for _, b := range p.running() {
+			h.n.w.judge.ending(b)
+			h.n.w.judge.kills(b)
+			b.kill()
 		}
-		return h.kill(p)
+		return nil
 	})
 }
 
 func (h hostRuntime) Remove(_ context.Context, id runtime.ContainerID) error {
 	return h.act(id.ID, "Remove", func(p *place) error {
-		if !p.alive.IsZero() {
+		b := p.box(id.Name)
+		if !b.alive.IsZero() {
 			return errors.New("it has processes")
 		}
-		p.state, p.token, p.serial = "", spec.Token{}, p.serial+1
+		b.state, b.token, b.serial = "", spec.Token{}, b.serial+1
 		if !h.n.w.plant.LateStartLands {
-			p.lateness = nil
+			b.lateness = nil
 		}
 		return nil
 	})
@@ -218,7 +225,7 @@ func (h hostRuntime) Remove(_ context.Context, id runtime.ContainerID) error {
 func (h hostRuntime) Empty(_ context.Context, id spec.Identity) (bool, error) {
 	p := h.n.place(id)
 	p.pass()
-	return p.alive.IsZero(), nil
+	return p.alive().IsZero(), nil
 }
 
 // identities of which something stands here, in order.

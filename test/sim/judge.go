@@ -50,6 +50,7 @@ type lifeTruth struct {
 	fenced   bool          // somebody said that its machine was off
 	bound    time.Duration // of a guarded one
 	service  *string       // under which it was told to be found
+	start    *startTruth
 }
 
 // volumeTruth is what there ever was of a volume.
@@ -117,7 +118,7 @@ func (j *judge) restored() {
 // life was never told to be over, and was never started elsewhere or in another boot.
 func (j *judge) started(p *place, token spec.Token) {
 	l, now := life{p.id, token}, run{token, p.n.name, p.n.uid, p.n.boot()}
-	if other, ok := j.alive[p.id]; ok && !j.beside(l, life{p.id, other.token}, other.uid) && !j.beside(life{p.id, other.token}, l, now.uid) {
+	if other, ok := j.alive[p.id]; ok && other != now && !j.beside(l, life{p.id, other.token}, other.uid) && !j.beside(life{p.id, other.token}, l, now.uid) {
 		j.w.fail("one life", "%s starts %s on %s while %s runs on %s", p.id, token, now.node, other.token, other.node)
 	}
 	truth := j.life(p.id, token)
@@ -136,15 +137,6 @@ func (j *judge) started(p *place, token spec.Token) {
 func (j *judge) ended(l life) {
 	if j.alive[l.id].token == l.token {
 		delete(j.alive, l.id)
-	}
-}
-
-// ending judges that a process which an agent ends was asked to end: by name, or because
-// the identity has had a newer life.
-func (j *judge) ending(n *node, id spec.Identity, token spec.Token) {
-	l := j.life(id, token)
-	if !l.stopped && !l.resolved && j.newest[id].Compare(token) <= 0 {
-		j.w.fail("absence", "%s ends %s %s, and nobody asked for it", n.name, id, token)
 	}
 }
 

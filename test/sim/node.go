@@ -127,10 +127,10 @@ func (n *node) powerOff() {
 	n.stopTrash()
 	n.disk.powerCut(n.w.r.IntN(60))
 	for id, p := range n.places {
-		if !p.alive.IsZero() {
-			n.w.judge.ended(life{id, p.alive})
+		if token := p.alive(); !token.IsZero() {
+			n.w.judge.ended(life{id, token})
 		}
-		*p = place{n: n, id: id, serial: p.serial + 1, runs: p.runs + 1}
+		p.reset()
 	}
 	n.tmpfs, n.guard, n.runtimeDown = newTmpfs(n), newGuard(n), time.Time{}
 }

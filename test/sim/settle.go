@@ -65,7 +65,9 @@ func (w *Cluster) heal() {
 			n.startAgent()
 		}
 		for _, p := range n.places {
-			p.sick = false
+			for _, b := range p.boxes {
+				b.sick = false
+			}
 		}
 		n.replaceDisk()
 		n.mount()
@@ -90,6 +92,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 		if !strings.HasPrefix(c.Image, "good") {
 			c.Image = images[w.r.IntN(4)]
 		}
+		mendParts(&set.Spec.Template.Spec)
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			r.Partition, r.OnFailure = nil, ""

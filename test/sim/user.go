@@ -56,6 +56,9 @@ func (w user) createSet(ref spec.SetRef) {
 		}
 	}
 	w.classify(&set)
+	if w.composed {
+		w.furnish(&set, rand.New(rand.NewPCG(w.seed, uint64(w.uids)+1<<32)))
+	}
 	w.putSet(set, 0)
 }
 

@@ -24,11 +24,31 @@ type memberWorker struct {
 	due   bool      // somebody told it something since its last turn
 	next  time.Time // when its next turn is due on the node's clock; zero: never by itself
 	crash string    // it is to die after this operation
+	op    step.Kind // that was chosen last
 
+	attended []*attendance
+	last     *records.Report // that it made, and how long was enough then, for a plant
+	enough   time.Duration
+}
+
+// attendance is what goes on for one container beside the turns of its worker.
+type attendance struct {
+	name    string
 	watched *watch
 	probed  *probing
-	last    *records.Report // that it made, and how long was enough then, for a plant
-	enough  time.Duration
+	hook    *hooking
+}
+
+// attend is that of a container.
+func (x *memberWorker) attend(name string) *attendance {
+	for _, a := range x.attended {
+		if a.name == name {
+			return a
+		}
+	}
+	a := &attendance{name: name}
+	x.attended = append(x.attended, a)
+	return a
 }
 
 // watch waits for the end of a process, as containerd would tell it.
@@ -83,28 +103,50 @@ var _ worker.Background = background{}
 
 // Watch implements worker.Background.
 func (b background) Watch(ctx context.Context, id runtime.ContainerID, ended func()) {
-	b.n.agent.workers[id.ID].watched = &watch{ctx, b.n.place(id.ID).runs, ended}
+	b.n.agent.workers[id.ID].attend(id.Name).watched = &watch{ctx, b.n.place(id.ID).box(id.Name).runs, ended}
 }
 
 // Probe implements worker.Background.
 func (b background) Probe(ctx context.Context, t probe.Target, report func(probe.Health)) {
-	b.n.agent.workers[t.ID.ID].probed = &probing{ctx: ctx, report: report}
+	box := b.n.place(t.ID.ID).box(t.ID.Name)
+	if box.part.hasPost && !box.post.over && !box.alive.IsZero() {
+		b.n.w.fail("hooks", "%s probes %s %s, and its postStart hook has not returned", b.n.name, t.ID.ID.MemberName(), box.name)
+	}
+	b.n.agent.workers[t.ID.ID].attend(t.ID.Name).probed = &probing{ctx: ctx, report: report}
 }
 
-// hear has watch and probes say what is so.
+// hear has watches, probes and hooks say what is so.
 func (x *memberWorker) hear() {
 	p := x.n.place(x.id)
 	p.pass()
-	if w := x.watched; w != nil && (w.ctx.Err() != nil || p.runs != w.run || p.alive.IsZero()) {
-		x.watched, x.due = nil, true
-		w.ended()
-	}
-	if b := x.probed; b != nil && b.ctx.Err() == nil {
-		if h := (probe.Health{Started: true, Ready: p.healthy()}); h != b.last {
-			b.last, x.due = h, true
-			b.report(h)
+	for _, a := range x.attended {
+		b := p.box(a.name)
+		if w := a.watched; w != nil && (w.ctx.Err() != nil || b.runs != w.run || b.alive.IsZero()) {
+			a.watched, x.due = nil, true
+			w.ended()
+		}
+		if r := a.probed; r != nil && r.ctx.Err() == nil {
+			if h := b.health(); h != r.last {
+				r.last, x.due = h, true
+				r.report(h)
+			}
+		}
+		if h := a.hook; h != nil && h.hear(b) {
+			x.due = true
+			if a.hook == h {
+				a.hook = nil
+			}
 		}
 	}
+}
+
+// health is what the probes of a container find.
+func (b *box) health() probe.Health {
+	if b.part.startup && !b.started && b.healthy() {
+		b.started = true
+		b.p.n.w.judge.passes(b, b.alive)
+	}
+	return probe.Health{Started: !b.part.startup || b.started, Ready: b.healthy(), Failed: b.dead}
 }
 
 // steps performs at most n operations, and tells how many there were.
@@ -144,7 +186,8 @@ func (n *node) choose(id spec.Identity, token spec.Token, wanted step.Wanted, se
 	w, x := n.w, n.agent.workers[id]
 	x.token = token
 	wanted.Restored = wanted.Restored && !w.plant.OpensAfterRestore
-	op := step.Next(wanted, seen)
+	op := step.Next(wanted, w.plant.Looks(wanted, seen))
+	x.op = op.Kind
 	if op.Kind == step.Wait || op.Kind == step.Nothing {
 		return op
 	}
@@ -159,8 +202,11 @@ func (n *node) choose(id spec.Identity, token spec.Token, wanted step.Wanted, se
 	case 2:
 		x.crash = string(op.Kind)
 	}
-	w.note("%s: %s %s for %s", n.name, id.MemberName(), op.Kind, token)
+	w.note("%s: %s %s for %s %s", n.name, id.MemberName(), op.Kind, token, op.Container)
 	w.count(string(op.Kind))
+	if op.Kind == step.EndContainer {
+		n.place(id).box(op.Container).endSince = n.now()
+	}
 	return op
 }
 
@@ -178,6 +224,7 @@ func (a *agent) report(r records.Report) {
 		}
 		x.last, x.enough = &r, enough
 	}
+	w.judge.saysReady(a.n.place(r.ID), &r)
 	w.note("%s reports %s %s: %s, ready %v for %s, %s", a.n.name, r.ID.MemberName(), r.Token, r.Phase, r.Ready, r.ReadyFor, r.Cause)
 	a.outbox.Put(r)
 }

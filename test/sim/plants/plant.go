@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/agent/step"
+	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/store"
 )
@@ -47,6 +49,12 @@ type Plant struct {
 
 	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
 
+	HooksReturnAtOnce bool // a postStart hook is said to have returned while it runs
+	SeesNoFailure     bool // an init container that failed is said to have ended with 0
+	// Look changes what a worker saw of its identity; Keep what it keeps of a life.
+	Look func(step.Wanted, *step.Seen)
+	Keep func(*worker.State)
+
 	// Of the store and its restore.
 	BelievesAnyNode   bool // a node's word about another's volumes is stored (S21)
 	NoticesNothing    bool // neither servers nor nodes compare the store with what they know (S8)
@@ -59,6 +67,22 @@ type Plant struct {
 	// Of the planner: what it is shown, and what it is made to say.
 	See func(w *plan.World)
 	Say func(w plan.World, p *plan.Plan)
+}
+
+// Looks is what a worker saw, as its next operation is chosen.
+func (p Plant) Looks(w step.Wanted, s step.Seen) step.Seen {
+	if p.Look != nil {
+		s.Containers = slices.Clone(s.Containers)
+		p.Look(w, &s)
+	}
+	return s
+}
+
+// State changes what a worker keeps.
+func (p Plant) State(s *worker.State) {
+	if p.Keep != nil {
+		p.Keep(s)
+	}
 }
 
 // World is what the planner is shown of the world.
