@@ -71,6 +71,7 @@ func TestADifferenceIsTakenWhereItFits(t *testing.T) {
 		{"what fits follows a gap", 13, []*proto.SetDifference{part(12, 6, 8, 3, 0), part(13, 5, 9, 4, 0)}, true, []int{0, 1, 2}, false},
 		{"all of it", 12, []*proto.SetDifference{state(12, 8, 1, 1)}, false, []int{0}, false},
 		{"an older whole", 12, []*proto.SetDifference{state(9, 8, 1, 1)}, false, []int{0, 1, 2}, false},
+		{"an older whole in the other form", 12, []*proto.SetDifference{inBrief(state(9, 8, 1, 1))}, false, []int{0}, false},
 		{"an older message", 9, []*proto.SetDifference{part(9, 5, 6, 3, 0)}, false, []int{0, 1, 2}, false},
 		{"it is gone", 30, []*proto.SetDifference{gone}, false, nil, false},
 	} {
@@ -104,6 +105,27 @@ func TestADifferenceIsTakenWhereItFits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A server that saw no change since sends a set as it was dated then: who held it in the other form takes it,
+// but not from a server that is behind.
+func TestASetInTheOtherFormIsTakenThoughItIsOlder(t *testing.T) {
+	dir := Tmpfs(t.TempDir())
+	c := OpenSnapshots(dir, slog.New(slog.DiscardHandler))
+	c.Apply(spec.Sequence{Epoch: 1, Rev: 13}, true, []*proto.SetDifference{state(13, 5, 3, 3)}, "d")
+	if err := c.Save(); err != nil {
+		t.Fatal(err)
+	}
+	c = OpenSnapshots(dir, slog.New(slog.DiscardHandler))
+	for _, of := range []struct {
+		rev   int64
+		brief bool
+	}{{12, false}, {17, true}} {
+		c.Apply(spec.Sequence{Epoch: 1, Rev: of.rev}, true, []*proto.SetDifference{inBrief(state(12, 1, 3, 3))}, "d")
+		if now := c.snapshots[ref]; now.Brief != of.brief || now.Sequence != (spec.Sequence{Epoch: 1, Rev: 13}) {
+			t.Errorf("of a server at %d: brief %v of %v", of.rev, now.Brief, now.Sequence)
+		}
 	}
 }
 

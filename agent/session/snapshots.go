@@ -90,7 +90,7 @@ func (c *SnapshotCache) Apply(seq spec.Sequence, full bool, sets []*proto.SetDif
 		case !taken:
 		case d.GetBase() != 0 && (d.GetBase() != number || d.GetTurned() != (d.GetBrief() != had.Brief)):
 			gaps = append(gaps, ref)
-		case c.put(wire.ApplySet(had, d, domain)):
+		case c.put(inOtherForm(seq, had, wire.ApplySet(had, d, domain))):
 			changed = append(changed, ref)
 			if !d.GetGone() {
 				c.numbers[ref] = d.GetNumber()
@@ -101,6 +101,16 @@ func (c *SnapshotCache) Apply(seq spec.Sequence, full bool, sets []*proto.SetDif
 		changed = append(changed, c.dropOthers(named)...)
 	}
 	return changed, gaps
+}
+
+// inOtherForm is what comes next of a set in a list of sequence seq. What did not change since is as old
+// as that server saw it first, or as it changed last in that form: the list says that it is so now, and a set that
+// is held in the other form must not stay in that.
+func inOtherForm(seq spec.Sequence, had, next records.Snapshot) records.Snapshot {
+	if next.Brief != had.Brief && had.Sequence.Compare(seq) <= 0 && had.Sequence.Compare(next.Sequence) > 0 {
+		next.Sequence = had.Sequence
+	}
+	return next
 }
 
 // advance reports whether what is of sequence seq may be taken: it is not older than what was; mu
