@@ -33,6 +33,7 @@ type server struct {
 	publish func() // the snapshots of sets that changed
 	joins   bool   // reports are offered to the leader
 	trials  []trial
+	folded  *plan.Plan // of a world that is about to be shown whole
 
 	storeLink *storeLink
 	cache     *cache.Cache
@@ -91,6 +92,9 @@ func (s *server) start() {
 
 // next is the planner behind the plant, before the judge.
 func (s *server) next(x plan.World) plan.Plan {
+	if x.Folded != nil {
+		return s.planFolded(x)
+	}
 	p := plan.Next(s.w.plant.World(x))
 	p = s.w.plant.Plan(x, p)
 	if x.Set != nil {
