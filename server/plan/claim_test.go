@@ -126,6 +126,34 @@ func TestMembersStartWithAClaimsVolume(t *testing.T) {
 	})
 }
 
+// formerly has the revision before the update's alone mount the claim.
+func formerly(change ...func(*ClaimState)) func(*World) {
+	return func(w *World) {
+		claimed(change...)(w)
+		w.Set.Spec.Template.Spec.Volumes = nil
+		for _, r := range w.Revisions {
+			if r.Hash == w.TemplateHash {
+				r.Template.Spec.Volumes = nil
+			}
+		}
+	}
+}
+
+// A member that ends in the middle of an update returns on what it ran; not so when that mounts a
+// claim which is gone: without another way to end what it waits for, the update would never complete.
+// (In Kubernetes it returns on the new revision in any case.)
+func TestAMemberWhoseFormerClaimIsGoneReturnsOnItsTarget(t *testing.T) {
+	const gone = "ordered 2 n1 update=h2 current=h1 0:over 1:ready/h2"
+	check(t, []rule{
+		{name: "the claim is there", world: gone, change: formerly(boundTo("n1")), want: "start=0/Replace@n1 | 0:Starting"},
+		{name: "the claim is gone", world: gone, change: formerly(noRecord), want: "start=0/Replace@n1/h2 | 0:Starting"},
+		{name: "the claim is being deleted", world: gone, change: formerly(boundTo("n1"), claimDeleting), want: "start=0/Replace@n1/h2 | 0:Starting"},
+		{name: "the claim cannot be read", world: gone, change: formerly(noRecord, func(c *ClaimState) { c.Unread = true }), want: "| 0:Unreadable"},
+		{name: "the update mounts it, too", world: gone, change: claimed(noRecord), want: "| 0:NoClaim"},
+		{name: "the rollout is paused", world: "ordered 2 paused n1 update=h2 current=h1 0:over 1:ready/h2", change: formerly(noRecord), want: "| 0:NoClaim"},
+	})
+}
+
 func TestAFirstLifeMakesTheClaimsVolumeWhereItStarts(t *testing.T) {
 	w := world(t, "ordered 1 n1")
 	claimed()(&w)

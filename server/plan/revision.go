@@ -124,13 +124,23 @@ func (r rollout) due(t *memberState) spec.RevisionHash {
 }
 
 // hopeless: a life that is over had no chance on its revision, which is not its
-// target any more: the vacant form of rule 2.
+// target any more, or the next one has none: the vacant form of rule 2.
 func (r rollout) hopeless(t *memberState) bool {
 	if !r.replacesBroken() {
 		return false
 	}
 	failed := t.Report != nil && t.Report.Phase == records.PhaseFailed
-	return failed || r.abandoned(t.Identity.Due) && t.Identity.AvailableOn != t.Identity.Due
+	return failed || r.abandoned(t.Identity.Due) && t.Identity.AvailableOn != t.Identity.Due || r.lacksClaim(t.Identity.Due)
+}
+
+// lacksClaim: members of a revision mount a claim that is not there any more, or is being deleted: none can
+// start on it.
+func (f *facts) lacksClaim(h spec.RevisionHash) bool {
+	t := f.template(h)
+	return t != nil && slices.ContainsFunc(t.Spec.ClaimNames(), func(name string) bool {
+		c := f.world.Claims[name]
+		return c == nil || !c.Unread && (c.Record == nil || c.Record.Deleting)
+	})
 }
 
 // abandoned: the revision never was completed, and is not what the set goes to.
