@@ -36,7 +36,8 @@ type agent struct {
 	snapshots *session.SnapshotCache
 	interests *session.Interests
 	sets      *files.SetFiles
-	unsaved   bool // snapshots changed
+	notes     spec.LifeID // that has the volume of a claim about to be handed out
+	unsaved   bool        // snapshots changed
 	book      files.Cache
 	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
 	forgotten map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant

@@ -37,6 +37,9 @@ type Cluster struct {
 	classOf  map[claimOfSet]string // of claims that are made; none: the local one
 	fences   bool                  // the shared class takes no late write
 	composed bool                  // members have init containers, sidecars and hooks
+	shares   bool                  // members mount PersistentVolumeClaims
+
+	claimRefs []spec.SetRef // of the identities of those
 
 	backups []saved
 	// restores counts them; restoring: the store is being filled.
@@ -144,6 +147,7 @@ func (w *Cluster) Run(n int) *Violation {
 	d := newDealer(w.seed, w.plant.Often)
 	w.Do(Choice{"choose", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"compose", d.r.Uint64N(1_000_000)})
+	w.Do(Choice{"share", d.r.Uint64N(1_000_000)})
 	for i := 1; i <= n && !w.over() && !w.cancelled(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {

@@ -3,7 +3,8 @@
 // disks, clocks and networks that are models and can fail at any moment.
 //
 // In three runs of four members are of several containers: init containers that fail, sidecars, lifecycle
-// hooks that are slow, fail or hang (parts.go, box.go, hooks.go; judged in judgestart.go).
+// hooks that are slow, fail or hang (parts.go, box.go, hooks.go; judged in judgestart.go). In two of three
+// they mount PersistentVolumeClaims, which are deleted and applied again (claims.go; judgeclaim.go, rules/claim.go).
 //
 // A run is a seed: it chooses the cluster and a list of choices, each of which does
 // one thing. After each the judges look: they know the truth (which process runs

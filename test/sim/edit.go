@@ -121,8 +121,10 @@ func (w user) adopt() bool {
 
 // bringBack asks for a volume from the trash, as control does. Whether one that is there by
 // the word of its node alone is there a person looks first.
-func (w user) bringBack() bool {
-	ref := w.someRef()
+func (w user) bringBack() bool { return w.bringBackOf(w.someRef()) }
+
+// bringBackOf does it for one set, or one claim.
+func (w user) bringBackOf(ref spec.SetRef) bool {
 	var asked *records.VolumeRequest
 	v := w.view()
 	x := v.World(ref)

@@ -254,7 +254,7 @@ func (n *node) lifeOf(id spec.Identity, token spec.Token) *records.Life {
 // would find them.
 func (n *node) seesVolumes(id spec.Identity, token spec.Token) bool {
 	return !slices.ContainsFunc(n.lifeOf(id, token).Member.Volumes, func(v records.MemberVolume) bool {
-		return n.classes[v.Class].shows.dirs[volumeKey{id, v.Claim}].id != v.ID
+		return n.classes[v.Class].shows.dirs[volumeKey{v.Owner(id), v.Claim}].id != v.ID
 	})
 }
 

@@ -59,8 +59,32 @@ func (h hostVolumes) Ensure(_ context.Context, id spec.Identity, v records.Membe
 		}
 	}
 	n.made[v.ID] = true
-	n.w.judge.mounted(n, id, n.agent.workers[id].token, v)
+	if v.Object {
+		n.w.judge.takes(n, n.agent.notes, v)
+	} else {
+		n.w.judge.mounted(n, id, n.agent.workers[id].token, v)
+	}
 	return string(v.ID), nil
+}
+
+// NoteUser notes which life of an identity has the volume of a claim.
+func (h hostVolumes) NoteUser(_ context.Context, volume records.VolumeID, l spec.LifeID) error {
+	h.n.agent.notes = l
+	return h.n.act(l.ID, "NoteUser", func() error {
+		if h.n.users[volume] == nil {
+			h.n.users[volume] = map[spec.Identity]spec.LifeID{}
+		}
+		h.n.users[volume][l.ID] = l
+		return nil
+	})
+}
+
+// Users are the lives that were noted.
+func (h hostVolumes) Users(_ context.Context, volume records.VolumeID) (list []spec.LifeID, err error) {
+	for _, id := range sortedKeys(h.n.users[volume]) {
+		list = append(list, h.n.users[volume][id])
+	}
+	return list, nil
 }
 
 func (h hostVolumes) Scratch(_ context.Context, s runtime.Scratch) (string, error) {
@@ -212,6 +236,7 @@ func (h hostVolumes) Erase(_ context.Context, class string, id records.VolumeID)
 		n.mayCrash("after a volume was erased")
 	}
 	delete(n.made, id)
+	delete(n.users, id)
 	return nil
 }
 

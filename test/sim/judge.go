@@ -51,6 +51,7 @@ type lifeTruth struct {
 	bound    time.Duration // of a guarded one
 	service  *string       // under which it was told to be found
 	start    *startTruth
+	claims   []records.VolumeID // of PersistentVolumeClaims, that it was given
 }
 
 // volumeTruth is what there ever was of a volume.
@@ -104,7 +105,7 @@ func (j *judge) restored() {
 		j.former = nil
 	}
 	had := map[records.VolumeID]records.VolumeFate{}
-	for _, ref := range j.w.refs {
+	for _, ref := range j.w.withClaims() {
 		for _, vol := range j.w.view().Volumes(ref) {
 			had[vol.UID] = vol.Fate
 		}
@@ -129,6 +130,7 @@ func (j *judge) started(p *place, token spec.Token) {
 		j.w.fail("token once", "%s starts %s on %s in %s; it was started on %s in %s", p.id, token, now.node, now.boot, before.node, before.boot)
 	}
 	truth.first, j.alive[p.id] = now, now
+	j.shared(l, now)
 	j.inBound(p.id, now)
 	j.w.count("process started")
 }
@@ -222,6 +224,7 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 		j.firstStart(v, &m)
 		j.notes(v, &m)
 		if !j.w.restoring {
+			j.startsWithClaims(v, &m)
 			j.unknown(v, l)
 		}
 	}

@@ -42,11 +42,14 @@ type numberKey struct {
 // numbered judges that a new volume has a number above all that its claim had under the
 // set: the member tells by it that its data are lost (SAFETY S11, S19).
 func (j *judge) numbered(v cache.View, now *records.Volume) {
-	set := v.Set(now.ID.Ref())
-	if set == nil {
+	key := numberKey{volumeKey: volumeKey{now.ID, now.Claim}}
+	switch set := v.Set(now.ID.Ref()); {
+	case isOfClaim(now.ID): // for ever
+	case set == nil:
 		return
+	default:
+		key.set = set.UID
 	}
-	key := numberKey{set.UID, volumeKey{now.ID, now.Claim}}
 	if now.Number <= j.numbers[key] {
 		j.w.fail("volumes", "the new volume %s of %s has the number %d after %d", now.UID, now.ID, now.Number, j.numbers[key])
 	}
@@ -69,6 +72,8 @@ func (j *judge) notes(v cache.View, m *records.Member) {
 	for _, mount := range m.Volumes {
 		at := telling{life{m.ID, m.Token}, mount.Claim}
 		switch {
+		case mount.Object && j.volume(mount.ID).used == "":
+			j.may[at] = "unused"
 		case j.volume(mount.ID).used != "":
 			j.may[at] = ""
 		case mount.Number > 1 || v.Bootstrapped(m.SetUID) || j.dataOf(v, m.ID.Ref()):
@@ -97,7 +102,7 @@ func (j *judge) given(v cache.View, b store.Batch) {
 		for _, s := range v.World(ref).Slots {
 			if m := s.Member; m != nil && !v.Bootstrapped(m.SetUID) && !j.dataOf(v, ref) {
 				for _, mount := range m.Volumes {
-					if at := (telling{life{m.ID, m.Token}, mount.Claim}); mount.Number <= 1 && j.may[at] == records.VolumeReplaced {
+					if at := (telling{life{m.ID, m.Token}, mount.Claim}); !mount.Object && mount.Number <= 1 && j.may[at] == records.VolumeReplaced {
 						j.may[at] = records.VolumeFirst
 					}
 				}
@@ -116,6 +121,11 @@ func (j *judge) told(l *records.Life) {
 	truth.service = &l.Service
 	if j.w.restores > 0 {
 		return
+	}
+	for _, claim := range l.UnusedClaims {
+		if j.may[telling{life{m.ID, m.Token}, claim}] == "" {
+			j.w.fail("data", "%s %s is told that the volume of the claim %s is unused, and a life was ready on it", m.ID, m.Token, claim)
+		}
 	}
 	for claim, says := range l.FreshVolumes {
 		if may := j.may[telling{life{m.ID, m.Token}, claim}]; may == "" || may == records.VolumeReplaced && says == records.VolumeFirst {
@@ -148,6 +158,9 @@ func (j *judge) marked(v cache.View, e store.Event) {
 	for claim, number := range rec.VolumeReady {
 		if vol := v.Volume(rec.ID, claim); vol != nil && vol.Number == number && j.volume(vol.UID).used == "" {
 			j.volume(vol.UID).used = rec.ReadyOnce
+			if isOfClaim(rec.ID) {
+				j.volume(vol.UID).used = "of a claim"
+			}
 		}
 	}
 }

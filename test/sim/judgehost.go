@@ -64,6 +64,12 @@ func (j *judge) lapsed(v cache.View, m *records.Member) bool {
 // mounted judges that a volume is used by its owner alone, on the host it is on, and
 // that the store has it and does not give it up.
 func (j *judge) mounted(n *node, id spec.Identity, token spec.Token, v records.MemberVolume) {
+	j.mountedBy(n, id, spec.LifeID{ID: id, Token: token}, v)
+}
+
+// mountedBy is mounted for a life, which may not be one of the owner.
+func (j *judge) mountedBy(n *node, id spec.Identity, user spec.LifeID, v records.MemberVolume) {
+	token := user.Token
 	truth := j.volume(v.ID)
 	before, known := *truth, truth.node != ""
 	if known && (before.owner != id || before.node != n.name && !v.Shared) {
@@ -118,6 +124,11 @@ func (j *judge) moved(n *node, key volumeKey, d dir) {
 	truth := j.volume(d.id)
 	if !truth.going && !n.lies[d.id] {
 		j.w.fail("volumes", "%s moves volume %s of %s to the trash, and nobody gave it up", n.name, d.id, key.id)
+	}
+	for _, l := range j.usersOf(d.id) {
+		if r := j.alive[l.id]; r.node == n.name {
+			j.w.fail("claims", "%s moves volume %s of %s to the trash while %s of %s runs", n.name, d.id, key.id, r.token, l.id)
+		}
 	}
 	if r, ok := j.alive[key.id]; ok && !(truth.behind && r.node != n.name) {
 		j.w.fail("volumes", "%s moves volume %s of %s to the trash while %s runs on %s", n.name, d.id, key.id, r.token, r.node)

@@ -62,8 +62,13 @@ func volumeOf(v cache.View, key string) *records.Volume {
 
 // mounts: the batch begins a life with the volume.
 func mounts(b store.Batch, v *records.Volume) bool {
-	m, err := store.Decode[records.Member](written(b, store.MemberKey(v.ID)))
-	return err == nil && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool { return x.ID == v.UID })
+	return slices.ContainsFunc(b.Events, func(e store.Event) bool {
+		if kind, _ := store.Kind(e.Key); kind != store.KindMember || e.Delete || !isOfClaim(v.ID) && e.Key != store.MemberKey(v.ID) {
+			return false
+		}
+		m, err := store.Decode[records.Member](e.KV)
+		return err == nil && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool { return x.ID == v.UID })
+	})
 }
 
 // written is what the batch writes at a key; empty: nothing.
@@ -78,6 +83,10 @@ func written(b store.Batch, key string) store.KV {
 
 // fate judges a new fate by the set as it is at this moment, and by who lives.
 func (j *judge) fate(v cache.View, b store.Batch, old, now *records.Volume) {
+	if isOfClaim(old.ID) {
+		j.claimFate(v, b, old, now)
+		return
+	}
 	set := v.Set(old.ID.Ref())
 	m := v.Member(old.ID)
 	wanted := set != nil && !set.Deleting && slices.Contains(rules.Ordinals(set), old.ID.Ordinal)
@@ -129,8 +138,10 @@ func asked(v cache.View, b store.Batch, old *records.Volume, verb records.Volume
 // the trash of its node, and nobody lives who could have another.
 func (j *judge) restores(v cache.View, b store.Batch, now *records.Volume) {
 	q := v.VolumeRequest(now.ID, now.Claim)
-	m := v.Member(now.ID)
-	wrong := j.user(now.ID, m)
+	wrong := j.user(now.ID, v.Member(now.ID))
+	if isOfClaim(now.ID) {
+		wrong = j.claimUser(v, now)
+	}
 	x := v.World(now.ID.Ref())
 	switch said := x.Said(now.ID, now.Claim); {
 	case q == nil || q.Verb != records.VerbRestore || q.Volume != now.UID:

@@ -16,7 +16,14 @@ import (
 // that is not there, but also one whose disk is away, or that stands where it belongs.
 func (w user) sayLost() bool {
 	honest := !w.chance(4)
-	asked := w.mayBeLost(w.someRef(), func(n *node, vol *records.Volume) bool { return !honest || !n.there(vol) })
+	return w.sayOneLost(w.someRef(), honest)
+}
+
+// sayLostOf does it for one claim.
+func (w user) sayLostOf(ref spec.SetRef) bool { return w.sayOneLost(ref, !w.chance(4)) }
+
+func (w user) sayOneLost(ref spec.SetRef, honest bool) bool {
+	asked := w.mayBeLost(ref, func(n *node, vol *records.Volume) bool { return !honest || !n.there(vol) })
 	if len(asked) == 0 {
 		return false
 	}
@@ -83,7 +90,7 @@ func (w *Cluster) machine(name spec.NodeName) *node {
 // restarted, for it does not say that its volume is missing.
 func (w operator) giveUpLost() {
 	person := user(w)
-	for _, ref := range w.refs {
+	for _, ref := range w.withClaims() {
 		for _, q := range person.mayBeLost(ref, func(n *node, vol *records.Volume) bool {
 			return !n.there(vol) && (w.judge.volume(vol.UID).destroyed || n.lies[vol.UID])
 		}) {
@@ -111,7 +118,7 @@ func (w operator) bereft(ref spec.SetRef) (list []*records.Member) {
 		n := w.machine(m.Node)
 		if !never && slices.ContainsFunc(m.Volumes, func(x records.MemberVolume) bool {
 			vol := s.Volumes[x.Claim]
-			return w.judge.volume(x.ID).destroyed && (n == nil || vol == nil || !n.there(vol))
+			return !x.Object && w.judge.volume(x.ID).destroyed && (n == nil || vol == nil || !n.there(vol))
 		}) {
 			list = append(list, m)
 		}

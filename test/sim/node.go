@@ -33,10 +33,11 @@ type node struct {
 	newest  spec.Sequence // on disk
 	docs    documents     // likewise: of the store
 	classes map[string]*class
-	made    map[records.VolumeID]bool // on disk: the volumes that were made here
-	erased  map[records.VolumeID]bool // what was ever erased here
-	lies    map[records.VolumeID]bool // of which it ever said what was not so
-	uttered []*proto.VolumeReports    // what it said of volumes lately
+	made    map[records.VolumeID]bool                          // on disk: the volumes that were made here
+	users   map[records.VolumeID]map[spec.Identity]spec.LifeID // likewise: who has the volumes of claims
+	erased  map[records.VolumeID]bool                          // what was ever erased here
+	lies    map[records.VolumeID]bool                          // of which it ever said what was not so
+	uttered []*proto.VolumeReports                             // what it said of volumes lately
 	places  map[spec.Identity]*place
 	slow    map[slowKey]time.Time // operations that fail until then
 	// runtimeDown is until when containerd does not answer.
@@ -49,7 +50,7 @@ type node struct {
 func newNode(w *Cluster, name spec.NodeName) *node {
 	n := &node{
 		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{}, docs: documents{}, erased: map[records.VolumeID]bool{}, slow: map[slowKey]time.Time{},
-		classes: w.newClasses(), made: map[records.VolumeID]bool{}, lies: map[records.VolumeID]bool{}, places: map[spec.Identity]*place{},
+		classes: w.newClasses(), made: map[records.VolumeID]bool{}, users: map[records.VolumeID]map[spec.Identity]spec.LifeID{}, lies: map[records.VolumeID]bool{}, places: map[spec.Identity]*place{},
 	}
 	n.disk.node, n.tmpfs, n.guard = n, newTmpfs(n), newGuard(n)
 	return n

@@ -192,7 +192,7 @@ func (n *node) putBack() {
 	if n.w.ownerOf(n.name) != n.uid {
 		return // it was removed, and another has its name
 	}
-	for _, ref := range n.w.refs {
+	for _, ref := range n.w.withClaims() {
 		for vol, s := range volumesOf(n.w.view().World(ref)) {
 			if vol.Node == n.name && n.puts(s, vol) {
 				n.endSession("the operator moved a volume")

@@ -93,6 +93,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 			c.Image = images[w.r.IntN(4)]
 		}
 		mendParts(&set.Spec.Template.Spec)
+		w.mendMounts(set)
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			r.Partition, r.OnFailure = nil, ""
@@ -129,7 +130,7 @@ func (w *Cluster) round(n int) {
 			led = s.campaign()
 		}
 		if s.term != nil {
-			for _, ref := range w.refs {
+			for _, ref := range w.withClaims() {
 				w.Steps++
 				s.turn(ref)
 			}
@@ -181,7 +182,7 @@ func (w *Cluster) known(id spec.Identity, token spec.Token) bool {
 
 // unfinished says what is not as it is asked; "": all is.
 func (w *Cluster) unfinished() string {
-	for _, ref := range w.refs {
+	for _, ref := range w.withClaims() {
 		if why := lacking(w.view().World(ref)); why != "" {
 			return why
 		}
@@ -205,6 +206,9 @@ func lacking(x plan.World) string {
 				return fmt.Sprintf("volume %s of %s is to go and stays: %s", v.UID, s.ID.MemberName(), told(x))
 			}
 		}
+	}
+	if x.Claim != nil && x.Claim.Record != nil && x.Claim.Record.Deleting {
+		return "the claim that is being deleted stays: " + told(x)
 	}
 	if x.Set == nil || x.Set.Deleting {
 		if x.Set != nil || lives > 0 {

@@ -205,7 +205,7 @@ func (c *planChecker) due(m records.Member) {
 	failed := s.Report != nil && s.Report.Phase == records.PhaseFailed
 	never := s.Identity == nil || s.Identity.AvailableOn != s.Member.Revision
 	forgotten := c.x.Revisions == nil || !c.stored(s.Member.Revision)
-	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten)) {
+	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten || c.lacksClaim(s.Member.Revision))) {
 		c.fail("due", "%s begins on %s, though it ran %s and its turn did not come", m.ID, m.Revision, s.Member.Revision)
 	}
 }

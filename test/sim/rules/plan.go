@@ -67,6 +67,11 @@ type planChecker struct {
 // that nobody can use go on their way; of an orphaned one it is noted what was seen.
 func (c *planChecker) nobodys(a plan.Action) {
 	switch a := a.(type) {
+	case plan.RemoveClaim:
+		if c.x.Claim != nil && c.x.Claim.Record != nil && c.x.Claim.Record.Deleting {
+			c.Count("RemoveClaim")
+			return
+		}
 	case plan.MarkReady, plan.MarkBootstrapped:
 		if c.x.Set != nil {
 			return
@@ -206,13 +211,22 @@ func (c *planChecker) proof() {
 // volumesOf: a life uses the volumes that its identity has, where they are.
 func (c *planChecker) volumesOf(a plan.Start, s *plan.Slot) {
 	fresh := map[records.VolumeID]bool{}
+	own := 0
 	for _, v := range a.Volumes {
 		fresh[v.UID] = true
+		if v.ID != a.Member.ID {
+			continue // of a claim
+		}
 		if old := s.Volumes[v.Claim]; old != nil && old.Fate != records.FateGone {
 			c.fail("volumes", "%s gets a second volume for %s", a.Member.ID, v.Claim)
 		}
 	}
 	for _, v := range a.Member.Volumes {
+		if v.Object {
+			c.claimOf(a, v, fresh[v.ID])
+			continue
+		}
+		own++
 		old := s.Volumes[v.Claim]
 		if fresh[v.ID] {
 			continue
@@ -221,7 +235,7 @@ func (c *planChecker) volumesOf(a plan.Start, s *plan.Slot) {
 			c.fail("volumes", "%s begins on %s with volume %s, which is not its own there", a.Member.ID, a.Member.Node, v.ID)
 		}
 	}
-	if len(a.Member.Volumes) != len(c.x.Set.Spec.VolumeClaimTemplates) {
+	if own != len(c.x.Set.Spec.VolumeClaimTemplates) {
 		c.fail("volumes", "%s begins with %d volumes", a.Member.ID, len(a.Member.Volumes))
 	}
 }
