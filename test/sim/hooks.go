@@ -110,7 +110,7 @@ func (j *judge) hookBegins(b *box, post bool) {
 	case !post && b.grace == 0:
 		j.w.fail("hooks", "%s runs the preStop hook of %s, which has no grace", n.name, name)
 	case !post && !b.gaveUp() && !j.mayEnd(b.p.id, b.alive):
-		j.w.fail("hooks", "%s runs the preStop hook of %s, and nobody asked it to end", n.name, name)
+		j.w.fail("absence", "%s runs the preStop hook of %s, and nobody asked it to end", n.name, name)
 	case truth.begun:
 		j.w.count(what + " hook run again by the next agent")
 	}
