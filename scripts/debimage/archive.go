@@ -7,16 +7,21 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	"github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Image is a name and layers, the lowest first, each an uncompressed tar.
+// Image is a name, what its containers run by themselves, and layers, the lowest first, each an
+// uncompressed tar.
 type Image struct {
-	Name   string
-	Layers [][]byte
+	Name       string
+	Env        []string // NAME=VALUE; PATH takes the place of the usual one
+	Entrypoint string   // a program; "": none
+	Layers     [][]byte
 }
 
 // WriteFile writes the OCI archive whole or not at all.
@@ -42,7 +47,10 @@ func (m Image) archive() Tree {
 	}
 	conf := v1.Image{
 		Created: &epoch, Platform: v1.Platform{Architecture: runtime.GOARCH, OS: "linux"}, RootFS: v1.RootFS{Type: "layers"},
-		Config: v1.ImageConfig{Env: []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, WorkingDir: "/"},
+		Config: v1.ImageConfig{Env: m.env(), WorkingDir: "/"},
+	}
+	if m.Entrypoint != "" {
+		conf.Config.Entrypoint = []string{m.Entrypoint}
 	}
 	man := v1.Manifest{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: v1.MediaTypeImageManifest}
 	for _, l := range m.Layers {
@@ -58,6 +66,14 @@ func (m Image) archive() Tree {
 		Versioned: man.Versioned, MediaType: v1.MediaTypeImageIndex, Manifests: []v1.Descriptor{top},
 	})))
 	return files
+}
+
+// env is the image's variables, with a PATH.
+func (m Image) env() []string {
+	if slices.ContainsFunc(m.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") }) {
+		return m.Env
+	}
+	return append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, m.Env...)
 }
 
 func encode(v any) []byte {

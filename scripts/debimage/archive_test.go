@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 )
 
 func TestAnArchiveNamesItsImageAndHoldsItsLayers(t *testing.T) {
-	m := Image{Name: "stead.local/x:1", Layers: [][]byte{[]byte("lower"), []byte("upper")}}
+	m := Image{Name: "stead.local/x:1", Env: []string{"A=b"}, Entrypoint: "/bin/x", Layers: [][]byte{[]byte("lower"), []byte("upper")}}
 	path := filepath.Join(t.TempDir(), "x.tar")
 	if err := m.WriteFile(path); err != nil {
 		t.Fatal(err)
@@ -63,6 +64,13 @@ func TestAnArchiveNamesItsImageAndHoldsItsLayers(t *testing.T) {
 	if len(man.Layers) != 2 || len(conf.RootFS.DiffIDs) != 2 {
 		t.Fatalf("%d layers, %d diff ids, want 2", len(man.Layers), len(conf.RootFS.DiffIDs))
 	}
+	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "A=b"}
+	if !slices.Equal(conf.Config.Env, env) || !slices.Equal(conf.Config.Entrypoint, []string{"/bin/x"}) {
+		t.Errorf("the image runs %v with %v", conf.Config.Entrypoint, conf.Config.Env)
+	}
+	if own := (Image{Env: []string{"PATH=/x"}}).env(); !slices.Equal(own, []string{"PATH=/x"}) {
+		t.Errorf("a PATH of its own becomes %v", own)
+	}
 	for i, l := range man.Layers {
 		read(l, nil)
 		if conf.RootFS.DiffIDs[i] != l.Digest {
@@ -83,19 +91,19 @@ func TestAnArchiveNamesItsImageAndHoldsItsLayers(t *testing.T) {
 }
 
 func TestListsAreReadStrictly(t *testing.T) {
-	good := "# head\nimage a/b:1\nfrom base # below\nuser u 999\nlib-x+1=1:2.3-4~deb12u1\n"
+	good := "# head\nimage a/b:1\nfrom base # below\nuser u 999\nenv PATH=/x\nentrypoint /bin/x\nlib-x+1=1:2.3-4~deb12u1\n"
 	l, err := ParseList("x.list", good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Package{Name: "lib-x+1", Version: "1:2.3-4~deb12u1", Line: 5}
-	if l.Image != "a/b:1" || l.From != "base" || len(l.Users) != 1 || len(l.Packages) != 1 || l.Packages[0] != want {
+	want := Package{Name: "lib-x+1", Version: "1:2.3-4~deb12u1", Line: 7}
+	if l.Image != "a/b:1" || l.From != "base" || len(l.Users) != 1 || len(l.Env) != 1 || l.Entrypoint != "/bin/x" || len(l.Packages) != 1 || l.Packages[0] != want {
 		t.Errorf("got %+v", l)
 	}
 	if got := want.file(); got != "lib-x+1_1%3a2.3-4~deb12u1_*.deb" {
 		t.Errorf("file %q", got)
 	}
-	for _, bad := range []string{"bash", "bash=", "bash=1 x", "user x", "user root:x 0", "from ../x", "Bash=1", "--x=1"} {
+	for _, bad := range []string{"bash", "bash=", "bash=1 x", "user x", "user root:x 0", "from ../x", "env X", "entrypoint x", "Bash=1", "--x=1"} {
 		if _, err := ParseList("x.list", "\n"+bad+"\n"); err == nil || !strings.HasPrefix(err.Error(), "x.list:2: ") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -115,8 +123,12 @@ func TestAListMayNotBuildOnItself(t *testing.T) {
 }
 
 func TestTheListsOfTheRepositoryAreWellFormed(t *testing.T) {
-	for _, name := range []string{"base", "etcd", "box"} {
-		if _, err := ReadChain("../images", name); err != nil {
+	lists, err := filepath.Glob("../images/*.list")
+	if err != nil || len(lists) < 3 {
+		t.Fatalf("lists: %v, %v", lists, err)
+	}
+	for _, path := range lists {
+		if _, err := ReadChain("../images", strings.TrimSuffix(filepath.Base(path), ".list")); err != nil {
 			t.Error(err)
 		}
 	}

@@ -12,11 +12,13 @@ import (
 
 // List is one list file.
 type List struct {
-	Path     string
-	Image    string
-	From     string
-	Users    []User
-	Packages []Package
+	Path       string
+	Image      string
+	From       string
+	Users      []User
+	Env        []string // NAME=VALUE; PATH takes the place of the usual one
+	Entrypoint string   // a program; "": none
+	Packages   []Package
 }
 
 // User is a name for a uid, also the name and id of its group.
@@ -34,6 +36,7 @@ type Package struct {
 var (
 	packageName = regexp.MustCompile(`^[a-z0-9][a-z0-9+.-]+$`)
 	packageVers = regexp.MustCompile(`^[0-9][A-Za-z0-9.+:~-]*$`)
+	variable    = regexp.MustCompile(`^[A-Z_]+=\S+$`)
 	userName    = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 )
 
@@ -48,12 +51,16 @@ func ParseList(path, text string) (List, error) {
 		if len(words) == 0 {
 			continue
 		}
-		bad := fmt.Errorf("%s:%d: %q is not understood; write PACKAGE=VERSION, image NAME:TAG, from LIST or user NAME UID", path, n, strings.TrimSpace(line))
+		bad := fmt.Errorf("%s:%d: %q is not understood; write PACKAGE=VERSION, image NAME:TAG, from LIST, user NAME UID, env NAME=VALUE or entrypoint PROGRAM", path, n, strings.TrimSpace(line))
 		switch {
 		case len(words) == 2 && words[0] == "image":
 			l.Image = words[1]
 		case len(words) == 2 && words[0] == "from" && userName.MatchString(words[1]):
 			l.From = words[1]
+		case len(words) == 2 && words[0] == "env" && variable.MatchString(words[1]):
+			l.Env = append(l.Env, words[1])
+		case len(words) == 2 && words[0] == "entrypoint" && strings.HasPrefix(words[1], "/"):
+			l.Entrypoint = words[1]
 		case len(words) == 3 && words[0] == "user" && userName.MatchString(words[1]):
 			uid, err := strconv.Atoi(words[2])
 			if err != nil || uid < 1 {

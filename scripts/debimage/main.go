@@ -12,6 +12,8 @@
 //	image NAME:TAG     what the image is called
 //	from LIST          take LIST's packages as a layer below, shared by digest
 //	user NAME UID      a line for /etc/passwd and /etc/group
+//	env NAME=VALUE     a variable of the image
+//	entrypoint PROGRAM what containers without a command run
 //	PACKAGE=VERSION    a package, nothing of what it depends on
 package main
 
@@ -68,7 +70,8 @@ func build(lists, debs, out, name string) error {
 			return nil
 		}
 	}
-	image := Image{Name: chain[len(chain)-1].Image}
+	top := chain[len(chain)-1]
+	image := Image{Name: top.Image, Env: top.Env, Entrypoint: top.Entrypoint}
 	for i, list := range chain {
 		files, err := Fetch(list, debs)
 		if err != nil {
