@@ -182,7 +182,7 @@ test: ## all of it: setup, check, race, conformance, box, e2e (root, under twent
 START := $(shell date +%s)
 
 image: ## the container images of examples and tests, from Debian packages
-	@$(GO) run ./scripts/debimage etcd zookeeper box
+	@$(GO) run ./scripts/debimage etcd zookeeper box redis redis-exporter
 
 PROTOC_GEN := .cache/bin/protoc-gen-go .cache/bin/protoc-gen-go-grpc
 .cache/bin/protoc-gen-go: go.sum

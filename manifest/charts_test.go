@@ -10,7 +10,10 @@ import (
 // chartsThatApply are those of testdata/charts that apply as they are; the others are refused,
 // in part for what is not built yet. A chart leaves this list never, and comes to it when
 // its last field is honoured.
-var chartsThatApply = []string{"cachered", "ledgerdb", "metricsd", "quorumkv", "roach", "streamq", "timecol"}
+var chartsThatApply = []string{
+	"cachered", "etcd", "ledgerdb", "mariadb-galera", "memcached", "metricsd", "monitoring", "nats", "openldap", "postgresql",
+	"quorumkv", "rabbitmq", "redis", "roach", "streamq", "timecol", "zookeeper",
+}
 
 // TestCharts reads renderings in the style of real charts. Beside each is what is said, without
 // a flag and with --skip-unsupported.

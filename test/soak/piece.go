@@ -53,6 +53,11 @@ var pieces = []piece{
 		tells: []string{"load:"},
 	},
 	{
+		name: "charts", what: "ten popular charts as they are, with software of Debian: formed, updated, a member killed",
+		pkg: "./test/e2e", test: "^TestTenChartsRun$", env: byChance,
+		tells: []string{"chart:"},
+	},
+	{
 		name: "matrix", what: "three servers, four hosts, etcd, ZooKeeper and guarded lives: every fault in turn, by chance",
 		pkg: "./test/e2e", test: "^TestNothingIsLostThroughTheMatrixOfFaults$", env: byChance,
 		tells: []string{"soak for", "acts:", "load:"},
