@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"slices"
@@ -45,6 +47,37 @@ func (w *twin) leader(l *Lab) string {
 		}
 	}
 	return ""
+}
+
+// forwardThroughEach asks a member through each of two servers: its node speaks to one of them, and
+// the other leads each connection to that one.
+func (l *Lab) forwardThroughEach(servers []*twin) {
+	l.t.Helper()
+	first := l.Socket
+	defer func() { l.Socket = first }()
+	listener, _, _ := l.background("listens", "exec", "life-1", "--", "/box", "command", "listen", "7777")
+	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<20/16)
+	want := fmt.Sprintf("%d %x", len(text), sha256.Sum256(text))
+	for _, w := range servers {
+		l.Socket = w.socket
+		forwarder, said, found := l.background(`Forwarding from 127\.0\.0\.1:(\d+) -> 7777\n`, "port-forward", "life-1", ":7777", "--address", "127.0.0.1")
+		for range 3 {
+			line, more, err := question(found[1], text)
+			if err != nil || line != want || more != int64(len(text)) {
+				l.t.Errorf("through %s: got %q and %d bytes, %v; want %q; it printed %s", w.name, line, more, err, want, said)
+			}
+		}
+		if err := forwarder.Process.Signal(syscall.SIGINT); err != nil {
+			l.t.Error(err)
+		}
+		if err := forwarder.Wait(); err != nil {
+			l.t.Errorf("Ctrl-C: %v, %s", err, said)
+		}
+	}
+	if err := listener.Process.Signal(syscall.SIGINT); err != nil {
+		l.t.Error(err)
+	}
+	_ = listener.Wait() // it was ended
 }
 
 // TestAnotherServerTakesOver: two servers share one etcd, one leads and both serve. When the
@@ -94,6 +127,7 @@ func TestAnotherServerTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask("apply", "-f", manifest, "--wait", "--timeout", patience)
+	l.forwardThroughEach(servers)
 	was := l.tokens()
 	for replicas := 4; replicas <= 5; replicas++ { // each of the two is the leader that goes
 		lost, other := servers[0], servers[1]
