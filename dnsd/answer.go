@@ -21,7 +21,8 @@ const maxUDP = 1232
 
 // Answer answers one question. It never fails and never changes req: what cannot
 // be answered gets an error code, an unfollowed name SERVFAIL. The answer is within the size that the client and the
-// transport allow. It shares records with the zone: do not change them.
+// transport allow. It shares records with the zone: do not change them. An alias is answered without
+// what its target has.
 func (z *Zone) Answer(req *dns.Msg, via Transport) *dns.Msg {
 	m := reply(req)
 	if m.Rcode == dns.RcodeSuccess {
@@ -76,6 +77,8 @@ const (
 	foreign
 	// unknown: the name is unfollowed.
 	unknown
+	// aliased: the name is the alias of another one, whose records were asked for. The answer is that.
+	aliased
 )
 
 // fill looks the question up in the zone. Unless it is answered, nothing is changed. What is
@@ -106,6 +109,10 @@ func (z *Zone) fill(m *dns.Msg) (said, Interest) {
 	if q.Qtype == dns.TypeANY && len(n.sets) > 0 {
 		set = &n.sets[0] // one of them is enough (RFC 8482)
 	}
+	said := answered
+	if set == nil {
+		set, said = n.find(dns.TypeCNAME), aliased
+	}
 	if set == nil {
 		m.Ns = []dns.RR{top.soa}
 		return answered, Interest{}
@@ -114,7 +121,7 @@ func (z *Zone) fill(m *dns.Msg) (said, Interest) {
 	if len(set.extra) > 0 {
 		m.Extra = slices.Concat(set.extra, m.Extra)
 	}
-	return answered, Interest{}
+	return said, Interest{}
 }
 
 // deny says that a name is absent, or empty.

@@ -99,13 +99,13 @@ func (f *follows) call(base context.Context, i Interest, asker netip.Addr) *foll
 
 // hold answers a question for an unfollowed name: from the zone that shows all there is of the
 // interest, or SERVFAIL if there is none in time. It never says of what is not known that there is none.
-func (s *Server) hold(base context.Context, m *dns.Msg, i Interest, from netip.Addr) {
+func (s *Server) hold(base context.Context, m *dns.Msg, i Interest, from netip.Addr) said {
 	m.Rcode = dns.RcodeServerFailure
 	if !s.near.has(from) {
 		from = netip.Addr{}
 	}
 	if s.follows == nil || !s.follows.held.acquire(from) {
-		return
+		return unknown
 	}
 	defer s.follows.held.release(from)
 	ctx, cancel := context.WithTimeout(base, s.follows.most)
@@ -118,17 +118,17 @@ func (s *Server) hold(base context.Context, m *dns.Msg, i Interest, from netip.A
 		switch {
 		case said == foreign:
 			m.Rcode = dns.RcodeRefused
-			return
-		case said == answered:
-			return
+			return said
+		case said == answered, said == aliased:
+			return said
 		case err == nil && i.Address.IsValid(): // it is nobody's
 			name, _ := wireName(m.Question[0].Name)
 			top, _ := z.authority([]byte(name))
 			deny(m, top, absent)
-			return
+			return answered
 		case err != nil || next == i:
 			m.Rcode = dns.RcodeServerFailure
-			return
+			return said
 		}
 		i = next // another set with the same service
 	}

@@ -133,7 +133,11 @@ func (t *part) members(service, base string) []member {
 // serve adds one service name with the members of the set: those that are ready,
 // or all that have an address.
 func (t *part) serve(service records.DNSName, owner string, members []member) {
-	if service.Address.IsValid() {
+	switch {
+	case service.ExternalName != "":
+		t.serveAlias(service.ExternalName, owner)
+		return
+	case service.Address.IsValid():
 		t.serveAddress(service, owner)
 		return
 	}
@@ -169,6 +173,14 @@ func (t *part) serveAddress(service records.DNSName, owner string) {
 	addPointer(t.pointers, own.addr, owner)
 	for _, port := range service.Ports {
 		t.servePort(port, owner, own)
+	}
+}
+
+// serveAlias makes owner the alias of a name. What cannot be a name is declared without a record.
+func (t *part) serveAlias(name, owner string) {
+	n, target := declare(t.nodes, owner), dns.CanonicalName(name)
+	if _, ok := wireName(target); n != nil && ok {
+		n.add(&dns.CNAME{Hdr: header(owner, dns.TypeCNAME), Target: target})
 	}
 }
 

@@ -7,7 +7,8 @@
 // The names, under the domain (default cluster.local):
 //
 //	<set>-<n>.<service>.<ns>.svc   A or AAAA of a member, from the moment it has an address
-//	<service>.<ns>.svc             the addresses of the ready members (of all, when published so)
+//	<service>.<ns>.svc             the addresses of the ready members (of all, when published so), the
+//	                               service's own address, or CNAME of type ExternalName
 //	_<port>._<proto>.<service>...  SRV of each named port, with the targets' addresses
 //	d.c.b.a.in-addr.arpa           PTR to the member
 //	the domain itself              SOA (serial: store revision) and NS
@@ -259,18 +260,26 @@ func (s *Server) answer(ctx context.Context, req *dns.Msg, via Transport, from n
 	return m
 }
 
-// fill looks the question up. Without a zone every name gets SERVFAIL, because the client
-// would believe a "does not exist".
+// fill looks the question up, and what the answer is an alias of.
 func (s *Server) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
+	if s.lookUp(ctx, m, req, from) == aliased {
+		s.resolve(ctx, m, req, from)
+	}
+}
+
+// lookUp answers the question of m, which is that of req, from the zone or an upstream. Without a zone every name
+// gets SERVFAIL, because the client would believe a "does not exist".
+func (s *Server) lookUp(ctx context.Context, m, req *dns.Msg, from netip.Addr) said {
 	z := s.zone.Load()
 	if z == nil {
 		m.Rcode = dns.RcodeServerFailure
-		return
+		return answered
 	}
-	switch said, interest := z.fill(m); {
-	case said == answered:
+	said, interest := z.fill(m)
+	switch {
+	case said == answered, said == aliased:
 	case said == unknown:
-		s.hold(ctx, m, interest, from)
+		said = s.hold(ctx, m, interest, from)
 		s.slow.addHeld(m.Rcode)
 	case !s.near.has(from):
 		m.Rcode = dns.RcodeRefused
@@ -282,4 +291,5 @@ func (s *Server) fill(ctx context.Context, m, req *dns.Msg, from netip.Addr) {
 			s.forward.fill(ctx, m, req, from)
 		}
 	}
+	return said
 }

@@ -53,6 +53,8 @@ func (z *Zone) respond(buf []byte, n int) (size int, qtype uint16) {
 			return 0, 0
 		}
 		body, answers, extra = set.wire, len(set.rrs), len(set.extra)
+	} else if node != nil && node.find(dns.TypeCNAME) != nil {
+		return 0, 0 // what its target has is looked up, too
 	} else {
 		o, below := z.authority(name)
 		if o == nil || o.wire == nil {

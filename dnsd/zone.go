@@ -155,6 +155,8 @@ func identify(rr dns.RR) record {
 		return record{to: rr.Target, port: rr.Port}
 	case *dns.PTR:
 		return record{to: rr.Ptr}
+	case *dns.CNAME:
+		return record{to: rr.Target}
 	}
 	return record{} // SOA, NS: one of each
 }

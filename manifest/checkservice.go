@@ -3,6 +3,7 @@ package manifest
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -21,11 +22,14 @@ func (c *checks) service(s *spec.Service) {
 		if s.Spec.Headless() {
 			c.fail("spec.clusterIP", "None does not go with type "+s.Spec.Type, "write type: ClusterIP")
 		}
-	case "ExternalName":
-		c.fail("spec.type", s.Spec.Type+" is not supported", "remove the Service, and let members use the outside name itself")
+	case spec.ExternalName:
+		c.alias(&s.Spec)
 		return
 	default:
 		c.fail("spec.type", scalar.Quote(s.Spec.Type)+" is unknown", "write ClusterIP")
+	}
+	if s.Spec.ExternalName != "" {
+		c.warn("spec.externalName", noEffect, "it counts for type ExternalName only")
 	}
 	if a, err := netip.ParseAddr(s.Spec.ClusterIP); s.Spec.ClusterIP != "" && !s.Spec.Headless() && (err != nil || !a.Is4()) {
 		c.fail("spec.clusterIP", scalar.Quote(s.Spec.ClusterIP)+" is not an IPv4 address", "leave it out, or write None or an address of the range of services")
@@ -38,9 +42,35 @@ func (c *checks) service(s *spec.Service) {
 	c.traffic(&s.Spec)
 }
 
+// alias checks a service of type ExternalName, as Kubernetes does. What says where an address leads, or to which
+// members, changes nothing, there as here.
+func (c *checks) alias(s *spec.ServiceSpec) {
+	switch name := strings.TrimSuffix(s.ExternalName, "."); {
+	case name == "":
+		c.fail("spec.externalName", "is missing", "write the name that the Service's name is to stand for")
+	case !scalar.ValidSubdomain(name):
+		c.fail("spec.externalName", scalar.Quote(s.ExternalName)+" is not a DNS name", "write one of lower-case letters, digits, - and dots, without a scheme or a port")
+	}
+	if _, err := netip.ParseAddr(s.ExternalName); err == nil {
+		c.warn("spec.externalName", "is taken for a name, as in Kubernetes, and no resolver answers a name of this form", "write a name")
+	}
+	if s.ClusterIP != "" {
+		c.fail("spec.clusterIP", "may not be set with type ExternalName", "remove it, or write type: ClusterIP")
+	}
+	if len(s.Selector) > 0 {
+		c.warn("spec.selector", noEffect, ofAlias)
+	}
+	c.labels("spec.selector", s.Selector)
+	c.servicePorts(s)
+	c.traffic(s)
+}
+
+// ofAlias says why a field has no effect with type ExternalName.
+const ofAlias = "the name resolves to externalName, which clients then connect to by themselves"
+
 // servicePorts checks the ports. With an address there must be one, as in Kubernetes.
 func (c *checks) servicePorts(s *spec.ServiceSpec) {
-	if len(s.Ports) == 0 && !s.Headless() {
+	if len(s.Ports) == 0 && !s.Headless() && !s.IsAlias() {
 		c.fail("spec.ports", "is missing", "write a port, or clusterIP: None")
 	}
 	seen, taken, opened := map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -63,8 +93,8 @@ func (c *checks) servicePorts(s *spec.ServiceSpec) {
 func (c *checks) nodePort(at string, port int32, kind string) {
 	switch {
 	case port == 0:
-	case kind == "ClusterIP":
-		c.fail(at, "may not be used with type ClusterIP", "write type: NodePort, or remove it")
+	case kind == "ClusterIP" || kind == spec.ExternalName:
+		c.fail(at, "may not be used with type "+kind, "write type: NodePort, or remove it")
 	default:
 		c.between(at, int64(port), spec.FirstNodePort, spec.LastNodePort)
 	}
@@ -86,14 +116,21 @@ func (c *checks) traffic(s *spec.ServiceSpec) {
 			c.between("spec.sessionAffinityConfig.clientIP.timeoutSeconds", int64(*t), 1, 86400)
 		}
 	}
-	if !s.Headless() {
+	why := ownChoice
+	switch {
+	case s.IsAlias():
+		why = ofAlias
+	case !s.Headless():
 		return
 	}
 	if s.SessionAffinity == "ClientIP" {
-		c.warn("spec.sessionAffinity", "has no effect here; "+ownChoice, "")
+		c.warn("spec.sessionAffinity", noEffect, why)
 	}
 	if s.OnNode() {
-		c.warn("spec.internalTrafficPolicy", "has no effect here; "+ownChoice, "")
+		c.warn("spec.internalTrafficPolicy", noEffect, why)
+	}
+	if s.IsAlias() && s.PublishNotReadyAddresses {
+		c.warn("spec.publishNotReadyAddresses", noEffect, why)
 	}
 }
 

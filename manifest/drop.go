@@ -38,6 +38,14 @@ func (c *checks) dropLastApplied(m *spec.ObjectMeta) {
 	}
 }
 
+// dropUnusedOfService removes from a checked service what a warning said has no effect, and earlier versions
+// did not keep: what they stored stays equal to its manifest.
+func dropUnusedOfService(s *spec.ServiceSpec) {
+	if !s.IsAlias() {
+		s.ExternalName = ""
+	}
+}
+
 // readsDisk reports whether a member reads the ephemeral storage of a container, which then stays
 // in the template.
 func readsDisk(m *spec.MemberSpec) bool {

@@ -226,7 +226,7 @@ var tries = map[string][]string{
 	"ServiceSpec.loadBalancerIP":           {"192.0.2.1 with type: LoadBalancer"},
 	"ServiceSpec.loadBalancerSourceRanges": {"[192.0.2.0/24] with type: LoadBalancer"},
 	"ServiceSpec.loadBalancerClass":        {"example.com/a with type: LoadBalancer"},
-	"ServiceSpec.externalName":             {"example.com with type: ExternalName"},
+	"ServiceSpec.externalName":             {"example.com with type: ExternalName", "example.com"},
 	"ServiceSpec.externalTrafficPolicy":    {"Cluster with type: LoadBalancer", "Local with type: LoadBalancer"},
 	"ServiceSpec.healthCheckNodePort":      {"30080 with {type: LoadBalancer, externalTrafficPolicy: Local}"},
 	"ServiceSpec.internalTrafficPolicy":    {"Cluster", "Local"},

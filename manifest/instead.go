@@ -119,7 +119,6 @@ var instead = map[string]string{
 
 	"BudgetSpec.unhealthyPodEvictionPolicy": "broken members that are out of date are always replaced",
 
-	"ServiceSpec.externalName":             "it counts for type ExternalName only",
 	"ServiceSpec.clusterIPs":               "clusterIP alone counts: a Service has one address",
 	"ServiceSpec.ipFamilies":               oneAddress,
 	"ServiceSpec.ipFamilyPolicy":           oneAddress,

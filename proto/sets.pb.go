@@ -335,7 +335,8 @@ type SetService struct {
 	// is led anew.
 	AffinitySeconds int32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
 	// local: connections to the address are led to members on the client's own node only.
-	Local         bool `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
+	Local         bool   `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
+	ExternalName  string `protobuf:"bytes,7,opt,name=external_name,json=externalName,proto3" json:"external_name,omitempty"` // the name whose alias this one is; "": none's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -410,6 +411,13 @@ func (x *SetService) GetLocal() bool {
 		return x.Local
 	}
 	return false
+}
+
+func (x *SetService) GetExternalName() string {
+	if x != nil {
+		return x.ExternalName
+	}
+	return ""
 }
 
 type SetPort struct {
@@ -834,7 +842,7 @@ const file_sets_proto_rawDesc = "" +
 	"\x06former\x18\b \x01(\tR\x06former\x120\n" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
-	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xd0\x01\n" +
+	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xf5\x01\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
@@ -842,7 +850,8 @@ const file_sets_proto_rawDesc = "" +
 	"\x05ports\x18\x03 \x03(\v2\x11.stead.v1.SetPortR\x05ports\x12\x18\n" +
 	"\aaddress\x18\x04 \x01(\fR\aaddress\x12)\n" +
 	"\x10affinity_seconds\x18\x05 \x01(\x05R\x0faffinitySeconds\x12\x14\n" +
-	"\x05local\x18\x06 \x01(\bR\x05local\"\x82\x01\n" +
+	"\x05local\x18\x06 \x01(\bR\x05local\x12#\n" +
+	"\rexternal_name\x18\a \x01(\tR\fexternalName\"\x82\x01\n" +
 	"\aSetPort\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1a\n" +

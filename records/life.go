@@ -69,7 +69,8 @@ func MemberFQDN(id spec.Identity, service, domain string) string {
 }
 
 // Snapshot is one set at one moment, as nodes and members see it: the source of
-// DNS and of /run/stead/set.json. A receiver never goes back in Sequence.
+// DNS and of /run/stead/set.json. A receiver never goes back in Sequence. A Service that no set
+// can tell of is a Snapshot, too, with it as the only one of Names (spec.ServiceRef).
 type Snapshot struct {
 	Sequence   spec.Sequence `json:"sequence"`
 	Ref        spec.SetRef   `json:"ref"`
@@ -165,10 +166,16 @@ type DNSName struct {
 	AffinitySeconds int32 `json:"affinitySeconds,omitempty"`
 	// OnNode: connections to the address are led to members on the client's own node only.
 	OnNode bool `json:"onNode,omitempty"`
+	// ExternalName is the name whose alias this one is; "": it is none's.
+	ExternalName string `json:"externalName,omitempty"`
 }
 
-// Served reports whether connections to the address of a service may lead to members of the set.
+// Served reports whether connections to the address of a service may lead to members of the set, or it is no
+// set but a Service of its own (spec.ServiceRef).
 func (s *Snapshot) Served() bool {
+	if _, is := s.Ref.ServiceName(); is {
+		return !s.Gone
+	}
 	return slices.ContainsFunc(s.Names, func(n DNSName) bool { return n.Address.IsValid() })
 }
 

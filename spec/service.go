@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/stead-project/stead/spec/scalar"
@@ -26,9 +27,12 @@ type ServiceSpec struct {
 	Ports     []ServicePort     `json:"ports,omitempty"`
 	// PublishNotReadyAddresses leads to members before they are ready, too.
 	PublishNotReadyAddresses bool `json:"publishNotReadyAddresses,omitempty"`
-	// Type is ClusterIP (default), or NodePort: each node's own addresses lead to the members, too. LoadBalancer
-	// means the same as NodePort, with a warning.
+	// Type is ClusterIP (default), NodePort: each node's own addresses lead to the members, too, or ExternalName:
+	// the name is another one's alias. LoadBalancer means the same as NodePort, with a warning.
 	Type string `json:"type,omitempty"`
+	// ExternalName is the name, of type ExternalName alone, whose alias (CNAME) the Service's name is; it may be of the
+	// cluster or not.
+	ExternalName string `json:"externalName,omitempty"`
 	// AllocateLoadBalancerNodePorts is whether ports of nodes are chosen for type LoadBalancer; default true.
 	AllocateLoadBalancerNodePorts *bool `json:"allocateLoadBalancerNodePorts,omitempty"`
 	// SessionAffinity is None (default: each connection is led anew) or ClientIP (a client stays
@@ -42,7 +46,6 @@ type ServiceSpec struct {
 	ClusterIPs               any `json:"clusterIPs,omitempty" stead:"ignored"`
 	IPFamilies               any `json:"ipFamilies,omitempty" stead:"ignored"`
 	IPFamilyPolicy           any `json:"ipFamilyPolicy,omitempty" stead:"ignored,same=SingleStack"`
-	ExternalName             any `json:"externalName,omitempty" stead:"ignored,zero"`
 	ExternalIPs              any `json:"externalIPs,omitempty" stead:"later,zero"`
 	ExternalTrafficPolicy    any `json:"externalTrafficPolicy,omitempty" stead:"ignored,same=Cluster"`
 	LoadBalancerIP           any `json:"loadBalancerIP,omitempty" stead:"ignored,zero"`
@@ -81,6 +84,34 @@ type ClientIPAffinity struct {
 
 // defaultAffinitySeconds is Kubernetes' default of TimeoutSeconds.
 const defaultAffinitySeconds = 10800
+
+// ExternalName is the Type of a Service whose name is the alias of another one.
+const ExternalName = "ExternalName"
+
+// IsAlias reports whether the name of the service is the alias of another one: it has no address and no members.
+func (s *ServiceSpec) IsAlias() bool { return s.Type == ExternalName }
+
+// Selected are the labels of the members that the service leads to; none: it leads to no members.
+func (s *ServiceSpec) Selected() map[string]string {
+	if s.IsAlias() {
+		return nil
+	}
+	return s.Selector
+}
+
+// servicePrefix starts the name under which nodes are sent a Service that selects no members. No set has
+// such a name.
+const servicePrefix = "svc:"
+
+// ServiceRef is under what nodes are sent a Service of its own, beside sets. It is that of no set.
+func ServiceRef(ns Namespace, name string) SetRef {
+	return SetRef{Namespace: ns, Name: SetName(servicePrefix + name)}
+}
+
+// ServiceName is the name of the Service that nodes are sent as r; false: r is not that of a Service.
+func (r SetRef) ServiceName() (name string, is bool) {
+	return strings.CutPrefix(string(r.Name), servicePrefix)
+}
 
 // Headless reports whether clients are meant to connect to members by their own addresses.
 func (s *ServiceSpec) Headless() bool { return s.ClusterIP == "None" }

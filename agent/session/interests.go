@@ -83,6 +83,9 @@ func (i *Interests) Has(ref spec.SetRef) bool {
 // note takes a set as asked for now. Beyond the bound the one that was not asked for the longest is
 // given up.
 func (i *Interests) note(ref spec.SetRef) {
+	if _, is := ref.ServiceName(); is {
+		return // which every node is sent in full
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	_, known := i.asked[ref]

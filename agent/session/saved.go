@@ -32,7 +32,11 @@ type savedSet struct {
 
 // setFile is the document of a set; false: its name cannot be that of a file.
 func setFile(ref spec.SetRef) (string, bool) {
-	valid := scalar.ValidLabel(string(ref.Namespace)) && scalar.ValidLabel(string(ref.Name))
+	name := string(ref.Name)
+	if service, is := ref.ServiceName(); is {
+		name = service
+	}
+	valid := scalar.ValidLabel(string(ref.Namespace)) && scalar.ValidLabel(name)
 	return fmt.Sprintf("%s/%s.%s.json", setsFolder, ref.Namespace, ref.Name), valid
 }
 

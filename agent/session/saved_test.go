@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -49,6 +50,26 @@ func historyOf(name spec.SetName, numbers ...int64) []records.History {
 		h.Changes = append(h.Changes, records.Change{Epoch: 1, Number: n})
 	}
 	return []records.History{h}
+}
+
+// A Service that nodes are sent by itself is kept for the next agent as sets are, and is never asked for.
+func TestAServiceOfItsOwnIsKept(t *testing.T) {
+	dir := Tmpfs(t.TempDir())
+	c := OpenSnapshots(dir, slog.New(slog.DiscardHandler))
+	p := records.Snapshot{Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Ref: spec.ServiceRef("default", "out"), Names: []records.DNSName{{Name: "out", ExternalName: "a.example"}}}
+	c.Put(p.Sequence, true, []records.Snapshot{p})
+	if err := c.Save(); err != nil {
+		t.Fatal(err)
+	}
+	next := OpenSnapshots(dir, slog.New(slog.DiscardHandler))
+	if got := next.All(); len(got) != 1 || got[0].Ref != p.Ref || got[0].Names[0].ExternalName != "a.example" {
+		t.Errorf("the next agent has %+v", got)
+	}
+	i := NewInterests(next, func() time.Duration { return 0 }, func() {})
+	i.Asked(p.Ref)
+	if list := i.all().GetSets(); len(list) > 0 {
+		t.Errorf("it asks for %v", list)
+	}
 }
 
 // What changed of a set is kept with its history, and nothing else is written.

@@ -30,7 +30,7 @@ func (f *forwarder) choose(ctx context.Context, target string, words []portWords
 			service, err = decode[spec.ServiceSpec, any](o)
 		}
 		if err == nil {
-			err = f.oneOf(ctx, &proto.ListRequest{Selector: pairs(service.Spec.Selector)}, "service "+name)
+			err = f.oneOf(ctx, &proto.ListRequest{Selector: pairs(service.Spec.Selected())}, "service "+name)
 		}
 	default:
 		err = misuse("port-forward needs a member, a set or a service, not a %s", kind)

@@ -22,7 +22,7 @@ func serviceRow(o *shown[spec.ServiceSpec, any]) (cells, wide []any) {
 	if s.PublishNotReadyAddresses {
 		notReady = "published"
 	}
-	return []any{o.Metadata.Name, s.Type, cmp.Or(s.ClusterIP, "<none>"), "<none>", cmp.Or(ports, "<none>")},
+	return []any{o.Metadata.Name, s.Type, cmp.Or(s.ClusterIP, "<none>"), cmp.Or(s.ExternalName, "<none>"), cmp.Or(ports, "<none>")},
 		[]any{pairs(s.Selector), notReady, pairs(o.Metadata.Labels)}
 }
 
@@ -41,7 +41,7 @@ func (d describer) service(ctx context.Context, got *proto.Object) error {
 		return err
 	}
 	s := &o.Spec
-	members, sets, err := d.selected(ctx, o.Metadata.Namespace, s.Selector)
+	members, sets, err := d.selected(ctx, o.Metadata.Namespace, s.Selected())
 	if err != nil {
 		return err
 	}
@@ -61,6 +61,9 @@ func (d describer) service(ctx context.Context, got *proto.Object) error {
 		"Affinity", affinity,
 		"Not ready", notReady,
 	)
+	if s.IsAlias() {
+		d.fields("ExternalName", s.ExternalName)
+	}
 	if len(s.Ports) == 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"iter"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -87,6 +88,24 @@ func (s *state) applyNodePort(text string, ev store.Event) error {
 // NodePorts holds the records of all ports of nodes that services have; an unreadable one is there without a
 // name: it is not free. It must not be changed.
 func NodePorts(v View) map[int32]*records.NodePort { return v.nodePorts }
+
+// AllServices yields the services of all namespaces, in any order.
+func AllServices(v View) iter.Seq[*records.ServiceRecord] {
+	return func(yield func(*records.ServiceRecord) bool) {
+		for _, of := range v.services {
+			for _, e := range of {
+				if e.record != nil && !yield(e.record) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// FindService is the service of a name; nil: there is none, or it cannot be read.
+func FindService(v View, ns spec.Namespace, name string) *records.ServiceRecord {
+	return v.services[ns][name].record
+}
 
 // Services lists the services of a namespace by name.
 func (v View) Services(ns spec.Namespace) []*records.ServiceRecord { return listed(v.services[ns]) }

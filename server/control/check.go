@@ -56,6 +56,9 @@ func exists(v cache.View, f dispatch.FileRef) bool {
 // sets included.
 func (a *projection) ports(v cache.View) (warnings []string) {
 	for _, s := range a.services {
+		if s.Spec.IsAlias() {
+			continue
+		}
 		sets := a.selected(v, s)
 		if len(sets) == 0 {
 			warnings = append(warnings, fmt.Sprintf("Service %s/%s: no set has members that it selects; its name resolves to nothing", s.Namespace, s.Name))
@@ -77,7 +80,7 @@ func (a *projection) ports(v cache.View) (warnings []string) {
 func (a *projection) selected(v cache.View, s *records.ServiceRecord) []records.Set {
 	var out []records.Set
 	pick := func(set records.Set) {
-		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels) {
+		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selected(), set.Spec.Template.Metadata.Labels) {
 			out = append(out, set)
 		}
 	}

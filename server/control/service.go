@@ -84,6 +84,11 @@ func (d *draft) address(old, now *records.ServiceRecord) (also store.Txn, proble
 		now.Spec.ClusterIP = ""
 	}
 	switch {
+	case now.Spec.IsAlias(): // Kubernetes takes the address, or None, from it
+		if old != nil {
+			d.cfg.Cache.Look(func(v cache.View) { also = restAddress(v, old) })
+		}
+		return also, nil
 	case old != nil && old.Spec.Headless():
 		now.Spec.ClusterIP = old.Spec.ClusterIP
 		return also, d.staysHeadless(now, fixed, headless)
@@ -103,6 +108,17 @@ func (d *draft) address(old, now *records.ServiceRecord) (also store.Txn, proble
 	}
 	d.cfg.Cache.Look(func(v cache.View) { also, problem = d.giveAddress(v, now, fixed) })
 	return also, problem
+}
+
+// restAddress has the address of a service that loses it begin to rest.
+func restAddress(v cache.View, old *records.ServiceRecord) (also store.Txn) {
+	held := cache.ServiceAddresses(v)[old.Address]
+	if held == nil || held.Namespace != old.Namespace || held.Name != old.Name {
+		return also
+	}
+	freed, key := *held, store.ServiceAddressKey(old.Address)
+	freed.Freed = true
+	return store.Txn{If: []store.Compare{v.Seen(key)}, Then: []store.Op{store.Put(key, store.Encode(freed))}}
 }
 
 // staysHeadless is what is wrong with a service that is headless and, by its manifest, would not be.

@@ -112,6 +112,42 @@ func TestClusterIPIsImmutable(t *testing.T) {
 	}
 }
 
+// TestTheTypeExternalNameTakesAddressAndPorts is Kubernetes' rule; None, too. They come back with another type.
+func TestTheTypeExternalNameTakesAddressAndPorts(t *testing.T) {
+	r := newRig(t)
+	alias := web("web", "type: ExternalName, externalName: example.org")
+	r.mustApply(web("web", "type: NodePort"))
+	had := r.address("web")
+	held := func() (freed bool, ports int) {
+		t.Helper()
+		kv, _ := r.Get(store.ServiceAddressKey(had))
+		a, err := store.Decode[records.ServiceAddress](kv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, kvs, err := r.Store.Snapshot(r.ctx, store.KindNodePort+"/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Freed, len(kvs)
+	}
+	out, err := r.apply(alias)
+	if freed, ports := held(); err != nil || len(out.GetWarnings()) != 1 || r.address("web").IsValid() || !freed || ports > 0 {
+		t.Fatalf("got %v, %v; the address is %s, its rest %t, with %d ports of nodes", out, err, r.address("web"), freed, ports)
+	}
+	r.mustApply(alias)
+	r.mustApply(web("web", "type: NodePort"))
+	if freed, ports := held(); r.address("web") != had || freed || ports != 1 {
+		t.Errorf("the address was %s, and is %s, its rest %t, with %d ports of nodes", had, r.address("web"), freed, ports)
+	}
+	r.mustApply(web("none", "clusterIP: None"))
+	r.mustApply(web("none", "type: ExternalName, externalName: example.org"))
+	r.mustApply(web("none", "type: NodePort"))
+	if !r.address("none").IsValid() {
+		t.Error("what was headless has no address")
+	}
+}
+
 // TestAServiceOfAnEarlierVersionGetsItsAddressWhenItIsApplied, and not before: its name resolves to
 // another address from then on, which is said.
 func TestAServiceOfAnEarlierVersionGetsItsAddressWhenItIsApplied(t *testing.T) {

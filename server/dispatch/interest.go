@@ -22,6 +22,14 @@ func askedSets(m *proto.Follow) map[spec.SetRef]bool {
 	return sets
 }
 
+// canBeSent reports whether nodes may have been sent something under the name: a set, or a Service of its own.
+func canBeSent(ref spec.SetRef) bool {
+	if name, is := ref.ServiceName(); is {
+		ref.Name = spec.SetName(name)
+	}
+	return canBeSet(ref)
+}
+
 func canBeSet(ref spec.SetRef) bool {
 	return scalar.ValidLabel(string(ref.Namespace)) && scalar.ValidLabel(string(ref.Name))
 }

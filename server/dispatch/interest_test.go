@@ -31,12 +31,12 @@ func (r *rig) ready(is bool) {
 	r.Record(store.ReportKey(ident(1)), records.Report{ID: ident(1), Token: token(11), Session: 7, Phase: records.PhaseRunning, Ready: is})
 }
 
-// A node is sent in full the sets with a member there and those that it asks for, and of others only what
-// of names and addresses changes; whenever that turns, it is sent what leads to the other form.
-func TestANodeIsSentInFullWhatConcernsIt(t *testing.T) {
-	r := newStill(t)
+// followed is a store with the set db, whose only life is that of member 1 on node 2, and a session of node 1 that
+// is sent sets in brief. round publishes what changed.
+func followed(t *testing.T) (r *rig, n *hand, round func()) {
+	r = newStill(t)
 	r.begin()
-	round := func() { r.catchUp(); r.server.snapshots.round(cache.Changes{All: true}) }
+	round = func() { r.catchUp(); r.server.snapshots.round(cache.Changes{All: true}) }
 	r.Record(store.NodeKey("n2"), records.Node{Name: "n2", UID: "uid2"})
 	r.Record(store.SessionKey("n2"), records.Session{Node: "n2", UID: "uid2", Boot: "b1", ID: 7})
 	r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
@@ -45,7 +45,13 @@ func TestANodeIsSentInFullWhatConcernsIt(t *testing.T) {
 	round()
 	h := n1
 	h.differences, h.interest = true, true
-	n := r.hand(h)
+	return r, r.hand(h), round
+}
+
+// A node is sent in full the sets with a member there and those that it asks for, and of others only what
+// of names and addresses changes; whenever that turns, it is sent what leads to the other form.
+func TestANodeIsSentInFullWhatConcernsIt(t *testing.T) {
+	r, n, round := followed(t)
 	for _, step := range []struct {
 		name   string
 		change func()

@@ -180,6 +180,7 @@ func (p *snapshotPublisher) touched(s *sight, ch cache.Changes) map[spec.SetRef]
 			}
 		}
 	}
+	p.touchServices(s.View, ch, at)
 	if ch.All {
 		for ref := range p.sets { // those that are gone, too
 			at(ref).all = true

@@ -13,7 +13,7 @@ func (se *session) receiveResend(m *proto.Resend) {
 	se.mu.Lock()
 	for _, name := range m.GetSets() {
 		ref := wire.ToSetRef(name)
-		if canBeSet(ref) && len(se.resend) <= maxResends {
+		if canBeSent(ref) && len(se.resend) <= maxResends {
 			se.resend[ref] = true
 		}
 	}

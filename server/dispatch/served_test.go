@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
@@ -15,24 +14,13 @@ import (
 // A connection to an address of a service may begin on any node and asks no question: each is sent all of
 // the sets that such a service selects, and of those alone.
 func TestASetWithAnAddressIsSentToEachNodeInFull(t *testing.T) {
-	r := newStill(t)
-	r.begin()
-	round := func() { r.catchUp(); r.server.snapshots.round(cache.Changes{All: true}) }
-	r.Record(store.NodeKey("n2"), records.Node{Name: "n2", UID: "uid2"})
-	r.Record(store.SessionKey("n2"), records.Session{Node: "n2", UID: "uid2", Boot: "b1", ID: 7})
-	r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
-	r.Commit(store.Del(store.MemberKey(ident(0))))
-	r.live(1, 11, "n2", "uid2")
+	r, n, round := followed(t)
 	service := func(address, app string) {
 		record := records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "web"},
 			Spec: spec.ServiceSpec{Selector: map[string]string{"app": app}, Ports: []spec.ServicePort{{Name: "p", Port: 80}}}}
 		record.Address, _ = netip.ParseAddr(address)
 		r.Record(store.ServiceKey("default", "web"), record)
 	}
-	round()
-	h := n1
-	h.differences, h.interest = true, true
-	n := r.hand(h)
 	for _, step := range []struct {
 		name   string
 		change func()

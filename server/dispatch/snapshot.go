@@ -114,11 +114,14 @@ func names(set *records.Set, former string, services []*records.ServiceRecord) [
 		undeclared[former] = true
 	}
 	for _, s := range services {
-		selects := spec.MatchesLabels(s.Spec.Selector, set.Spec.Template.Metadata.Labels)
+		selects := spec.MatchesLabels(s.Spec.Selected(), set.Spec.Template.Metadata.Labels)
 		if !undeclared[s.Name] && !selects {
 			continue
 		}
 		delete(undeclared, s.Name)
+		if ofItsOwn(s) { // its name is in a snapshot of its own; the members' names below it are the set's
+			continue
+		}
 		out = append(out, nameOf(s, &set.Spec.Template, selects))
 	}
 	for name := range undeclared {

@@ -25,6 +25,11 @@ spec:
   selector: {app: web}
   ports: [{port: 80, targetPort: named, nodePort: 30080}]
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: alias}
+spec: {type: ExternalName, externalName: web.default.svc.cluster.local}
+---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata: {name: web}
@@ -72,6 +77,7 @@ func TestAServiceWithAnAddress(t *testing.T) {
 	}
 	address := strings.TrimSpace(l.stead("get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}"))
 	fqdn := "web.default.svc.cluster.local"
+	says(t, l.stead("get", "svc", "alias"), "ExternalName", fqdn)
 	says(t, l.stead("get", "svc"), "CLUSTER-IP", "ClusterIP", address, "80/TCP,53/UDP")
 	l.waitDig(fqdn, address)
 	srv, err := l.inside(time.Minute, "dig", "@"+gateway, "+short", "SRV", "_http._tcp."+fqdn)
@@ -94,7 +100,7 @@ func TestAServiceWithAnAddress(t *testing.T) {
 		}
 	}
 	for _, member := range []string{"web-0", "web-1"} {
-		for _, to := range []string{address, "web", fqdn} {
+		for _, to := range []string{address, "web", fqdn, "alias"} {
 			ways[member+" to "+to] = func() (string, error) {
 				return l.trySteadFor(time.Minute, "exec", member, "--", "/box", "command", "dial", to+":80")
 			}
