@@ -140,6 +140,9 @@ func (t *part) serve(service records.DNSName, owner string, members []member) {
 	case service.Address.IsValid():
 		t.serveAddress(service, owner)
 		return
+	case len(service.Endpoints) > 0:
+		t.serveEndpoints(service.Endpoints, owner)
+		return
 	}
 	n := declare(t.nodes, owner)
 	if n == nil {
@@ -173,6 +176,26 @@ func (t *part) serveAddress(service records.DNSName, owner string) {
 	addPointer(t.pointers, own.addr, owner)
 	for _, port := range service.Ports {
 		t.servePort(port, owner, own)
+	}
+}
+
+// serveEndpoints adds a service name that resolves to endpoints, and a name of each below it, as Kubernetes has
+// them: by its host's name, or by its address with - in place of the dots.
+func (t *part) serveEndpoints(list []records.Endpoint, owner string) {
+	n := declare(t.nodes, owner)
+	if n == nil {
+		return
+	}
+	for _, e := range list {
+		host := cmp.Or(e.Host, strings.ReplaceAll(e.Address.String(), ".", "-"))
+		m := member{name: host + "." + owner, addr: e.Address.Unmap()}
+		own := declare(t.nodes, m.name)
+		if !isLabel(host) || own == nil {
+			continue
+		}
+		n.add(addressRR(owner, m.addr))
+		own.add(addressRR(m.name, m.addr))
+		t.servePort(spec.ServicePort{Name: e.PortName, Port: e.Port, Protocol: e.Protocol}, owner, m)
 	}
 }
 

@@ -34,8 +34,8 @@ func (c *checks) service(s *spec.Service) {
 	if a, err := netip.ParseAddr(s.Spec.ClusterIP); s.Spec.ClusterIP != "" && !s.Spec.Headless() && (err != nil || !a.Is4()) {
 		c.fail("spec.clusterIP", scalar.Quote(s.Spec.ClusterIP)+" is not an IPv4 address", "leave it out, or write None or an address of the range of services")
 	}
-	if len(s.Spec.Selector) == 0 {
-		c.fail("spec.selector", "is missing", "write labels of the members; Endpoints that users or software write are not supported")
+	if len(s.Spec.Selector) == 0 && s.Spec.PublishNotReadyAddresses {
+		c.warn("spec.publishNotReadyAddresses", noEffect, "without a selector the Service leads to the endpoints that are ready in its Endpoints and EndpointSlices")
 	}
 	c.labels("spec.selector", s.Spec.Selector)
 	c.servicePorts(&s.Spec)

@@ -119,6 +119,13 @@ var instead = map[string]string{
 
 	"BudgetSpec.unhealthyPodEvictionPolicy": "broken members that are out of date are always replaced",
 
+	"EndpointAddress.targetRef":        "it is for people to read",
+	"EndpointPort.appProtocol":         "connections are led as they are, whatever they carry",
+	"SliceEndpoint.targetRef":          "it is for people to read",
+	"SliceEndpoint.zone":               noProxy,
+	"SliceEndpoint.hints":              noProxy,
+	"SliceEndpoint.deprecatedTopology": noProxy,
+
 	"ServiceSpec.clusterIPs":               "clusterIP alone counts: a Service has one address",
 	"ServiceSpec.ipFamilies":               oneAddress,
 	"ServiceSpec.ipFamilyPolicy":           oneAddress,

@@ -32,7 +32,7 @@ func TestEveryRefusedFieldSaysWhatToWrite(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}} {
+	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}, spec.Endpoints{}, spec.EndpointSlice{}} {
 		walk(reflect.TypeOf(kind))
 	}
 	for key := range instead {

@@ -19,6 +19,8 @@ var kindVersions = map[string][]string{
 
 	"PodDisruptionBudget":   {"policy/v1", oldBudgets},
 	"PersistentVolumeClaim": {"v1"},
+	"Endpoints":             {"v1"},
+	"EndpointSlice":         {"discovery.k8s.io/v1"},
 }
 
 // The API groups of kinds that are left out without a flag.
@@ -63,8 +65,6 @@ var insteadOf = map[string]string{
 	"PersistentVolume":        "declare its directory on the nodes with --storage-class",
 	"Ingress":                 "run a proxy in front of the members, as a StatefulSet with a hostPort",
 	"HorizontalPodAutoscaler": "change the number of members with 'stead scale'",
-	"Endpoints":               "Services select members by labels only",
-	"EndpointSlice":           "Services select members by labels only",
 	"Certificate":             "write the Secret that it would create",
 }
 

@@ -40,6 +40,8 @@ type Objects struct {
 	Services   []spec.Service
 	Budgets    []spec.PodDisruptionBudget
 	Claims     []spec.PersistentVolumeClaim
+	Endpoints  []spec.Endpoints
+	Slices     []spec.EndpointSlice
 	ConfigMaps []spec.ConfigMap
 	Secrets    []spec.Secret
 
@@ -231,6 +233,18 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		read(s, &s.Metadata)
 		s.Spec.VolumeMode = cmp.Or(s.Spec.VolumeMode, "Filesystem")
 		setChecks{c}.claimObject(s)
+	case "Endpoints":
+		s := added(&p.out.Endpoints)
+		read(s, &s.Metadata)
+		for i := range s.Subsets {
+			spec.DefaultEndpointPorts(s.Subsets[i].Ports)
+		}
+		endpointChecks{c}.endpoints(s)
+	case "EndpointSlice":
+		s := added(&p.out.Slices)
+		read(s, &s.Metadata)
+		spec.DefaultEndpointPorts(s.Ports)
+		endpointChecks{c}.endpointSlice(s)
 	case "ConfigMap":
 		s := added(&p.out.ConfigMaps)
 		read(s, &s.Metadata)

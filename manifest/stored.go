@@ -42,6 +42,17 @@ func OfService(r *records.ServiceRecord) spec.Service {
 	return s
 }
 
+// OfEndpoints is the manifest of stored Endpoints. It shares r's slices.
+func OfEndpoints(r *records.EndpointsRecord) spec.Endpoints {
+	return spec.Endpoints{APIVersion: "v1", Kind: "Endpoints", Metadata: r.Manifest(), Subsets: r.Subsets}
+}
+
+// OfSlice is the manifest of a stored EndpointSlice. It shares r's slices.
+func OfSlice(r *records.SliceRecord) spec.EndpointSlice {
+	return spec.EndpointSlice{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Metadata: r.Manifest(),
+		AddressType: r.AddressType, Endpoints: r.Endpoints, Ports: r.Ports}
+}
+
 // OfConfigMap is the manifest of stored files: what is text stands in data,
 // the rest in binaryData. It shares r's bytes.
 func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {

@@ -12,6 +12,8 @@ const (
 	KindVolume    = "volume"
 	KindNode      = "node"
 	KindService   = "service"
+	KindEndpoints = "endpoint" // an Endpoints object, stored, or derived for a service
+	KindSlice     = "endpointslice"
 	KindBudget    = "budget"
 	KindClaim     = "claim"
 	KindConfigMap = "configmap"

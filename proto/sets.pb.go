@@ -335,8 +335,9 @@ type SetService struct {
 	// is led anew.
 	AffinitySeconds int32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
 	// local: connections to the address are led to members on the client's own node only.
-	Local         bool   `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
-	ExternalName  string `protobuf:"bytes,7,opt,name=external_name,json=externalName,proto3" json:"external_name,omitempty"` // the name whose alias this one is; "": none's
+	Local         bool           `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
+	ExternalName  string         `protobuf:"bytes,7,opt,name=external_name,json=externalName,proto3" json:"external_name,omitempty"` // the name whose alias this one is; "": none's
+	Endpoints     []*SetEndpoint `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`                           // of a service that selects no members
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -420,6 +421,98 @@ func (x *SetService) GetExternalName() string {
 	return ""
 }
 
+func (x *SetService) GetEndpoints() []*SetEndpoint {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
+// SetEndpoint is a records.Endpoint.
+type SetEndpoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Address       []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	Port          int32                  `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"` // 0: it has an address alone
+	PortName      string                 `protobuf:"bytes,3,opt,name=port_name,json=portName,proto3" json:"port_name,omitempty"`
+	Protocol      string                 `protobuf:"bytes,4,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Host          string                 `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`
+	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetEndpoint) Reset() {
+	*x = SetEndpoint{}
+	mi := &file_sets_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetEndpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetEndpoint) ProtoMessage() {}
+
+func (x *SetEndpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_sets_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetEndpoint.ProtoReflect.Descriptor instead.
+func (*SetEndpoint) Descriptor() ([]byte, []int) {
+	return file_sets_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SetEndpoint) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
+func (x *SetEndpoint) GetPort() int32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *SetEndpoint) GetPortName() string {
+	if x != nil {
+		return x.PortName
+	}
+	return ""
+}
+
+func (x *SetEndpoint) GetProtocol() string {
+	if x != nil {
+		return x.Protocol
+	}
+	return ""
+}
+
+func (x *SetEndpoint) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *SetEndpoint) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 type SetPort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -433,7 +526,7 @@ type SetPort struct {
 
 func (x *SetPort) Reset() {
 	*x = SetPort{}
-	mi := &file_sets_proto_msgTypes[4]
+	mi := &file_sets_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +538,7 @@ func (x *SetPort) String() string {
 func (*SetPort) ProtoMessage() {}
 
 func (x *SetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_sets_proto_msgTypes[4]
+	mi := &file_sets_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +551,7 @@ func (x *SetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPort.ProtoReflect.Descriptor instead.
 func (*SetPort) Descriptor() ([]byte, []int) {
-	return file_sets_proto_rawDescGZIP(), []int{4}
+	return file_sets_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SetPort) GetName() string {
@@ -512,7 +605,7 @@ type SetPeer struct {
 
 func (x *SetPeer) Reset() {
 	*x = SetPeer{}
-	mi := &file_sets_proto_msgTypes[5]
+	mi := &file_sets_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -524,7 +617,7 @@ func (x *SetPeer) String() string {
 func (*SetPeer) ProtoMessage() {}
 
 func (x *SetPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_sets_proto_msgTypes[5]
+	mi := &file_sets_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -537,7 +630,7 @@ func (x *SetPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPeer.ProtoReflect.Descriptor instead.
 func (*SetPeer) Descriptor() ([]byte, []int) {
-	return file_sets_proto_rawDescGZIP(), []int{5}
+	return file_sets_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SetPeer) GetOrdinal() int32 {
@@ -601,7 +694,7 @@ type SetHistory struct {
 
 func (x *SetHistory) Reset() {
 	*x = SetHistory{}
-	mi := &file_sets_proto_msgTypes[6]
+	mi := &file_sets_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -613,7 +706,7 @@ func (x *SetHistory) String() string {
 func (*SetHistory) ProtoMessage() {}
 
 func (x *SetHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_sets_proto_msgTypes[6]
+	mi := &file_sets_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -626,7 +719,7 @@ func (x *SetHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetHistory.ProtoReflect.Descriptor instead.
 func (*SetHistory) Descriptor() ([]byte, []int) {
-	return file_sets_proto_rawDescGZIP(), []int{6}
+	return file_sets_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SetHistory) GetSet() *SetName {
@@ -662,7 +755,7 @@ type HistoryChange struct {
 
 func (x *HistoryChange) Reset() {
 	*x = HistoryChange{}
-	mi := &file_sets_proto_msgTypes[7]
+	mi := &file_sets_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +767,7 @@ func (x *HistoryChange) String() string {
 func (*HistoryChange) ProtoMessage() {}
 
 func (x *HistoryChange) ProtoReflect() protoreflect.Message {
-	mi := &file_sets_proto_msgTypes[7]
+	mi := &file_sets_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +780,7 @@ func (x *HistoryChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryChange.ProtoReflect.Descriptor instead.
 func (*HistoryChange) Descriptor() ([]byte, []int) {
-	return file_sets_proto_rawDescGZIP(), []int{7}
+	return file_sets_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *HistoryChange) GetId() *SetChange {
@@ -764,7 +857,7 @@ type SetChange struct {
 
 func (x *SetChange) Reset() {
 	*x = SetChange{}
-	mi := &file_sets_proto_msgTypes[8]
+	mi := &file_sets_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +869,7 @@ func (x *SetChange) String() string {
 func (*SetChange) ProtoMessage() {}
 
 func (x *SetChange) ProtoReflect() protoreflect.Message {
-	mi := &file_sets_proto_msgTypes[8]
+	mi := &file_sets_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +882,7 @@ func (x *SetChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetChange.ProtoReflect.Descriptor instead.
 func (*SetChange) Descriptor() ([]byte, []int) {
-	return file_sets_proto_rawDescGZIP(), []int{8}
+	return file_sets_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetChange) GetEpoch() int64 {
@@ -842,7 +935,7 @@ const file_sets_proto_rawDesc = "" +
 	"\x06former\x18\b \x01(\tR\x06former\x120\n" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
-	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xf5\x01\n" +
+	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xaa\x02\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
@@ -851,7 +944,15 @@ const file_sets_proto_rawDesc = "" +
 	"\aaddress\x18\x04 \x01(\fR\aaddress\x12)\n" +
 	"\x10affinity_seconds\x18\x05 \x01(\x05R\x0faffinitySeconds\x12\x14\n" +
 	"\x05local\x18\x06 \x01(\bR\x05local\x12#\n" +
-	"\rexternal_name\x18\a \x01(\tR\fexternalName\"\x82\x01\n" +
+	"\rexternal_name\x18\a \x01(\tR\fexternalName\x123\n" +
+	"\tendpoints\x18\b \x03(\v2\x15.stead.v1.SetEndpointR\tendpoints\"\x9c\x01\n" +
+	"\vSetEndpoint\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1b\n" +
+	"\tport_name\x18\x03 \x01(\tR\bportName\x12\x1a\n" +
+	"\bprotocol\x18\x04 \x01(\tR\bprotocol\x12\x12\n" +
+	"\x04host\x18\x05 \x01(\tR\x04host\x12\x12\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\"\x82\x01\n" +
 	"\aSetPort\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1a\n" +
@@ -896,36 +997,38 @@ func file_sets_proto_rawDescGZIP() []byte {
 	return file_sets_proto_rawDescData
 }
 
-var file_sets_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_sets_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_sets_proto_goTypes = []any{
 	(*SetName)(nil),       // 0: stead.v1.SetName
 	(*SetDifference)(nil), // 1: stead.v1.SetDifference
 	(*SetHead)(nil),       // 2: stead.v1.SetHead
 	(*SetService)(nil),    // 3: stead.v1.SetService
-	(*SetPort)(nil),       // 4: stead.v1.SetPort
-	(*SetPeer)(nil),       // 5: stead.v1.SetPeer
-	(*SetHistory)(nil),    // 6: stead.v1.SetHistory
-	(*HistoryChange)(nil), // 7: stead.v1.HistoryChange
-	(*SetChange)(nil),     // 8: stead.v1.SetChange
-	(*Sequence)(nil),      // 9: stead.v1.Sequence
+	(*SetEndpoint)(nil),   // 4: stead.v1.SetEndpoint
+	(*SetPort)(nil),       // 5: stead.v1.SetPort
+	(*SetPeer)(nil),       // 6: stead.v1.SetPeer
+	(*SetHistory)(nil),    // 7: stead.v1.SetHistory
+	(*HistoryChange)(nil), // 8: stead.v1.HistoryChange
+	(*SetChange)(nil),     // 9: stead.v1.SetChange
+	(*Sequence)(nil),      // 10: stead.v1.Sequence
 }
 var file_sets_proto_depIdxs = []int32{
 	0,  // 0: stead.v1.SetDifference.set:type_name -> stead.v1.SetName
-	9,  // 1: stead.v1.SetDifference.sequence:type_name -> stead.v1.Sequence
+	10, // 1: stead.v1.SetDifference.sequence:type_name -> stead.v1.Sequence
 	2,  // 2: stead.v1.SetDifference.head:type_name -> stead.v1.SetHead
-	5,  // 3: stead.v1.SetDifference.peers:type_name -> stead.v1.SetPeer
-	8,  // 4: stead.v1.SetDifference.last_change:type_name -> stead.v1.SetChange
+	6,  // 3: stead.v1.SetDifference.peers:type_name -> stead.v1.SetPeer
+	9,  // 4: stead.v1.SetDifference.last_change:type_name -> stead.v1.SetChange
 	3,  // 5: stead.v1.SetHead.services:type_name -> stead.v1.SetService
-	5,  // 6: stead.v1.SetHead.expected:type_name -> stead.v1.SetPeer
-	4,  // 7: stead.v1.SetService.ports:type_name -> stead.v1.SetPort
-	0,  // 8: stead.v1.SetHistory.set:type_name -> stead.v1.SetName
-	7,  // 9: stead.v1.SetHistory.changes:type_name -> stead.v1.HistoryChange
-	8,  // 10: stead.v1.HistoryChange.id:type_name -> stead.v1.SetChange
-	11, // [11:11] is the sub-list for method output_type
-	11, // [11:11] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	6,  // 6: stead.v1.SetHead.expected:type_name -> stead.v1.SetPeer
+	5,  // 7: stead.v1.SetService.ports:type_name -> stead.v1.SetPort
+	4,  // 8: stead.v1.SetService.endpoints:type_name -> stead.v1.SetEndpoint
+	0,  // 9: stead.v1.SetHistory.set:type_name -> stead.v1.SetName
+	8,  // 10: stead.v1.SetHistory.changes:type_name -> stead.v1.HistoryChange
+	9,  // 11: stead.v1.HistoryChange.id:type_name -> stead.v1.SetChange
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_sets_proto_init() }
@@ -940,7 +1043,7 @@ func file_sets_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_sets_proto_rawDesc), len(file_sets_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -168,6 +168,9 @@ type DNSName struct {
 	OnNode bool `json:"onNode,omitempty"`
 	// ExternalName is the name whose alias this one is; "": it is none's.
 	ExternalName string `json:"externalName,omitempty"`
+	// Endpoints are, of a Service of its own, all that its ports lead to (see EndpointsOf); without an Address the
+	// name resolves to them.
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
 // Served reports whether connections to the address of a service may lead to members of the set, or it is no

@@ -21,6 +21,12 @@ type Shown[S, T any] struct {
 	Type       string    `json:"type,omitempty"`
 	Immutable  bool      `json:"immutable,omitempty"`
 	Status     T         `json:"status,omitempty"`
+
+	// Of Endpoints and EndpointSlices.
+	Subsets     []spec.EndpointSubset `json:"subsets,omitempty"`
+	AddressType string                `json:"addressType,omitempty"`
+	Endpoints   []spec.SliceEndpoint  `json:"endpoints,omitempty"`
+	Ports       []spec.EndpointPort   `json:"ports,omitempty"`
 }
 
 // ShownMeta is the metadata of what is shown. Namespace is empty for nodes.

@@ -35,6 +35,8 @@ const (
 	KindNodePort       = "nodeports"
 	KindBudget         = "budgets"
 	KindClaim          = "claims"
+	KindEndpoints      = "endpoints"
+	KindSlice          = "endpointslices"
 	KindConfig         = "configs"
 	KindSecret         = "secrets"
 	KindBootstrapped   = "bootstrapped"
@@ -162,6 +164,12 @@ func BudgetKey(ns spec.Namespace, name string) string { return nameKey(KindBudge
 
 // ClaimKey is claims/<ns>/<name>.
 func ClaimKey(ns spec.Namespace, name string) string { return nameKey(KindClaim, ns, name) }
+
+// EndpointsKey is endpoints/<ns>/<name>.
+func EndpointsKey(ns spec.Namespace, name string) string { return nameKey(KindEndpoints, ns, name) }
+
+// SliceKey is endpointslices/<ns>/<name>.
+func SliceKey(ns spec.Namespace, name string) string { return nameKey(KindSlice, ns, name) }
 
 // ConfigKey is configs/<ns>/<name>.
 func ConfigKey(ns spec.Namespace, name string) string { return nameKey(KindConfig, ns, name) }

@@ -135,16 +135,11 @@ func servicesOf(snapshots []records.Snapshot, node spec.NodeName) []network.Serv
 	return list
 }
 
-// endpoints are the members of a set that a port of a service leads to on node: those that live and are
-// ready, or need not be.
+// endpoints are where a port of a service leads to on node.
 func endpoints(s *records.Snapshot, n *records.DNSName, p *spec.ServicePort, node spec.NodeName) (out []netip.AddrPort) {
-	if p.TargetPort == nil || p.TargetPort.Number == 0 {
-		return nil
-	}
-	for i := range s.Peers {
-		peer := &s.Peers[i]
-		if peer.Node != "" && (peer.Ready || n.PublishNotReady) && (!n.OnNode || peer.Node == node) {
-			out = append(out, netip.AddrPortFrom(peer.Address, uint16(p.TargetPort.Number)))
+	for _, e := range s.EndpointsOf(n, p) {
+		if !n.OnNode || e.Node == node {
+			out = append(out, netip.AddrPortFrom(e.Address, uint16(e.Port)))
 		}
 	}
 	return out

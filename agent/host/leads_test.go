@@ -75,6 +75,34 @@ func TestServicesAreDerivedFromAllSnapshots(t *testing.T) {
 	}
 }
 
+// A Service that selects no members leads to its endpoints, by the name and protocol of its ports; as kube-proxy, on
+// each node alone to those there with internalTrafficPolicy Local.
+func TestAServiceOfItsOwnLeadsToItsEndpoints(t *testing.T) {
+	web := netip.MustParseAddr("10.89.0.7")
+	at := func(ip string, port int32, name, protocol string, node spec.NodeName) records.Endpoint {
+		return records.Endpoint{Address: netip.MustParseAddr(ip), Port: port, PortName: name, Protocol: protocol, Node: node}
+	}
+	name := records.DNSName{Name: "web", Address: web, Ports: []spec.ServicePort{
+		{Name: "http", Port: 80, NodePort: 30080, TargetPort: &scalar.PortRef{}}, {Name: "http", Port: 81, Protocol: "UDP", TargetPort: &scalar.PortRef{}}},
+		Endpoints: []records.Endpoint{at("192.0.2.2", 8080, "http", "TCP", "n2"), at("192.0.2.1", 8080, "http", "TCP", "n1"), at("192.0.2.1", 8080, "http", "TCP", "n1"),
+			at("192.0.2.3", 8080, "other", "TCP", ""), at("192.0.2.4", 53, "http", "UDP", ""), {Address: netip.MustParseAddr("192.0.2.5")}}}
+	for _, tt := range []struct {
+		onNode   bool
+		tcp, udp []string
+	}{
+		{false, []string{"192.0.2.1:8080", "192.0.2.2:8080"}, []string{"192.0.2.4:53"}},
+		{true, []string{"192.0.2.1:8080"}, nil},
+	} {
+		name.OnNode = tt.onNode
+		want := []network.Service{{Port: 30080, Protocol: "TCP", Endpoints: addrPorts(tt.tcp...)}, {Address: web, Port: 80, Protocol: "TCP", Endpoints: addrPorts(tt.tcp...)},
+			{Address: web, Port: 81, Protocol: "UDP", Endpoints: addrPorts(tt.udp...)}}
+		got := servicesOf([]records.Snapshot{{Ref: spec.ServiceRef("default", "web"), Names: []records.DNSName{name}}}, "n1")
+		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("on this node alone %t: %s", tt.onNode, diff)
+		}
+	}
+}
+
 // The host is set anew when something changed, when it is to be repaired, and not otherwise; nothing is set
 // before a server said which range there is, nor before the sets are known.
 func TestAHostFollowsServices(t *testing.T) {

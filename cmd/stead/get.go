@@ -19,8 +19,8 @@ func getCommand(c *cli) *cobra.Command {
 		Use:   "get KIND[,KIND...] [NAME...]",
 		Short: "List objects, or show some of them",
 		Long: `List objects, or show some of them. Kinds: sets (sts), members (pods, po), volumes (pvc),
-nodes (no), services (svc), budgets (pdb), configmaps (cm), secrets, events (ev), revisions
-(rev); all: pods, services and sets. The column BLOCKED of members says what a member waits
+nodes (no), services (svc), endpoints (ep), endpointslices, budgets (pdb), configmaps (cm),
+secrets, events (ev), revisions (rev); all: pods, services and sets. The column BLOCKED of members says what a member waits
 for; -o wide shows more. The -o yaml of a set, service, budget or configmap can be applied
 again. The -o json of a member has the fields of a Pod that scripts read (status.phase,
 podIP, hostIP, conditions, containerStatuses) beside its own.

@@ -20,6 +20,8 @@ var kinds = map[string][]string{
 	proto.KindVolume:    {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
 	proto.KindNode:      {"nodes", "no"},
 	proto.KindService:   {"services", "svc"},
+	proto.KindEndpoints: {"endpoints", "ep"},
+	proto.KindSlice:     {"endpointslices"},
 	proto.KindBudget:    {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
 	proto.KindConfigMap: {"configmaps", "cm", "config", "configs"},
 	proto.KindSecret:    {"secrets"},
@@ -30,7 +32,7 @@ var kinds = map[string][]string{
 // parseKind returns the kind that a word names.
 func parseKind(word string) (string, error) {
 	word = strings.ToLower(word)
-	if bare, group, ok := strings.Cut(word, "."); ok && slices.Contains([]string{"apps", "v1.apps", "policy", "v1.policy", "v1"}, group) {
+	if bare, group, ok := strings.Cut(word, "."); ok && slices.Contains([]string{"apps", "v1.apps", "policy", "v1.policy", "discovery.k8s.io", "v1.discovery.k8s.io", "v1"}, group) {
 		word = bare // as kubectl prints it
 	}
 	var known []string

@@ -42,6 +42,8 @@ var columns = map[string]column{
 		row:  rowOf(nodeRow),
 	},
 	proto.KindService:   {head: []string{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"}, wide: []string{"SELECTOR", "NOT-READY", "LABELS"}, row: rowOf(serviceRow)},
+	proto.KindEndpoints: {head: []string{"NAME", "ENDPOINTS"}, wide: []string{"LABELS"}, row: rowOf(endpointsRow)},
+	proto.KindSlice:     {head: []string{"NAME", "ADDRESSTYPE", "PORTS", "ENDPOINTS"}, wide: []string{"LABELS"}, row: rowOf(sliceRow)},
 	proto.KindBudget:    {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(budgetRow)},
 	proto.KindConfigMap: {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
 	proto.KindSecret:    {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},

@@ -62,6 +62,11 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 			}
 			service.Ports = append(service.Ports, port)
 		}
+		for _, e := range n.Endpoints {
+			service.Endpoints = append(service.Endpoints, &proto.SetEndpoint{
+				Address: e.Address.AsSlice(), Port: e.Port, PortName: e.PortName, Protocol: e.Protocol, Host: e.Host, Node: string(e.Node),
+			})
+		}
 		h.Services = append(h.Services, service)
 	}
 	for i := range s.Expected {
@@ -131,6 +136,12 @@ func applyHead(s *records.Snapshot, h *proto.SetHead, domain string) {
 				port.TargetPort = &scalar.PortRef{Number: p.GetTarget()}
 			}
 			s.Names[i].Ports = append(s.Names[i].Ports, port)
+		}
+		for _, e := range n.GetEndpoints() {
+			at, _ := netip.AddrFromSlice(e.GetAddress())
+			s.Names[i].Endpoints = append(s.Names[i].Endpoints, records.Endpoint{
+				Address: at, Port: e.GetPort(), PortName: e.GetPortName(), Protocol: e.GetProtocol(), Host: e.GetHost(), Node: spec.NodeName(e.GetNode()),
+			})
 		}
 	}
 	s.Expected = nil

@@ -21,6 +21,12 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) erro
 	case store.KindService:
 		ch.Services[ns] = true
 		return keepWithin(s, s.services, ns, name, ev, func(r *records.ServiceRecord) string { return store.ServiceKey(r.Namespace, r.Name) })
+	case store.KindEndpoints:
+		ch.Services[ns] = true
+		return keepWithin(s, s.endpoints, ns, name, ev, func(r *records.EndpointsRecord) string { return store.EndpointsKey(r.Namespace, r.Name) })
+	case store.KindSlice:
+		ch.Services[ns] = true
+		return keepWithin(s, s.slices, ns, name, ev, func(r *records.SliceRecord) string { return store.SliceKey(r.Namespace, r.Name) })
 	case store.KindBudget:
 		for ref := range s.sets {
 			if ref.Namespace == ns {
@@ -105,6 +111,16 @@ func AllServices(v View) iter.Seq[*records.ServiceRecord] {
 // FindService is the service of a name; nil: there is none, or it cannot be read.
 func FindService(v View, ns spec.Namespace, name string) *records.ServiceRecord {
 	return v.services[ns][name].record
+}
+
+// FindEndpoints are the Endpoints of a name; nil: there are none, or they cannot be read.
+func FindEndpoints(v View, ns spec.Namespace, name string) *records.EndpointsRecord {
+	return v.endpoints[ns][name].record
+}
+
+// SlicesOf are the EndpointSlices of a Service, by name.
+func SlicesOf(v View, ns spec.Namespace, service string) []*records.SliceRecord {
+	return slices.DeleteFunc(listed(v.slices[ns]), func(r *records.SliceRecord) bool { return r.Service() != service })
 }
 
 // Services lists the services of a namespace by name.

@@ -32,6 +32,9 @@ type viewContent struct {
 	Addresses map[string]*records.AddressRecord
 	Services  map[netip.Addr]*records.ServiceAddress
 	Ports     map[int32]*records.NodePort
+	Web       *records.ServiceRecord // and its endpoints
+	Endpoints *records.EndpointsRecord
+	Slices    []*records.SliceRecord
 	Revs      [2]store.Rev // of count and hellos
 	Held      int          // sets and nodes of which anything is kept
 }
@@ -39,6 +42,7 @@ type viewContent struct {
 func contentOf(c *Cache) (p viewContent) {
 	c.Look(func(v View) {
 		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Services: maps.Clone(ServiceAddresses(v)), Ports: maps.Clone(NodePorts(v)), Removed: v.RemovedSets()}
+		p.Web, p.Endpoints, p.Slices = FindService(v, "default", "web"), FindEndpoints(v, "default", "web"), SlicesOf(v, "default", "web")
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
@@ -81,6 +85,11 @@ func asking(r *rand.Rand) spec.Template {
 	return t
 }
 
+// metaOf is that of an object web, perhaps with the label of a slice of the Service web.
+func metaOf(r *rand.Rand) records.Meta {
+	return records.Meta{Namespace: "default", Name: "web", Generation: r.Int64N(3), Labels: map[string]string{spec.ServiceNameLabel: []string{"web", "other"}[r.IntN(2)]}}
+}
+
 // randomOp writes or deletes one of a few keys, sometimes with junk.
 func randomOp(r *rand.Rand) store.Op {
 	ref, node := refOf(r.IntN(2)), nodeOf(r.IntN(2))
@@ -107,6 +116,9 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.AddressKey(netip.MustParseAddr("10.88.0.1")), records.AddressRecord{Address: netip.MustParseAddr("10.88.0.1"), ID: id}),
 		put(store.ServiceAddressKey(netip.MustParseAddr("10.89.0.1")), records.ServiceAddress{Address: netip.MustParseAddr("10.89.0.1"), Freed: r.IntN(2) == 0}),
 		put(store.NodePortKey(30001), records.NodePort{Port: 30001, Name: []string{"a", "b"}[r.IntN(2)]}),
+		put(store.ServiceKey("default", "web"), records.ServiceRecord{Meta: metaOf(r)}),
+		put(store.EndpointsKey("default", "web"), records.EndpointsRecord{Meta: metaOf(r)}),
+		put(store.SliceKey("default", "web"), records.SliceRecord{Meta: metaOf(r)}),
 		put(store.HoldKey, records.Hold{Cause: "seen"}), put(store.CountKey, records.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
 		put(store.KnownKey("a"), records.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),

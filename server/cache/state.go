@@ -39,6 +39,8 @@ type state struct {
 	lastSessionEnd  store.Rev              // when a session ended last
 	unknownLives    map[spec.Identity][]plan.NodeStray
 	services        map[spec.Namespace]map[string]entry[records.ServiceRecord]
+	endpoints       map[spec.Namespace]map[string]entry[records.EndpointsRecord]
+	slices          map[spec.Namespace]map[string]entry[records.SliceRecord]
 	budgets         map[spec.Namespace]map[string]entry[records.BudgetRecord]
 	claims          map[spec.Namespace]map[string]entry[records.ClaimRecord]
 	claimUsers      map[spec.Identity]map[spec.Identity]bool // members with a volume of a claim, by the claim
@@ -65,6 +67,8 @@ func newState(rev store.Rev) *state {
 		hosts:           map[netip.Addr]int{},
 		unknownLives:    map[spec.Identity][]plan.NodeStray{},
 		services:        map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
+		endpoints:       map[spec.Namespace]map[string]entry[records.EndpointsRecord]{},
+		slices:          map[spec.Namespace]map[string]entry[records.SliceRecord]{},
 		budgets:         map[spec.Namespace]map[string]entry[records.BudgetRecord]{},
 		claims:          map[spec.Namespace]map[string]entry[records.ClaimRecord]{},
 		claimUsers:      map[spec.Identity]map[spec.Identity]bool{},
@@ -172,7 +176,7 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	switch kind {
 	case store.KindNode, store.KindFacts, store.KindSession, store.KindFence:
 		return s.applyNode(kind, spec.NodeName(rest), ev, ch)
-	case store.KindService, store.KindBudget, store.KindClaim, store.KindConfig, store.KindSecret:
+	case store.KindService, store.KindEndpoints, store.KindSlice, store.KindBudget, store.KindClaim, store.KindConfig, store.KindSecret:
 		return s.applyObject(kind, rest, ev, ch)
 	case store.KindAddress:
 		return s.applyAddress(rest, ev)

@@ -102,7 +102,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	conflicts = append(conflicts, unfit...)
 	s.cfg.Cache.Look(func(v cache.View) {
 		d.refused = append(d.refused, d.after.hostPorts(v, o)...)
-		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v), d.unled(v))
+		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.ledNowhere(v), d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v), d.unled(v))
 	})
 	d.warnings = append(d.warnings, d.rerendered(o)...)
 	problems := tooLarge(d.edits)
@@ -125,6 +125,12 @@ func (s objects) present(ctx context.Context, o *manifest.Objects) (map[string]s
 	}
 	for i := range o.Services {
 		add(proto.KindService, &o.Services[i].Metadata)
+	}
+	for i := range o.Endpoints {
+		add(proto.KindEndpoints, &o.Endpoints[i].Metadata)
+	}
+	for i := range o.Slices {
+		add(proto.KindSlice, &o.Slices[i].Metadata)
 	}
 	for i := range o.Budgets {
 		add(proto.KindBudget, &o.Budgets[i].Metadata)
@@ -186,6 +192,9 @@ func (d *draft) others(o *manifest.Objects) error {
 		if err := d.service(m, o); err != nil {
 			return err
 		}
+	}
+	if err := d.endpoints(o); err != nil {
+		return err
 	}
 	for _, m := range o.Budgets {
 		e, now, err := budgetEdit(m, d.stored)

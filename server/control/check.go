@@ -15,12 +15,14 @@ import (
 // projection is how the namespace will look once an apply is done: its own objects
 // before those of the world.
 type projection struct {
-	sets     map[spec.SetRef]records.Set
-	services []*records.ServiceRecord
-	budgets  []*records.BudgetRecord
-	claims   map[spec.Identity]*records.ClaimRecord
-	files    map[dispatch.FileRef]string // given in this apply: of Secrets the type
-	pruned   map[spec.SetRef]bool        // deleted by it
+	sets      map[spec.SetRef]records.Set
+	services  []*records.ServiceRecord
+	endpoints []*records.EndpointsRecord
+	slices    []*records.SliceRecord
+	budgets   []*records.BudgetRecord
+	claims    map[spec.Identity]*records.ClaimRecord
+	files     map[dispatch.FileRef]string // given in this apply: of Secrets the type
+	pruned    map[spec.SetRef]bool        // deleted by it
 }
 
 // refs are the sets of the apply, in order.
@@ -56,7 +58,11 @@ func exists(v cache.View, f dispatch.FileRef) bool {
 // sets included.
 func (a *projection) ports(v cache.View) (warnings []string) {
 	for _, s := range a.services {
-		if s.Spec.IsAlias() {
+		switch {
+		case s.Spec.IsAlias():
+			continue
+		case len(s.Spec.Selector) == 0:
+			warnings = append(warnings, a.withoutEndpoints(v, s)...)
 			continue
 		}
 		sets := a.selected(v, s)

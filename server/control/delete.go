@@ -33,6 +33,7 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		return s.deleteClaim(ctx, ns, name)
 	case proto.KindService:
 		effects = s.servedBy(ns, name, nil)
+	case proto.KindEndpoints, proto.KindSlice:
 	case proto.KindBudget:
 		effects = s.boundBy(ns, name, nil)
 	case proto.KindConfigMap:
@@ -41,7 +42,7 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}, nil)
 	default:
 		return nil, invalid(
-			"a %s cannot be deleted; sets, services, configmaps, secrets, budgets and claims can", r.GetKind())
+			"a %s cannot be deleted; sets, services, endpoints, endpointslices, configmaps, secrets, budgets and claims can", r.GetKind())
 	}
 	return s.remove(ctx, r.GetKind(), ns, name, effects)
 }

@@ -17,7 +17,7 @@ import (
 // prunable are the kinds that apply deletes with prune, sets first, by the kind of their keys. All
 // objects of these kinds were made by apply; volumes are not among them.
 var prunable = []struct{ kind, keys string }{
-	{proto.KindSet, store.KindSet}, {proto.KindService, store.KindService}, {proto.KindBudget, store.KindBudget},
+	{proto.KindSet, store.KindSet}, {proto.KindService, store.KindService}, {proto.KindEndpoints, store.KindEndpoints}, {proto.KindSlice, store.KindSlice}, {proto.KindBudget, store.KindBudget},
 	{proto.KindConfigMap, store.KindConfig}, {proto.KindSecret, store.KindSecret},
 }
 

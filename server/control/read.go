@@ -77,6 +77,8 @@ func (s queries) read(ctx context.Context, q query) ([]item, error) {
 		s.cfg.Cache.Look(func(v cache.View) { items = s.fromWorld(v, q, rows) })
 	case proto.KindVolume:
 		items, err = s.fromVolumes(ctx, q)
+	case proto.KindEndpoints:
+		items, err = s.fromEndpoints(ctx, q)
 	default:
 		items, err = s.fromStore(ctx, q)
 	}
@@ -150,6 +152,8 @@ var storedKinds = map[string]struct {
 	show func(store.KV, *seal.Key) (item, error)
 }{
 	proto.KindService:   {store.KindService, showing(showService)},
+	proto.KindEndpoints: {store.KindEndpoints, showing(showEndpoints)},
+	proto.KindSlice:     {store.KindSlice, showing(showSlice)},
 	proto.KindBudget:    {store.KindBudget, showing(showBudget)},
 	proto.KindConfigMap: {store.KindConfig, showing(showConfig)},
 	proto.KindRevision:  {store.KindRevision, showing(showRevision)},

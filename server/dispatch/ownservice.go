@@ -1,24 +1,81 @@
 package dispatch
 
 import (
+	"slices"
+
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
 
 // ofItsOwn reports whether no set can tell of a service what nodes must know: it selects no members.
-func ofItsOwn(s *records.ServiceRecord) bool { return s.Spec.IsAlias() }
+func ofItsOwn(s *records.ServiceRecord) bool { return len(s.Spec.Selected()) == 0 }
 
 // serviceSnapshot is a service of its own as nodes shall see it; of one that there is not, or that sets tell
 // of, that it is Gone.
-func serviceSnapshot(seq spec.Sequence, ref spec.SetRef, s *records.ServiceRecord) records.Snapshot {
+func serviceSnapshot(seq spec.Sequence, ref spec.SetRef, s *records.ServiceRecord, endpoints []records.Endpoint) records.Snapshot {
 	p := records.Snapshot{Sequence: seq, Ref: ref}
-	if s == nil || !ofItsOwn(s) {
+	switch {
+	case s == nil || !ofItsOwn(s):
 		p.Gone = true
-		return p
+	case s.Spec.IsAlias():
+		p.Names = []records.DNSName{{Name: s.Name, ExternalName: s.Spec.ExternalName}}
+	default:
+		n := records.DNSName{Name: s.Name}
+		if s.Address.IsValid() {
+			n = nameOf(s, nil, false)
+		}
+		n.PublishNotReady, n.Endpoints = false, endpoints
+		p.Names = []records.DNSName{n}
 	}
-	p.Names = []records.DNSName{{Name: s.Name, ExternalName: s.Spec.ExternalName}}
 	return p
+}
+
+// serviceEndpoints are those of a service that selects no members: of its Endpoints and of its EndpointSlices, each
+// once. Those that end are among them while the service has an address and no other, as kube-proxy has it.
+func serviceEndpoints(v cache.View, s *records.ServiceRecord) (out []records.Endpoint) {
+	if s == nil || s.Spec.IsAlias() || !ofItsOwn(s) {
+		return nil
+	}
+	if r := cache.FindEndpoints(v, s.Namespace, s.Name); r != nil {
+		out = r.Ready()
+	}
+	var ending []records.Endpoint
+	for _, r := range cache.SlicesOf(v, s.Namespace, s.Name) {
+		ready, last := r.Ready()
+		out, ending = append(out, ready...), append(ending, last...)
+	}
+	if len(out) == 0 && s.Address.IsValid() {
+		out = ending
+	}
+	seen := map[records.Endpoint]bool{}
+	return slices.DeleteFunc(out, func(e records.Endpoint) bool {
+		was := seen[e]
+		seen[e] = true
+		return was
+	})
+}
+
+// EndpointsOf are all endpoints of a service, as every node derives them from what it is sent, by its ports.
+func EndpointsOf(v cache.View, s *records.ServiceRecord, domain string) (out []records.Endpoint) {
+	if ofItsOwn(s) {
+		return serviceEndpoints(v, s)
+	}
+	seen := newSight(v, domain)
+	for _, ref := range v.Sets() {
+		if set := v.Set(ref); ref.Namespace != s.Namespace || !spec.MatchesLabels(s.Spec.Selected(), set.Spec.Template.Metadata.Labels) {
+			continue
+		}
+		snap := seen.build(ref)
+		for i := range snap.Names {
+			if n := &snap.Names[i]; n.Name == s.Name {
+				for j := range n.Ports {
+					out = append(out, snap.EndpointsOf(n, &n.Ports[j])...)
+				}
+			}
+		}
+	}
+	return out
 }
 
 // touchServices has at look at the services of their own that may have changed, also those that are gone.

@@ -148,7 +148,8 @@ func newSight(v cache.View, domain string) *sight {
 // build is the set as it is to be published: the definition of all differences.
 func (s *sight) build(ref spec.SetRef) records.Snapshot {
 	if name, is := ref.ServiceName(); is {
-		return serviceSnapshot(s.seq, ref, cache.FindService(s.View, ref.Namespace, name))
+		of := cache.FindService(s.View, ref.Namespace, name)
+		return serviceSnapshot(s.seq, ref, of, serviceEndpoints(s.View, of))
 	}
 	snap := BuildSnapshot(s.seq, ref, s.World(ref), s.Services(ref.Namespace), s.domain)
 	if !snap.Gone {

@@ -155,7 +155,7 @@ func TestSRVShowsTheTargetPortOfAHeadlessService(t *testing.T) {
 	} {
 		w := scene()
 		w.Set.Spec.Template.Spec.Containers = []spec.Container{{Name: "other"}, {Name: "main", Ports: []spec.ContainerPort{{Name: "http", ContainerPort: 8081}}}}
-		services := []*records.ServiceRecord{{Meta: records.Meta{Name: "dbs"}, Spec: spec.ServiceSpec{ClusterIP: clusterIP, Ports: ports}}}
+		services := []*records.ServiceRecord{{Meta: records.Meta{Name: "dbs"}, Spec: spec.ServiceSpec{ClusterIP: clusterIP, Ports: ports, Selector: w.Set.Spec.Template.Metadata.Labels}}}
 		got := map[string]int32{}
 		for _, p := range BuildSnapshot(spec.Sequence{Epoch: 1, Rev: 5}, refDB, w, services, "cluster.local").Names[0].Ports {
 			got[p.Name] = p.Port
@@ -175,7 +175,7 @@ func TestPictureOfARename(t *testing.T) {
 	w := scene()
 	w.Status = &records.SetStatus{ServiceName: "db"}
 	w.Slots[0].Member.Service, w.Slots[1].Member.Service = "db", "dbs" // the third is of an earlier version
-	old := &records.ServiceRecord{Meta: records.Meta{Name: "db", Namespace: "default"}, Spec: spec.ServiceSpec{PublishNotReadyAddresses: true}}
+	old := &records.ServiceRecord{Meta: records.Meta{Name: "db", Namespace: "default"}, Spec: spec.ServiceSpec{PublishNotReadyAddresses: true, Selector: map[string]string{"app": "other"}}}
 	p := BuildSnapshot(spec.Sequence{}, refDB, w, []*records.ServiceRecord{old}, "d")
 	if want := []records.DNSName{{Name: "db", PublishNotReady: true}, {Name: "dbs"}}; p.Service != "dbs" || p.Former != "db" || !reflect.DeepEqual(p.Names, want) {
 		t.Errorf("got %q and %q, %+v; want both, each by what its Service says", p.Service, p.Former, p.Names)
