@@ -20,6 +20,8 @@ type checks struct {
 	host spec.HostAccess
 	// domain is that of the cluster; "": not known.
 	domain string
+	// balanced: load balancers get addresses.
+	balanced bool
 }
 
 func (c *checks) fail(path, what, fix string) { c.problems.add(path, what, fix) }

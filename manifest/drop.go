@@ -40,7 +40,13 @@ func (c *checks) dropLastApplied(m *spec.ObjectMeta) {
 
 // dropUnusedOfService removes from a checked service what a warning said has no effect, and earlier versions
 // did not keep: what they stored stays equal to its manifest.
-func dropUnusedOfService(s *spec.ServiceSpec) {
+func dropUnusedOfService(s *spec.ServiceSpec, balanced bool) {
+	if !balanced || s.Type != "LoadBalancer" {
+		s.LoadBalancerIP = ""
+	}
+	if s.IsAlias() || s.Headless() {
+		s.ExternalIPs = nil
+	}
 	if !s.IsAlias() {
 		s.ExternalName = ""
 	}

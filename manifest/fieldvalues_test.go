@@ -223,7 +223,7 @@ var tries = map[string][]string{
 	"ServiceSpec.type":                     {"ClusterIP", "NodePort", "LoadBalancer", "ExternalName with externalName: example.com"},
 	"ServiceSpec.externalIPs":              {"[192.0.2.1]"},
 	"ServiceSpec.sessionAffinity":          {"None", "ClientIP"},
-	"ServiceSpec.loadBalancerIP":           {"192.0.2.1 with type: LoadBalancer"},
+	"ServiceSpec.loadBalancerIP":           {"192.0.2.1 with type: LoadBalancer", "192.0.2.1"},
 	"ServiceSpec.loadBalancerSourceRanges": {"[192.0.2.0/24] with type: LoadBalancer"},
 	"ServiceSpec.loadBalancerClass":        {"example.com/a with type: LoadBalancer"},
 	"ServiceSpec.externalName":             {"example.com with type: ExternalName", "example.com"},

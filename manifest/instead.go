@@ -129,10 +129,8 @@ var instead = map[string]string{
 	"ServiceSpec.clusterIPs":               "clusterIP alone counts: a Service has one address",
 	"ServiceSpec.ipFamilies":               oneAddress,
 	"ServiceSpec.ipFamilyPolicy":           oneAddress,
-	"ServiceSpec.externalIPs":              "write a hostPort at the container's port: it is reached at the address of the member's node",
 	"ServiceSpec.externalTrafficPolicy":    noProxy,
 	"ServiceSpec.trafficDistribution":      noProxy,
-	"ServiceSpec.loadBalancerIP":           noBalancer,
 	"ServiceSpec.loadBalancerClass":        noBalancer,
 	"ServiceSpec.loadBalancerSourceRanges": noBalancer,
 	"ServiceSpec.healthCheckNodePort":      noBalancer,
@@ -151,5 +149,5 @@ const (
 	onNodes     = "mount it on the nodes, declare it there with --storage-class, and write a volumeClaimTemplate"
 	noProxy     = "connections are led to all members that are ready, wherever they run"
 	oneAddress  = "a member has one address"
-	noBalancer  = "there is no load balancer"
+	noBalancer  = "the operator gave no addresses for load balancers (stead server --load-balancer-cidr)"
 )

@@ -31,6 +31,8 @@ type Options struct {
 	Host spec.HostAccess
 	// Domain is the DNS domain of the cluster; "": names of hosts are not checked for their length.
 	Domain string
+	// LoadBalancers: Services of type LoadBalancer get addresses for clients outside.
+	LoadBalancers bool
 }
 
 // Objects are what files hold, by kind, each in the order of the files. All are
@@ -197,7 +199,7 @@ func scalarText(n *yaml.Node) string {
 
 // decode reads an object of a known kind, checks it and keeps it.
 func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string) {
-	c := &checks{host: p.opts.Host, domain: p.opts.Domain}
+	c := &checks{host: p.opts.Host, domain: p.opts.Domain, balanced: p.opts.LoadBalancers}
 	var meta *spec.ObjectMeta
 	d.secret = kind == "Secret"
 	read := func(object any, m *spec.ObjectMeta) {
@@ -222,7 +224,7 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		read(s, &s.Metadata)
 		spec.DefaultService(&s.Spec)
 		c.service(s)
-		dropUnusedOfService(&s.Spec)
+		dropUnusedOfService(&s.Spec, p.opts.LoadBalancers)
 	case "PodDisruptionBudget":
 		s := added(&p.out.Budgets)
 		read(s, &s.Metadata)

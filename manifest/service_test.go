@@ -11,7 +11,7 @@ const serviceSet = "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name
 
 // TestServicesOfCharts: what is accepted of a Service, with which words, and what is refused.
 func TestServicesOfCharts(t *testing.T) {
-	const outside = "LoadBalancer has no address outside: from there the Service is reached as one of type NodePort; use the address of any node, with the ports that 'stead get svc' shows"
+	const outside = "LoadBalancer has no address outside: from there the Service is reached as one of type NodePort; use the address of any node, with the ports that 'stead get svc' shows; or start the servers with --load-balancer-cidr"
 	for _, tt := range []struct {
 		name, spec      string
 		warnings, wrong []string
@@ -34,6 +34,13 @@ func TestServicesOfCharts(t *testing.T) {
 		{"a load balancer", "type: LoadBalancer, externalTrafficPolicy: Local, loadBalancerSourceRanges: [10.0.0.0/8], allocateLoadBalancerNodePorts: false, ports: [{port: 8080}]",
 			[]string{"f:4:29: spec.type: " + outside,
 				"f:4:49: spec.externalTrafficPolicy: has no effect here; " + noProxy, "f:4:79: spec.loadBalancerSourceRanges: has no effect here; " + noBalancer}, nil},
+		{"addresses outside", "type: NodePort, externalIPs: [192.0.2.1], ports: [{port: 80}]", nil, nil},
+		{"addresses outside without one", "clusterIP: None, externalIPs: [192.0.2.1], loadBalancerIP: 192.0.2.1, ports: [{port: 80}]", []string{
+			"f:4:46: spec.externalIPs: has no effect here; the Service has no address of its own, and leads no connections",
+			"f:4:72: spec.loadBalancerIP: has no effect here; it counts for type LoadBalancer only"}, nil},
+		{"mistakes of addresses outside", "externalIPs: [127.0.0.1, 192.0.2.1, 192.0.2.1], ports: [{port: 80}]", nil, []string{
+			"f:4:43: spec.externalIPs[0]: \"127.0.0.1\" is not an IPv4 address that clients outside reach; write one of those that the operator gave, or leave it out",
+			"f:4:65: spec.externalIPs[2]: \"192.0.2.1\" is given twice"}},
 		{"node ports", "type: NodePort, externalTrafficPolicy: Cluster, ports: [{name: a, port: 80}, {name: b, port: 81, nodePort: 30080}, {name: c, port: 81, protocol: UDP, nodePort: 30080}]", nil, nil},
 		{"mistakes of node ports", "type: NodePort, ports: [{name: a, port: 80, nodePort: 8080}, {name: b, port: 81, nodePort: 30080}, {name: c, port: 82, nodePort: 30080}]", nil,
 			[]string{"f:4:73: spec.ports[0].nodePort: 8080 is out of range; write 30000 to 32767", "f:4:148: spec.ports[2].nodePort: \"30080/TCP\" is given twice"}},

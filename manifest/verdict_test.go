@@ -36,7 +36,7 @@ type outcome struct {
 // would see neither the effect, nor a sentence at the field's place.
 func (b builder) judge(f kubeField, value string) outcome {
 	text := b.with(f, value)
-	o, problems, warnings := Parse([]Source{{Name: "f", Content: []byte(text)}}, Options{Host: spec.AnyHostAccess()})
+	o, problems, warnings := Parse([]Source{{Name: "f", Content: []byte(text)}}, Options{Host: spec.AnyHostAccess(), LoadBalancers: true})
 	out := outcome{value: value, verdict: honoured, at: f.path}
 	for _, p := range problems {
 		at := plainPath(p.Path)

@@ -338,6 +338,7 @@ type SetService struct {
 	Local         bool           `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
 	ExternalName  string         `protobuf:"bytes,7,opt,name=external_name,json=externalName,proto3" json:"external_name,omitempty"` // the name whose alias this one is; "": none's
 	Endpoints     []*SetEndpoint `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`                           // of a service that selects no members
+	Outside       [][]byte       `protobuf:"bytes,9,rep,name=outside,proto3" json:"outside,omitempty"`                               // more addresses that lead as address does
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -424,6 +425,13 @@ func (x *SetService) GetExternalName() string {
 func (x *SetService) GetEndpoints() []*SetEndpoint {
 	if x != nil {
 		return x.Endpoints
+	}
+	return nil
+}
+
+func (x *SetService) GetOutside() [][]byte {
+	if x != nil {
+		return x.Outside
 	}
 	return nil
 }
@@ -935,7 +943,7 @@ const file_sets_proto_rawDesc = "" +
 	"\x06former\x18\b \x01(\tR\x06former\x120\n" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
-	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xaa\x02\n" +
+	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xc4\x02\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
@@ -945,7 +953,8 @@ const file_sets_proto_rawDesc = "" +
 	"\x10affinity_seconds\x18\x05 \x01(\x05R\x0faffinitySeconds\x12\x14\n" +
 	"\x05local\x18\x06 \x01(\bR\x05local\x12#\n" +
 	"\rexternal_name\x18\a \x01(\tR\fexternalName\x123\n" +
-	"\tendpoints\x18\b \x03(\v2\x15.stead.v1.SetEndpointR\tendpoints\"\x9c\x01\n" +
+	"\tendpoints\x18\b \x03(\v2\x15.stead.v1.SetEndpointR\tendpoints\x12\x18\n" +
+	"\aoutside\x18\t \x03(\fR\aoutside\"\x9c\x01\n" +
 	"\vSetEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1b\n" +

@@ -168,6 +168,8 @@ type DNSName struct {
 	OnNode bool `json:"onNode,omitempty"`
 	// ExternalName is the name whose alias this one is; "": it is none's.
 	ExternalName string `json:"externalName,omitempty"`
+	// Outside are more addresses that lead as Address does, for clients outside; its name does not resolve to them.
+	Outside []netip.Addr `json:"outside,omitempty"`
 	// Endpoints are, of a Service of its own, all that its ports lead to (see EndpointsOf); without an Address the
 	// name resolves to them.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`

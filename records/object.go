@@ -3,6 +3,7 @@ package records
 import (
 	"maps"
 	"net/netip"
+	"slices"
 
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -44,6 +45,29 @@ type ServiceRecord struct {
 	// Address is the service's own, held by serviceaddresses/<ip>; invalid: it has none, because it
 	// is headless, or was stored by a version that gave none.
 	Address netip.Addr `json:"address,omitzero"`
+	// LoadBalancer is its address for clients outside, of type LoadBalancer; invalid: it has none.
+	LoadBalancer netip.Addr `json:"loadBalancer,omitzero"`
+}
+
+// Outside are the addresses for clients outside, each held by serviceaddresses/<ip>.
+func (r *ServiceRecord) Outside() (out []netip.Addr) {
+	if r.LoadBalancer.IsValid() {
+		out = append(out, r.LoadBalancer)
+	}
+	for _, text := range r.Spec.ExternalIPs {
+		if a, err := netip.ParseAddr(text); err == nil && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// Addresses are all that the service has.
+func (r *ServiceRecord) Addresses() []netip.Addr {
+	if !r.Address.IsValid() {
+		return r.Outside()
+	}
+	return append(r.Outside(), r.Address)
 }
 
 // ServiceAddress is serviceaddresses/<ip>: the service that an address belongs to, or (Freed) did

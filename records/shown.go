@@ -80,6 +80,22 @@ type ShownVolume struct {
 	Asked VolumeVerb `json:"asked,omitempty"`
 }
 
+// ShownService is the status of a Service of type LoadBalancer, as Kubernetes shows it.
+type ShownService struct {
+	LoadBalancer ShownBalancer `json:"loadBalancer"`
+}
+
+// ShownBalancer is where clients outside reach a Service; without Ingress they do not by an address of its own.
+type ShownBalancer struct {
+	Ingress []ShownIngress `json:"ingress,omitempty"`
+}
+
+// ShownIngress is an address for clients outside; IPMode is VIP: hosts lead packets to it.
+type ShownIngress struct {
+	IP     netip.Addr `json:"ip"`
+	IPMode string     `json:"ipMode"`
+}
+
 // ShownFiles is the status of ConfigMaps and Secrets.
 type ShownFiles struct {
 	Keys []ShownFile `json:"keys"`

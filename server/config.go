@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -56,6 +57,9 @@ type Config struct {
 	// ServiceCIDR is the range of services' addresses, of /12 to /28; zero: the first of
 	// DefaultServiceCIDRs that does not overlap CIDR.
 	ServiceCIDR netip.Prefix
+	// LoadBalancers are ranges of addresses for Services of type LoadBalancer, and ExternalIPs those of which
+	// Services may write externalIPs. The operator's network leads packets to them to the hosts.
+	LoadBalancers, ExternalIPs []netip.Prefix
 	// SessionTTL is how long a node's session outlives its last renewal; LeaderTTL
 	// how long a silent leader keeps others out.
 	SessionTTL time.Duration
@@ -119,12 +123,30 @@ func (c *Config) Default() {
 	}
 }
 
-// checkServices refuses a range that services have addresses outside of: hosts would lead them no more.
-func checkServices(addresses map[netip.Addr]*records.ServiceAddress, cidr netip.Prefix) error {
+// checkServices refuses ranges that services have addresses outside of: hosts would lead them no more.
+func (c *Config) checkServices(addresses map[netip.Addr]*records.ServiceAddress) error {
+	ranges := slices.Concat([]netip.Prefix{c.ServiceCIDR}, c.LoadBalancers, c.ExternalIPs)
 	for a, r := range addresses {
-		if !r.Freed && !cidr.Contains(a) {
-			return fmt.Errorf("service %s/%s has the address %s, which is not in --service-cidr %s: start with the range as it was, or delete the Services first",
-				r.Namespace, r.Name, a, cidr)
+		if !r.Freed && !slices.ContainsFunc(ranges, func(p netip.Prefix) bool { return p.Contains(a) }) {
+			return fmt.Errorf("service %s/%s has the address %s, which is not in --service-cidr %s, --load-balancer-cidr or --external-ip-cidr: start with the ranges as they were, or delete the Services first",
+				r.Namespace, r.Name, a, c.ServiceCIDR)
+		}
+	}
+	return nil
+}
+
+// checkOutside tells what is wrong with the ranges for clients outside: each is apart from all others.
+func (c *Config) checkOutside() error {
+	others := []netip.Prefix{c.CIDR, c.ServiceCIDR}
+	for flag, ranges := range map[string][]netip.Prefix{"--load-balancer-cidr": c.LoadBalancers, "--external-ip-cidr": c.ExternalIPs} {
+		for _, r := range ranges {
+			if !r.IsValid() || !r.Addr().Is4() || r != r.Masked() || r.Bits() < 8 || r.Addr().IsLoopback() || r.Addr().IsLinkLocalUnicast() || r.Addr().IsMulticast() {
+				return fmt.Errorf("%s %s must be an IPv4 range of /8 or smaller that clients outside reach, such as 203.0.113.0/28", flag, r)
+			}
+			if at := slices.IndexFunc(others, r.Overlaps); at >= 0 {
+				return fmt.Errorf("%s %s overlaps %s of --cidr, --service-cidr, --load-balancer-cidr or --external-ip-cidr; choose another", flag, r, others[at])
+			}
+			others = append(others, r)
 		}
 	}
 	return nil
@@ -152,6 +174,9 @@ func (c *Config) Check() error {
 		return fmt.Errorf("--service-cidr %s overlaps the members' range %s (--cidr); choose another", c.ServiceCIDR, c.CIDR)
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("session TTL %s: must be at least 1s", c.SessionTTL)
+	}
+	if err := c.checkOutside(); err != nil {
+		return err
 	}
 	if err := fence.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {
 		return err

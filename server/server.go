@@ -135,7 +135,7 @@ func (s *Server) run(ctx context.Context) error {
 	if err := s.cache.Wait(g.ctx, 1); err != nil {
 		return g.cause(err)
 	}
-	s.cache.Look(func(v cache.View) { err = checkServices(cache.ServiceAddresses(v), s.cfg.ServiceCIDR) })
+	s.cache.Look(func(v cache.View) { err = s.cfg.checkServices(cache.ServiceAddresses(v)) })
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
 			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(), ServiceCidr: s.cfg.ServiceCIDR.String(),
 		},
-		ServiceCIDR: s.cfg.ServiceCIDR,
+		ServiceCIDR: s.cfg.ServiceCIDR, LoadBalancers: s.cfg.LoadBalancers, ExternalIPs: s.cfg.ExternalIPs,
 	})
 	return d, c, err
 }

@@ -28,13 +28,19 @@ type ServiceSpec struct {
 	// PublishNotReadyAddresses leads to members before they are ready, too.
 	PublishNotReadyAddresses bool `json:"publishNotReadyAddresses,omitempty"`
 	// Type is ClusterIP (default), NodePort: each node's own addresses lead to the members, too, or ExternalName:
-	// the name is another one's alias. LoadBalancer means the same as NodePort, with a warning.
+	// the name is another one's alias. LoadBalancer is NodePort with an address for clients outside, if the operator
+	// gave addresses for that (stead server --load-balancer-cidr); without them it means NodePort, with a warning.
 	Type string `json:"type,omitempty"`
 	// ExternalName is the name, of type ExternalName alone, whose alias (CNAME) the Service's name is; it may be of the
 	// cluster or not.
 	ExternalName string `json:"externalName,omitempty"`
 	// AllocateLoadBalancerNodePorts is whether ports of nodes are chosen for type LoadBalancer; default true.
 	AllocateLoadBalancerNodePorts *bool `json:"allocateLoadBalancerNodePorts,omitempty"`
+	// LoadBalancerIP is the address, of those that the operator gave, for type LoadBalancer; "": one is chosen, and kept.
+	LoadBalancerIP string `json:"loadBalancerIP,omitempty"`
+	// ExternalIPs are addresses that lead to the members, too, for clients outside. Needs the operator's permission
+	// (stead server --external-ip-cidr); each is of one Service.
+	ExternalIPs []string `json:"externalIPs,omitempty"`
 	// SessionAffinity is None (default: each connection is led anew) or ClientIP (a client stays
 	// with its member).
 	SessionAffinity       string                 `json:"sessionAffinity,omitempty"`
@@ -46,9 +52,7 @@ type ServiceSpec struct {
 	ClusterIPs               any `json:"clusterIPs,omitempty" stead:"ignored"`
 	IPFamilies               any `json:"ipFamilies,omitempty" stead:"ignored"`
 	IPFamilyPolicy           any `json:"ipFamilyPolicy,omitempty" stead:"ignored,same=SingleStack"`
-	ExternalIPs              any `json:"externalIPs,omitempty" stead:"later,zero"`
 	ExternalTrafficPolicy    any `json:"externalTrafficPolicy,omitempty" stead:"ignored,same=Cluster"`
-	LoadBalancerIP           any `json:"loadBalancerIP,omitempty" stead:"ignored,zero"`
 	LoadBalancerClass        any `json:"loadBalancerClass,omitempty" stead:"ignored"`
 	LoadBalancerSourceRanges any `json:"loadBalancerSourceRanges,omitempty" stead:"ignored,zero"`
 	HealthCheckNodePort      any `json:"healthCheckNodePort,omitempty" stead:"ignored,zero"`

@@ -109,6 +109,9 @@ func servicesOf(snapshots []records.Snapshot, node spec.NodeName) []network.Serv
 			for _, p := range n.Ports {
 				members := endpoints(s, n, &p, node)
 				keys := []key{{n.Address, uint16(p.Port), cmp.Or(p.Protocol, "TCP")}}
+				for _, a := range n.Outside {
+					keys = append(keys, key{a, keys[0].port, keys[0].protocol})
+				}
 				if p.NodePort != 0 {
 					keys = append(keys, key{port: uint16(p.NodePort), protocol: keys[0].protocol})
 				}

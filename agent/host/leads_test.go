@@ -64,12 +64,21 @@ func TestServicesAreDerivedFromAllSnapshots(t *testing.T) {
 		{"those that are ready", func(*records.DNSName) {}, http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.9:9090")},
 		{"also those that are not, which live", func(n *records.DNSName) { n.PublishNotReady = true },
 			http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.4:8080", "10.88.0.9:9090")},
+		{"also by addresses for clients outside", func(n *records.DNSName) { n.Outside = []netip.Addr{netip.MustParseAddr("203.0.113.1")} },
+			http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.9:9090")},
 		{"those on this node", func(n *records.DNSName) { n.OnNode = true }, http("10.88.0.3:8080")},
 	} {
 		sets := twoSets()
 		tt.change(&sets[0].Names[1])
 		tt.change(&sets[1].Names[0])
-		if diff := cmp.Diff([]network.Service{atNodes(tt.want), dns, tt.want}, servicesOf(sets, "n1"), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
+		want := []network.Service{atNodes(tt.want), dns, tt.want}
+		for _, a := range sets[0].Names[1].Outside {
+			for _, s := range []network.Service{dns, tt.want} {
+				s.Address = a
+				want = append(want, s)
+			}
+		}
+		if diff := cmp.Diff(want, servicesOf(sets, "n1"), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}

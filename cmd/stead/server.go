@@ -29,8 +29,10 @@ type serverOptions struct {
 	DataDir string // store and key
 	Range   string // of the members' addresses
 	Virtual string // range of services' addresses; "": the default
-	Held    bool   // the store was restored
-	Etcd    storeOptions
+	// Balanced and External are the ranges of addresses of services for clients outside.
+	Balanced, External []string
+	Held               bool // the store was restored
+	Etcd               storeOptions
 }
 
 func (o *serverOptions) flags(f *pflag.FlagSet) {
@@ -39,6 +41,8 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Domain, "domain", server.DefaultDomain, "DNS domain of the cluster")
 	f.StringVar(&o.Range, "cidr", server.DefaultCIDR, "address range of the members; it must not overlap addresses or routes of the hosts")
 	f.StringVar(&o.Virtual, "service-cidr", "", "address range of Services; it must overlap neither --cidr nor what hosts reach, and stays as it is while Services have addresses (default: "+strings.Join(server.DefaultServiceCIDRs, ", or ")+" if that overlaps --cidr)")
+	f.StringSliceVar(&o.Balanced, "load-balancer-cidr", nil, "range of addresses for Services of type LoadBalancer, which your network leads to the hosts (repeatable; default: they get none)")
+	f.StringSliceVar(&o.External, "external-ip-cidr", nil, "range of which Services may write externalIPs: whoever may apply manifests takes these addresses for all members and hosts (repeatable; default: none)")
 	f.DurationVar(&o.SessionTTL, "session-ttl", dispatch.DefaultTTL, "how long a node may be silent before its session ends")
 	f.StringVar(&o.Listen, "listen", "", "HOST:PORT where agents and clients on other hosts reach the API, over mutual TLS only (default: off)")
 	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT under which other hosts reach --listen (repeatable; default: --listen)")
@@ -119,6 +123,17 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 	return group.Wait()
 }
 
+func parseRanges(flag string, list []string) (out []netip.Prefix, err error) {
+	for _, text := range list {
+		r, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, misuse("%s: %w", flag, err)
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
 // complete fills in what flags do not name directly.
 func (o *serverOptions) complete() (err error) {
 	if o.CIDR, err = netip.ParsePrefix(o.Range); err != nil {
@@ -133,6 +148,12 @@ func (o *serverOptions) complete() (err error) {
 		if o.ServiceCIDR, err = netip.ParsePrefix(o.Virtual); err != nil {
 			return misuse("--service-cidr: %w", err)
 		}
+	}
+	if o.LoadBalancers, err = parseRanges("--load-balancer-cidr", o.Balanced); err != nil {
+		return err
+	}
+	if o.ExternalIPs, err = parseRanges("--external-ip-cidr", o.External); err != nil {
+		return err
 	}
 	if o.Name == "" {
 		host, err := os.Hostname()

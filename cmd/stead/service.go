@@ -8,19 +8,34 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // serviceRow is as kubectl prints it.
-func serviceRow(o *shown[spec.ServiceSpec, any]) (cells, wide []any) {
+func serviceRow(o *shown[spec.ServiceSpec, records.ShownService]) (cells, wide []any) {
 	s := &o.Spec
 	ports := joined(s.Ports, portText)
 	notReady := "omitted"
 	if s.PublishNotReadyAddresses {
 		notReady = "published"
 	}
-	return []any{o.Metadata.Name, s.Type, cmp.Or(s.ClusterIP, "<none>"), cmp.Or(s.ExternalName, "<none>"), cmp.Or(ports, "<none>")},
+	return []any{o.Metadata.Name, s.Type, cmp.Or(s.ClusterIP, "<none>"), outsideText(o), cmp.Or(ports, "<none>")},
 		[]any{pairs(s.Selector), notReady, pairs(o.Metadata.Labels)}
+}
+
+// outsideText is where clients outside reach a service, as kubectl prints it.
+func outsideText(o *shown[spec.ServiceSpec, records.ShownService]) string {
+	var list []string
+	for _, i := range o.Status.LoadBalancer.Ingress {
+		list = append(list, i.IP.String())
+	}
+	list = append(list, o.Spec.ExternalIPs...)
+	none := "<none>"
+	if o.Spec.Type == "LoadBalancer" {
+		none = "<pending>"
+	}
+	return cmp.Or(o.Spec.ExternalName, strings.Join(list, ","), none)
 }
 
 // portText is 80/TCP, or 80:30080/TCP with a port of the nodes.
@@ -33,7 +48,7 @@ func portText(p spec.ServicePort) string {
 
 // service describes a service, and the members that each of its ports leads to.
 func (d describer) service(ctx context.Context, got *proto.Object) error {
-	o, err := decode[spec.ServiceSpec, any](got)
+	o, err := decode[spec.ServiceSpec, records.ShownService](got)
 	if err != nil {
 		return err
 	}
@@ -55,6 +70,7 @@ func (d describer) service(ctx context.Context, got *proto.Object) error {
 		"Selector", pairs(s.Selector),
 		"Type", s.Type,
 		"IP", s.ClusterIP,
+		"External IP", outsideText(o),
 		"Affinity", affinity,
 		"Not ready", notReady,
 	)

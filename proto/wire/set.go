@@ -62,6 +62,9 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 			}
 			service.Ports = append(service.Ports, port)
 		}
+		for _, a := range n.Outside {
+			service.Outside = append(service.Outside, a.AsSlice())
+		}
 		for _, e := range n.Endpoints {
 			service.Endpoints = append(service.Endpoints, &proto.SetEndpoint{
 				Address: e.Address.AsSlice(), Port: e.Port, PortName: e.PortName, Protocol: e.Protocol, Host: e.Host, Node: string(e.Node),
@@ -136,6 +139,11 @@ func applyHead(s *records.Snapshot, h *proto.SetHead, domain string) {
 				port.TargetPort = &scalar.PortRef{Number: p.GetTarget()}
 			}
 			s.Names[i].Ports = append(s.Names[i].Ports, port)
+		}
+		for _, raw := range n.GetOutside() {
+			if a, ok := netip.AddrFromSlice(raw); ok {
+				s.Names[i].Outside = append(s.Names[i].Outside, a)
+			}
 		}
 		for _, e := range n.GetEndpoints() {
 			at, _ := netip.AddrFromSlice(e.GetAddress())

@@ -35,7 +35,7 @@ func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 	}
 	objects, problems, warnings := manifest.Parse(files, manifest.Options{
 		Namespace: namespace(r.GetNamespace()), SkipUnsupported: r.GetSkipUnsupported(), Selector: selector,
-		Host: s.cfg.Host, Domain: s.cfg.About.GetDomain(),
+		Host: s.cfg.Host, Domain: s.cfg.About.GetDomain(), LoadBalancers: len(s.cfg.LoadBalancers) > 0,
 	})
 	if len(problems) > 0 {
 		return nil, invalid("%s", strings.Join(texts(problems), "\n"))

@@ -48,6 +48,9 @@ type Config struct {
 	Backup func(context.Context, io.Writer) error
 	// ServiceCIDR is the range of services' addresses; zero: they get none.
 	ServiceCIDR netip.Prefix
+	// LoadBalancers are the ranges of addresses for Services of type LoadBalancer, and ExternalIPs those of which
+	// Services may write externalIPs; none: these get no addresses.
+	LoadBalancers, ExternalIPs []netip.Prefix
 	// About is told by Info; Leader, Epoch and StoreBytes are filled in there.
 	About  *proto.InfoResponse
 	Logger *slog.Logger

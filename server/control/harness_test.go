@@ -126,7 +126,9 @@ func newRigThatWaits(t *testing.T, answer time.Duration) *rig {
 	}
 	c, err := New(Config{Store: r.Store, Cache: r.Cache, Planner: r, Nodes: d.Broker(), Key: key,
 		Classes: map[string]string{"gp3": "ssd"}, ServiceCIDR: netip.MustParsePrefix("10.89.0.0/27"),
-		About: &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
+		LoadBalancers: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/32"), netip.MustParsePrefix("203.0.113.2/32")},
+		ExternalIPs:   []netip.Prefix{netip.MustParsePrefix("198.51.100.0/30")},
+		About:         &proto.InfoResponse{Version: "v1", Server: "s1"}, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
@@ -54,21 +55,25 @@ func (d *draft) service(m spec.Service, o *manifest.Objects) error {
 	now := &record{Meta: records.MetaOf(m.Metadata), Spec: m.Spec}
 	also, problem := d.address(old, now)
 	ports, problem2 := d.nodePorts(old, now, o)
-	for _, p := range []*manifest.Problem{problem, problem2} {
+	outside, problem3 := d.outside(old, now)
+	for _, p := range []*manifest.Problem{problem, problem2, problem3} {
 		if p != nil {
 			d.refused = append(d.refused, o.Locate("Service", now.Namespace, now.Name, []manifest.Problem{*p})...)
 		}
 	}
 	e, err := objectEdit(proto.KindService, d.stored, now, func(old *record) bool {
-		return sameJSON(old.Spec, now.Spec) && old.Address == now.Address
+		return sameJSON(old.Spec, now.Spec) && old.Address == now.Address && old.LoadBalancer == now.LoadBalancer
 	}, func(r *record) any { return manifest.OfService(r) })
 	if err != nil {
 		return err
 	}
-	e.also = store.Txn{If: append(also.If, ports.If...), Then: append(also.Then, ports.Then...)}
+	e.also = store.Txn{If: slices.Concat(also.If, ports.If, outside.If), Then: slices.Concat(also.Then, ports.Then, outside.Then)}
 	if old != nil && now.Address.IsValid() && !old.Address.IsValid() {
 		e.applied.Effects = []string{fmt.Sprintf(
 			"gets the address %s: its name resolves to it from now on, and no longer to the members' addresses", now.Address)}
+	}
+	if had := old != nil && old.LoadBalancer.IsValid(); now.LoadBalancer.IsValid() && !(had && old.LoadBalancer == now.LoadBalancer) {
+		e.applied.Effects = append(e.applied.Effects, fmt.Sprintf("gets the address %s for clients outside", now.LoadBalancer))
 	}
 	d.edits = append(d.edits, e)
 	d.after.services = append(d.after.services, now)
@@ -86,7 +91,7 @@ func (d *draft) address(old, now *records.ServiceRecord) (also store.Txn, proble
 	switch {
 	case now.Spec.IsAlias(): // Kubernetes takes the address, or None, from it
 		if old != nil {
-			d.cfg.Cache.Look(func(v cache.View) { also = restAddress(v, old) })
+			d.cfg.Cache.Look(func(v cache.View) { also = restAddress(v, old.Address, old) })
 		}
 		return also, nil
 	case old != nil && old.Spec.Headless():
@@ -110,13 +115,13 @@ func (d *draft) address(old, now *records.ServiceRecord) (also store.Txn, proble
 	return also, problem
 }
 
-// restAddress has the address of a service that loses it begin to rest.
-func restAddress(v cache.View, old *records.ServiceRecord) (also store.Txn) {
-	held := cache.ServiceAddresses(v)[old.Address]
-	if held == nil || held.Namespace != old.Namespace || held.Name != old.Name {
+// restAddress has an address of a service that loses it begin to rest.
+func restAddress(v cache.View, a netip.Addr, s *records.ServiceRecord) (also store.Txn) {
+	held := cache.ServiceAddresses(v)[a]
+	if held == nil || held.Namespace != s.Namespace || held.Name != s.Name {
 		return also
 	}
-	freed, key := *held, store.ServiceAddressKey(old.Address)
+	freed, key := *held, store.ServiceAddressKey(a)
 	freed.Freed = true
 	return store.Txn{If: []store.Compare{v.Seen(key)}, Then: []store.Op{store.Put(key, store.Encode(freed))}}
 }
@@ -140,12 +145,9 @@ func (d *draft) staysHeadless(now *records.ServiceRecord, fixed netip.Addr, head
 // giveAddress gives a service its first address: the one that its manifest writes, or (zero) any.
 func (d *draft) giveAddress(v cache.View, now *records.ServiceRecord, fixed netip.Addr) (also store.Txn, problem *manifest.Problem) {
 	d.addresses.look(v)
-	taken := map[netip.Addr]bool{}
-	for _, s := range d.after.services {
-		taken[s.Address] = true
-	}
+	taken := d.takenAddresses()
 	if fixed.IsValid() {
-		problem = d.addresses.fixed(v, fixed, now.Namespace, now.Name, taken)
+		problem = d.addresses.fixed(v, fixed, now, taken)
 	} else if a, ok := d.addresses.choose(v, now.Namespace, now.Name, taken); ok {
 		fixed = a
 	} else {

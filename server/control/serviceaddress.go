@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +28,14 @@ const serviceRest = 10 * time.Minute
 // after a restore of the store a service that is applied again gets the address that it had, and
 // hardly any the address that another one had.
 type servicePool struct {
-	cidr netip.Prefix // zero: services get no addresses
-	now  func() time.Time
+	cidr  netip.Prefix // zero: services get no addresses
+	whole bool         // the first and the last address are given, too, and none is left to manifests
+	*rests
+}
+
+// rests are the rests of addresses, of all pools.
+type rests struct {
+	now func() time.Time
 
 	mu sync.Mutex
 	// resting is when this server first saw an address freed, on its own clock.
@@ -42,11 +49,16 @@ type stay struct {
 }
 
 func newServicePool(cidr netip.Prefix) *servicePool {
-	return &servicePool{cidr: cidr, now: time.Now, resting: map[netip.Addr]stay{}}
+	return &servicePool{cidr: cidr, rests: &rests{now: time.Now, resting: map[netip.Addr]stay{}}}
+}
+
+// of is the pool of another range, all of whose addresses are given.
+func (p *servicePool) of(cidr netip.Prefix) *servicePool {
+	return &servicePool{cidr: cidr, whole: true, rests: p.rests}
 }
 
 // look starts the rest of addresses that were freed.
-func (p *servicePool) look(v cache.View) {
+func (p *rests) look(v cache.View) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for a, r := range cache.ServiceAddresses(v) {
@@ -57,7 +69,7 @@ func (p *servicePool) look(v cache.View) {
 }
 
 // left is how long a freed address has to rest; v was looked at.
-func (p *servicePool) left(a netip.Addr) time.Duration {
+func (p *rests) left(a netip.Addr) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return serviceRest - p.now().Sub(p.resting[a].since)
@@ -90,16 +102,18 @@ func (p *servicePool) choose(v cache.View, ns spec.Namespace, name string, taken
 	return slices.MinFunc(rested, func(a, b netip.Addr) int { return cmp.Or(cmp.Compare(freed(a), freed(b)), a.Compare(b)) }), true
 }
 
-// order yields each address that may be given, but for the first and the last of the range. Those in its
+// order yields each address that may be given: but for the first and the last of the range, unless it is given whole. Those in its
 // lower part come last: they are left to manifests that write one, as in Kubernetes.
 func (p *servicePool) order(ns spec.Namespace, name string) func(yield func(netip.Addr) bool) {
-	size := uint32(1)<<(32-p.cidr.Bits()) - 2
-	low := min(max(16, size/16), 256)
+	raw := p.cidr.Addr().As4()
+	first, size, low := binary.BigEndian.Uint32(raw[:]), uint32(1)<<(32-p.cidr.Bits()), uint32(0)
+	if !p.whole {
+		first, size = first+1, size-2
+		low = min(max(16, size/16), 256)
+	}
 	if size <= low {
 		low = 0
 	}
-	raw := p.cidr.Addr().As4()
-	first := binary.BigEndian.Uint32(raw[:]) + 1
 	hash := fnv.New32a()
 	hash.Write([]byte(string(ns) + "/" + name))
 	start := hash.Sum32()
@@ -116,17 +130,25 @@ func (p *servicePool) order(ns spec.Namespace, name string) func(yield func(neti
 	}
 }
 
-// fixed is what is wrong with an address that a manifest writes; nil: nothing.
-func (p *servicePool) fixed(v cache.View, a netip.Addr, ns spec.Namespace, name string, taken map[netip.Addr]bool) *manifest.Problem {
-	problem := &manifest.Problem{Path: "spec.clusterIP", Fix: "write another address, or leave clusterIP out"}
+// fixed is what is wrong with an address that a manifest writes as clusterIP; nil: nothing.
+func (p *servicePool) fixed(v cache.View, a netip.Addr, s *records.ServiceRecord, taken map[netip.Addr]bool) *manifest.Problem {
+	if !p.cidr.Contains(a) || a == p.cidr.Addr() || !p.cidr.Contains(a.Next()) {
+		return &manifest.Problem{Path: "spec.clusterIP", What: fmt.Sprintf("%s is not an address for services: their range is %s (--service-cidr of the server)", a, p.cidr),
+			Fix: "leave clusterIP out, or write an address of the range"}
+	}
+	return p.held(v, "spec.clusterIP", a, s, taken)
+}
+
+// held is why a service must not have an address that its manifest writes at path: another one has it, or had; nil:
+// it may.
+func (p *rests) held(v cache.View, path string, a netip.Addr, s *records.ServiceRecord, taken map[netip.Addr]bool) *manifest.Problem {
+	field, _, _ := strings.Cut(strings.TrimPrefix(path, "spec."), "[")
+	problem := &manifest.Problem{Path: path, Fix: "write another address, or leave " + field + " out"}
 	r := cache.ServiceAddresses(v)[a]
 	switch {
-	case !p.cidr.Contains(a) || a == p.cidr.Addr() || !p.cidr.Contains(a.Next()):
-		problem.What = fmt.Sprintf("%s is not an address for services: their range is %s (--service-cidr of the server)", a, p.cidr)
-		problem.Fix = "leave clusterIP out, or write an address of the range"
 	case taken[a]:
 		problem.What = fmt.Sprintf("%s is the address of another Service of this apply", a)
-	case r == nil || r.Namespace == ns && r.Name == name:
+	case r == nil || r.Namespace == s.Namespace && r.Name == s.Name:
 		return nil
 	case !r.Freed:
 		problem.What = fmt.Sprintf("%s is the address of Service %s/%s", a, r.Namespace, r.Name)
@@ -136,20 +158,23 @@ func (p *servicePool) fixed(v cache.View, a netip.Addr, ns spec.Namespace, name 
 			return nil
 		}
 		problem.What = fmt.Sprintf("%s was the address of Service %s/%s until a moment ago", a, r.Namespace, r.Name)
-		problem.Fix = fmt.Sprintf("try again in %s, or leave clusterIP out", left.Round(time.Second))
+		problem.Fix = fmt.Sprintf("try again in %s, or leave %s out", left.Round(time.Second), field)
 	}
 	return problem
 }
 
-// freeAddress adds to the deletion of a service that its address begins to rest, and that its ports of the
+// freeAddress adds to the deletion of a service that its addresses begin to rest, and that its ports of the
 // nodes are free.
 func (s *shared) freeAddress(ctx context.Context, kv store.KV, txn *store.Txn) error {
 	service, err := store.Decode[records.ServiceRecord](kv)
 	if err != nil {
 		return nil // one that cannot be read is deleted all the same
 	}
-	address := store.ServiceAddressKey(service.Address)
-	keys := []string{address}
+	var keys []string
+	for _, a := range service.Addresses() {
+		keys = append(keys, store.ServiceAddressKey(a))
+	}
+	addresses := len(keys)
 	for _, p := range service.Spec.Ports {
 		keys = append(keys, store.NodePortKey(p.NodePort))
 	}
@@ -158,13 +183,15 @@ func (s *shared) freeAddress(ctx context.Context, kv store.KV, txn *store.Txn) e
 		return err
 	}
 	// What is not the service's is left: whose it is must be found out by a person.
-	if held, err := store.DecodeIn[records.ServiceAddress](kvs, address); err == nil && held != nil && held.Namespace == service.Namespace && held.Name == service.Name {
-		held.Freed = true
-		txn.If = append(txn.If, store.Seen(address, kvs[address].Mod))
-		txn.Then = append(txn.Then, store.Put(address, store.Encode(held)))
+	for _, key := range keys[:addresses] {
+		if held, err := store.DecodeIn[records.ServiceAddress](kvs, key); err == nil && held != nil && held.Namespace == service.Namespace && held.Name == service.Name {
+			held.Freed = true
+			txn.If = append(txn.If, store.Seen(key, kvs[key].Mod))
+			txn.Then = append(txn.Then, store.Put(key, store.Encode(held)))
+		}
 	}
-	for key := range kvs {
-		if held, err := store.DecodeIn[records.NodePort](kvs, key); key != address && err == nil && held.Namespace == service.Namespace && held.Name == service.Name {
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys[addresses:]))) {
+		if held, err := store.DecodeIn[records.NodePort](kvs, key); err == nil && held != nil && held.Namespace == service.Namespace && held.Name == service.Name {
 			txn.If = append(txn.If, store.Seen(key, kvs[key].Mod))
 			txn.Then = append(txn.Then, store.Del(key))
 		}

@@ -215,14 +215,17 @@ func TestAFreedServiceAddressRests(t *testing.T) {
 		t.Errorf("got %s and %s, want those that were freed longest ago", first, second)
 	}
 	a := netip.MustParseAddr("10.89.0.14")
+	named := func(name string) *records.ServiceRecord {
+		return &records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: name}}
+	}
 	r.Cache.Look(func(v cache.View) {
-		if p := pool.fixed(v, a, "default", "new", nil); p == nil || !strings.Contains(p.String(), "was the address of Service default/old14 until a moment ago; try again in 10m0s") {
+		if p := pool.fixed(v, a, named("new"), nil); p == nil || !strings.Contains(p.String(), "was the address of Service default/old14 until a moment ago; try again in 10m0s") {
 			t.Errorf("an address that rests: got %v", p)
 		}
-		if p := pool.fixed(v, a, "default", "old14", nil); p != nil {
+		if p := pool.fixed(v, a, named("old14"), nil); p != nil {
 			t.Errorf("its own address: %v", p)
 		}
-		if p := pool.fixed(v, first, "default", "new", nil); p != nil {
+		if p := pool.fixed(v, first, named("new"), nil); p != nil {
 			t.Errorf("one that has rested: %v", p)
 		}
 	})

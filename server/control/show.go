@@ -136,7 +136,11 @@ func showMeta(m records.Meta) records.ShownMeta {
 
 func showService(r records.ServiceRecord) item {
 	m := manifest.OfService(&r)
-	return item{kind: proto.KindService, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
+	o := object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}
+	if r.LoadBalancer.IsValid() {
+		o.Status = records.ShownService{LoadBalancer: records.ShownBalancer{Ingress: []records.ShownIngress{{IP: r.LoadBalancer, IPMode: "VIP"}}}}
+	}
+	return item{kind: proto.KindService, body: o}
 }
 
 func showBudget(r records.BudgetRecord) item {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,14 +51,15 @@ func TestTheSnapshotSaysWhereAnAddressLeads(t *testing.T) {
 	set.Spec.Template.Spec.Containers[0].Ports = []spec.ContainerPort{{Name: "http", ContainerPort: 8080}}
 	seconds := int32(60)
 	service := &records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Address: netip.MustParseAddr("10.89.0.1"),
-		Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}, PublishNotReadyAddresses: true,
+		LoadBalancer: netip.MustParseAddr("203.0.113.1"),
+		Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}, PublishNotReadyAddresses: true, ExternalIPs: []string{"198.51.100.1", "203.0.113.1"},
 			SessionAffinity: "ClientIP", SessionAffinityConfig: &spec.SessionAffinityConfig{ClientIP: &spec.ClientIPAffinity{TimeoutSeconds: &seconds}},
 			Ports: []spec.ServicePort{{Name: "same", Port: 2379, Protocol: "UDP", NodePort: 30001}, {Name: "number", Port: 80, TargetPort: &scalar.PortRef{Number: 81}},
 				{Name: "named", Port: 82, TargetPort: &scalar.PortRef{Name: "http"}}, {Name: "nobody", Port: 83, TargetPort: &scalar.PortRef{Name: "x"}}}}}
 	for _, app := range []string{"db", "other"} {
 		service.Spec.Selector["app"] = app
 		got := names(set, "", []*records.ServiceRecord{service})
-		if len(got) != 1 || got[0].Address != service.Address || got[0].AffinitySeconds != 60 || !got[0].PublishNotReady || len(got[0].Ports) != 4 {
+		if len(got) != 1 || got[0].Address != service.Address || !slices.Equal(got[0].Outside, []netip.Addr{service.LoadBalancer, netip.MustParseAddr("198.51.100.1")}) || got[0].AffinitySeconds != 60 || !got[0].PublishNotReady || len(got[0].Ports) != 4 {
 			t.Fatalf("got %+v", got)
 		}
 		for i, want := range []int32{2379, 81, 8080, 0} {

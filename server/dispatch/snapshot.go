@@ -140,6 +140,7 @@ func nameOf(s *records.ServiceRecord, t *spec.Template, selects bool) records.DN
 		return n
 	}
 	n.Address, n.AffinitySeconds, n.OnNode = s.Address, int32(s.Spec.Affinity().Seconds()), s.Spec.OnNode()
+	n.Outside = s.Outside()
 	if !selects {
 		t = nil
 	}
