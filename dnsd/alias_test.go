@@ -16,7 +16,7 @@ import (
 func withAliases(names map[string]string) Snapshot {
 	s := fixture()
 	for name, to := range names {
-		s.Pictures = append(s.Pictures, records.Snapshot{Ref: spec.ServiceRef("default", name), Names: []records.DNSName{{Name: name, ExternalName: to}}})
+		s.Pictures = append(s.Pictures, records.Snapshot{Ref: spec.Namespace("default").ServiceRef(name), Names: []records.DNSName{{Name: name, ExternalName: to}}})
 	}
 	return s
 }

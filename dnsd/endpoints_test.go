@@ -17,7 +17,7 @@ func TestAHeadlessServiceOfItsOwnResolvesToItsEndpoints(t *testing.T) {
 		return records.Endpoint{Address: netip.MustParseAddr(ip), Host: host, PortName: port, Protocol: "TCP", Port: number}
 	}
 	s := fixture()
-	s.Pictures = append(s.Pictures, records.Snapshot{Ref: spec.ServiceRef("default", "ext"), Names: []records.DNSName{{Name: "ext", Endpoints: []records.Endpoint{
+	s.Pictures = append(s.Pictures, records.Snapshot{Ref: spec.Namespace("default").ServiceRef("ext"), Names: []records.DNSName{{Name: "ext", Endpoints: []records.Endpoint{
 		at("192.0.2.1", "", "sql", 5432), at("192.0.2.1", "", "", 0), at("192.0.2.2", "b", "sql", 5433)}}}})
 	z := Build(s)
 	for question, want := range map[string][]string{

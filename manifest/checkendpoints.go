@@ -3,7 +3,7 @@ package manifest
 import (
 	"net/netip"
 
-	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -17,7 +17,7 @@ const (
 // endpointChecks are those of Endpoints and EndpointSlices.
 type endpointChecks struct{ *checks }
 
-func (c endpointChecks) endpoints(e *spec.Endpoints) {
+func (c endpointChecks) endpoints(e *records.Endpoints) {
 	c.subdomain("metadata.name", e.Metadata.Name)
 	c.metadata("metadata", &e.Metadata)
 	all := 0
@@ -27,7 +27,7 @@ func (c endpointChecks) endpoints(e *spec.Endpoints) {
 			c.fail(at+".addresses", "is missing", "write at least one, here or as notReadyAddresses")
 		}
 		all += len(s.Addresses) + len(s.NotReadyAddresses)
-		for of, list := range map[string][]spec.EndpointAddress{".addresses": s.Addresses, ".notReadyAddresses": s.NotReadyAddresses} {
+		for of, list := range map[string][]records.EndpointAddress{".addresses": s.Addresses, ".notReadyAddresses": s.NotReadyAddresses} {
 			for j, a := range list {
 				at := index(at+of, j)
 				c.endpointAddress(at+".ip", a.IP)
@@ -41,11 +41,11 @@ func (c endpointChecks) endpoints(e *spec.Endpoints) {
 	}
 }
 
-func (c endpointChecks) endpointSlice(e *spec.EndpointSlice) {
+func (c endpointChecks) endpointSlice(e *records.EndpointSlice) {
 	c.subdomain("metadata.name", e.Metadata.Name)
 	c.metadata("metadata", &e.Metadata)
-	if e.Metadata.Labels[spec.ServiceNameLabel] == "" {
-		c.warn("metadata.labels", "no Service leads to it", "write the label "+spec.ServiceNameLabel+" with the name of one")
+	if e.Metadata.Labels[records.ServiceNameLabel] == "" {
+		c.warn("metadata.labels", "no Service leads to it", "write the label "+records.ServiceNameLabel+" with the name of one")
 	}
 	switch e.AddressType {
 	case "IPv4":
@@ -103,7 +103,7 @@ func (c endpointChecks) endpointAddress(at, text string) {
 	c.fail(at, text+" is "+kind, "write the address of one machine, or of a member")
 }
 
-func (c endpointChecks) endpointPorts(at string, ports []spec.EndpointPort) {
+func (c endpointChecks) endpointPorts(at string, ports []records.EndpointPort) {
 	seen := map[string]bool{}
 	for i := range ports {
 		p, at := &ports[i], index(at, i)

@@ -25,7 +25,7 @@ func (c *checks) service(s *spec.Service) {
 		if s.Spec.Headless() {
 			c.fail("spec.clusterIP", "None does not go with type "+s.Spec.Type, "write type: ClusterIP")
 		}
-	case spec.ExternalName:
+	case "ExternalName":
 		c.alias(&s.Spec)
 		return
 	default:
@@ -128,7 +128,7 @@ func (c *checks) servicePorts(s *spec.ServiceSpec) {
 func (c *checks) nodePort(at string, port int32, kind string) {
 	switch {
 	case port == 0:
-	case kind == "ClusterIP" || kind == spec.ExternalName:
+	case kind == "ClusterIP" || kind == "ExternalName":
 		c.fail(at, "may not be used with type "+kind, "write type: NodePort, or remove it")
 	default:
 		c.between(at, int64(port), spec.FirstNodePort, spec.LastNodePort)

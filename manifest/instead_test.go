@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,7 +33,7 @@ func TestEveryRefusedFieldSaysWhatToWrite(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}, spec.Endpoints{}, spec.EndpointSlice{}} {
+	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}, records.Endpoints{}, records.EndpointSlice{}} {
 		walk(reflect.TypeOf(kind))
 	}
 	for key := range instead {

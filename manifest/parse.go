@@ -9,6 +9,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -42,8 +43,8 @@ type Objects struct {
 	Services   []spec.Service
 	Budgets    []spec.PodDisruptionBudget
 	Claims     []spec.PersistentVolumeClaim
-	Endpoints  []spec.Endpoints
-	Slices     []spec.EndpointSlice
+	Endpoints  []records.Endpoints
+	Slices     []records.EndpointSlice
 	ConfigMaps []spec.ConfigMap
 	Secrets    []spec.Secret
 
@@ -239,13 +240,13 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		s := added(&p.out.Endpoints)
 		read(s, &s.Metadata)
 		for i := range s.Subsets {
-			spec.DefaultEndpointPorts(s.Subsets[i].Ports)
+			records.DefaultEndpointPorts(s.Subsets[i].Ports)
 		}
 		endpointChecks{c}.endpoints(s)
 	case "EndpointSlice":
 		s := added(&p.out.Slices)
 		read(s, &s.Metadata)
-		spec.DefaultEndpointPorts(s.Ports)
+		records.DefaultEndpointPorts(s.Ports)
 		endpointChecks{c}.endpointSlice(s)
 	case "ConfigMap":
 		s := added(&p.out.ConfigMaps)

@@ -43,13 +43,13 @@ func OfService(r *records.ServiceRecord) spec.Service {
 }
 
 // OfEndpoints is the manifest of stored Endpoints. It shares r's slices.
-func OfEndpoints(r *records.EndpointsRecord) spec.Endpoints {
-	return spec.Endpoints{APIVersion: "v1", Kind: "Endpoints", Metadata: r.Manifest(), Subsets: r.Subsets}
+func OfEndpoints(r *records.EndpointsRecord) records.Endpoints {
+	return records.Endpoints{APIVersion: "v1", Kind: "Endpoints", Metadata: r.Manifest(), Subsets: r.Subsets}
 }
 
 // OfSlice is the manifest of a stored EndpointSlice. It shares r's slices.
-func OfSlice(r *records.SliceRecord) spec.EndpointSlice {
-	return spec.EndpointSlice{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Metadata: r.Manifest(),
+func OfSlice(r *records.SliceRecord) records.EndpointSlice {
+	return records.EndpointSlice{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice", Metadata: r.Manifest(),
 		AddressType: r.AddressType, Endpoints: r.Endpoints, Ports: r.Ports}
 }
 

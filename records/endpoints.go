@@ -10,19 +10,19 @@ import (
 // EndpointsRecord is endpoints/<ns>/<name>: an Endpoints object, for the Service of its name.
 type EndpointsRecord struct {
 	Meta
-	Subsets []spec.EndpointSubset `json:"subsets,omitempty"`
+	Subsets []EndpointSubset `json:"subsets,omitempty"`
 }
 
 // SliceRecord is endpointslices/<ns>/<name>: an EndpointSlice, for the Service that its label names.
 type SliceRecord struct {
 	Meta
-	AddressType string               `json:"addressType"`
-	Endpoints   []spec.SliceEndpoint `json:"endpoints,omitempty"`
-	Ports       []spec.EndpointPort  `json:"ports,omitempty"`
+	AddressType string          `json:"addressType"`
+	Endpoints   []SliceEndpoint `json:"endpoints,omitempty"`
+	Ports       []EndpointPort  `json:"ports,omitempty"`
 }
 
 // Service is the name of its Service; "": it has none.
-func (r *SliceRecord) Service() string { return r.Labels[spec.ServiceNameLabel] }
+func (r *SliceRecord) Service() string { return r.Labels[ServiceNameLabel] }
 
 // Endpoint is an address and a port that a port of a Service leads to.
 type Endpoint struct {
@@ -65,7 +65,7 @@ func (r *SliceRecord) Ready() (ready, ending []Endpoint) {
 	return ready, ending
 }
 
-func addEndpoint(list []Endpoint, ip, host, node string, ports []spec.EndpointPort) []Endpoint {
+func addEndpoint(list []Endpoint, ip, host, node string, ports []EndpointPort) []Endpoint {
 	address, err := netip.ParseAddr(ip)
 	if err != nil {
 		return list // apply refuses it

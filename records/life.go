@@ -70,7 +70,7 @@ func MemberFQDN(id spec.Identity, service, domain string) string {
 
 // Snapshot is one set at one moment, as nodes and members see it: the source of
 // DNS and of /run/stead/set.json. A receiver never goes back in Sequence. A Service that no set
-// can tell of is a Snapshot, too, with it as the only one of Names (spec.ServiceRef).
+// can tell of is a Snapshot, too, with it as the only one of Names (spec.Namespace.ServiceRef).
 type Snapshot struct {
 	Sequence   spec.Sequence `json:"sequence"`
 	Ref        spec.SetRef   `json:"ref"`
@@ -176,7 +176,7 @@ type DNSName struct {
 }
 
 // Served reports whether connections to the address of a service may lead to members of the set, or it is no
-// set but a Service of its own (spec.ServiceRef).
+// set but a Service of its own (spec.Namespace.ServiceRef).
 func (s *Snapshot) Served() bool {
 	if _, is := s.Ref.ServiceName(); is {
 		return !s.Gone

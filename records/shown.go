@@ -23,10 +23,10 @@ type Shown[S, T any] struct {
 	Status     T         `json:"status,omitempty"`
 
 	// Of Endpoints and EndpointSlices.
-	Subsets     []spec.EndpointSubset `json:"subsets,omitempty"`
-	AddressType string                `json:"addressType,omitempty"`
-	Endpoints   []spec.SliceEndpoint  `json:"endpoints,omitempty"`
-	Ports       []spec.EndpointPort   `json:"ports,omitempty"`
+	Subsets     []EndpointSubset `json:"subsets,omitempty"`
+	AddressType string           `json:"addressType,omitempty"`
+	Endpoints   []SliceEndpoint  `json:"endpoints,omitempty"`
+	Ports       []EndpointPort   `json:"ports,omitempty"`
 }
 
 // ShownMeta is the metadata of what is shown. Namespace is empty for nodes.

@@ -89,11 +89,8 @@ type ClientIPAffinity struct {
 // defaultAffinitySeconds is Kubernetes' default of TimeoutSeconds.
 const defaultAffinitySeconds = 10800
 
-// ExternalName is the Type of a Service whose name is the alias of another one.
-const ExternalName = "ExternalName"
-
 // IsAlias reports whether the name of the service is the alias of another one: it has no address and no members.
-func (s *ServiceSpec) IsAlias() bool { return s.Type == ExternalName }
+func (s *ServiceSpec) IsAlias() bool { return s.Type == "ExternalName" }
 
 // Selected are the labels of the members that the service leads to; none: it leads to no members.
 func (s *ServiceSpec) Selected() map[string]string {
@@ -107,8 +104,8 @@ func (s *ServiceSpec) Selected() map[string]string {
 // such a name.
 const servicePrefix = "svc:"
 
-// ServiceRef is under what nodes are sent a Service of its own, beside sets. It is that of no set.
-func ServiceRef(ns Namespace, name string) SetRef {
+// ServiceRef is under what nodes are sent a Service of the namespace by itself, beside sets. It is that of no set.
+func (ns Namespace) ServiceRef(name string) SetRef {
 	return SetRef{Namespace: ns, Name: SetName(servicePrefix + name)}
 }
 

@@ -105,7 +105,7 @@ func TestAServiceOfItsOwnLeadsToItsEndpoints(t *testing.T) {
 		name.OnNode = tt.onNode
 		want := []network.Service{{Port: 30080, Protocol: "TCP", Endpoints: addrPorts(tt.tcp...)}, {Address: web, Port: 80, Protocol: "TCP", Endpoints: addrPorts(tt.tcp...)},
 			{Address: web, Port: 81, Protocol: "UDP", Endpoints: addrPorts(tt.udp...)}}
-		got := servicesOf([]records.Snapshot{{Ref: spec.ServiceRef("default", "web"), Names: []records.DNSName{name}}}, "n1")
+		got := servicesOf([]records.Snapshot{{Ref: spec.Namespace("default").ServiceRef("web"), Names: []records.DNSName{name}}}, "n1")
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("on this node alone %t: %s", tt.onNode, diff)
 		}

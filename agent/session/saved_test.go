@@ -56,7 +56,7 @@ func historyOf(name spec.SetName, numbers ...int64) []records.History {
 func TestAServiceOfItsOwnIsKept(t *testing.T) {
 	dir := Tmpfs(t.TempDir())
 	c := OpenSnapshots(dir, slog.New(slog.DiscardHandler))
-	p := records.Snapshot{Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Ref: spec.ServiceRef("default", "out"), Names: []records.DNSName{{Name: "out", ExternalName: "a.example"}}}
+	p := records.Snapshot{Sequence: spec.Sequence{Epoch: 1, Rev: 1}, Ref: spec.Namespace("default").ServiceRef("out"), Names: []records.DNSName{{Name: "out", ExternalName: "a.example"}}}
 	c.Put(p.Sequence, true, []records.Snapshot{p})
 	if err := c.Save(); err != nil {
 		t.Fatal(err)

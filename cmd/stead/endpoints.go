@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -61,7 +62,7 @@ func firstThree(list []string, none string) string {
 // and its EndpointSlices.
 func (d describer) endpoints(ctx context.Context, ns spec.Namespace, name string) (map[portKey][]string, error) {
 	at := map[portKey][]string{}
-	add := func(ports []spec.EndpointPort, ip string) {
+	add := func(ports []records.EndpointPort, ip string) {
 		for _, p := range ports {
 			key := portKey{p.Name, cmp.Or(p.Protocol, "TCP")}
 			if to := hostPort(ip, p.Port); !slices.Contains(at[key], to) {
@@ -84,7 +85,7 @@ func (d describer) endpoints(ctx context.Context, ns spec.Namespace, name string
 			}
 		}
 	}
-	list, err := d.control.List(ctx, &proto.ListRequest{Kind: proto.KindSlice, Namespace: string(ns), Selector: spec.ServiceNameLabel + "=" + name})
+	list, err := d.control.List(ctx, &proto.ListRequest{Kind: proto.KindSlice, Namespace: string(ns), Selector: records.ServiceNameLabel + "=" + name})
 	if err != nil {
 		return nil, err
 	}

@@ -87,7 +87,7 @@ func asking(r *rand.Rand) spec.Template {
 
 // metaOf is that of an object web, perhaps with the label of a slice of the Service web.
 func metaOf(r *rand.Rand) records.Meta {
-	return records.Meta{Namespace: "default", Name: "web", Generation: r.Int64N(3), Labels: map[string]string{spec.ServiceNameLabel: []string{"web", "other"}[r.IntN(2)]}}
+	return records.Meta{Namespace: "default", Name: "web", Generation: r.Int64N(3), Labels: map[string]string{records.ServiceNameLabel: []string{"web", "other"}[r.IntN(2)]}}
 }
 
 // randomOp writes or deletes one of a few keys, sometimes with junk.

@@ -30,7 +30,7 @@ func (d *draft) endpoints(o *manifest.Objects) error {
 	for _, m := range o.Endpoints {
 		now := &records.EndpointsRecord{Meta: records.MetaOf(m.Metadata), Subsets: m.Subsets}
 		for i, s := range m.Subsets {
-			for of, list := range map[string][]spec.EndpointAddress{"addresses": s.Addresses, "notReadyAddresses": s.NotReadyAddresses} {
+			for of, list := range map[string][]records.EndpointAddress{"addresses": s.Addresses, "notReadyAddresses": s.NotReadyAddresses} {
 				for j, a := range list {
 					if inRange(a.IP) {
 						refuse("Endpoints", &now.Meta, fmt.Sprintf("subsets[%d].%s[%d].ip", i, of, j), a.IP)
@@ -105,7 +105,7 @@ func (a *projection) service(v cache.View, ns spec.Namespace, name string) *reco
 }
 
 // ports lists the ports of the endpoints that a Service without a selector will have; false: it has no endpoints.
-func (a *projection) endpointPorts(v cache.View, s *records.ServiceRecord) (ports []spec.EndpointPort, any bool) {
+func (a *projection) endpointPorts(v cache.View, s *records.ServiceRecord) (ports []records.EndpointPort, any bool) {
 	own := cache.FindEndpoints(v, s.Namespace, s.Name)
 	for _, r := range a.endpoints {
 		if r.Namespace == s.Namespace && r.Name == s.Name {
@@ -135,7 +135,7 @@ func (a *projection) withoutEndpoints(v cache.View, s *records.ServiceRecord) (w
 		return []string{fmt.Sprintf("Service %s/%s: it has no selector, and there are no Endpoints or EndpointSlices of it; it leads nowhere until there are", s.Namespace, s.Name)}
 	}
 	for _, p := range s.Spec.Ports {
-		same := func(e spec.EndpointPort) bool {
+		same := func(e records.EndpointPort) bool {
 			return e.Name == p.Name && cmp.Or(e.Protocol, "TCP") == cmp.Or(p.Protocol, "TCP")
 		}
 		if !slices.ContainsFunc(ports, same) {
@@ -177,22 +177,22 @@ func (s queries) fromEndpoints(ctx context.Context, q query) ([]item, error) {
 }
 
 // subsetsOf puts endpoints together, those of one address first, and then addresses with the same ports.
-func subsetsOf(list []records.Endpoint) (out []spec.EndpointSubset) {
-	ports := map[spec.EndpointAddress][]spec.EndpointPort{}
-	var addresses []spec.EndpointAddress
+func subsetsOf(list []records.Endpoint) (out []records.EndpointSubset) {
+	ports := map[records.EndpointAddress][]records.EndpointPort{}
+	var addresses []records.EndpointAddress
 	for _, e := range list {
-		a := spec.EndpointAddress{IP: e.Address.String(), Hostname: e.Host, NodeName: string(e.Node)}
+		a := records.EndpointAddress{IP: e.Address.String(), Hostname: e.Host, NodeName: string(e.Node)}
 		if _, seen := ports[a]; !seen {
 			addresses, ports[a] = append(addresses, a), nil
 		}
 		if e.Port != 0 {
-			ports[a] = append(ports[a], spec.EndpointPort{Name: e.PortName, Port: e.Port, Protocol: e.Protocol})
+			ports[a] = append(ports[a], records.EndpointPort{Name: e.PortName, Port: e.Port, Protocol: e.Protocol})
 		}
 	}
 	for _, a := range addresses {
-		at := slices.IndexFunc(out, func(s spec.EndpointSubset) bool { return slices.Equal(s.Ports, ports[a]) })
+		at := slices.IndexFunc(out, func(s records.EndpointSubset) bool { return slices.Equal(s.Ports, ports[a]) })
 		if at < 0 {
-			at, out = len(out), append(out, spec.EndpointSubset{Ports: ports[a]})
+			at, out = len(out), append(out, records.EndpointSubset{Ports: ports[a]})
 		}
 		out[at].Addresses = append(out[at].Addresses, a)
 	}

@@ -85,7 +85,7 @@ func (p *snapshotPublisher) touchServices(v cache.View, ch cache.Changes, at fun
 	}
 	for s := range cache.AllServices(v) {
 		if (ch.All || ch.Services[s.Namespace]) && ofItsOwn(s) {
-			at(spec.ServiceRef(s.Namespace, s.Name)).all = true
+			at(s.Namespace.ServiceRef(s.Name)).all = true
 		}
 	}
 	for ref := range p.sets {

@@ -26,12 +26,12 @@ func TestAServiceOfItsOwnIsSentToEachNode(t *testing.T) {
 		want   string
 	}{
 		{"at first", func() {}, "db 0>1 brief"},
-		{"it comes", func() { service(spec.ExternalName, "a.example") }, "svc:out 0>3"},
-		{"it changes", func() { service(spec.ExternalName, "b.example") }, "svc:out 3>4"},
+		{"it comes", func() { service("ExternalName", "a.example") }, "svc:out 0>3"},
+		{"it changes", func() { service("ExternalName", "b.example") }, "svc:out 3>4"},
 		{"it stays", func() {}, ""},
 		{"it is lost", func() { n.Receive(resendOf("svc:out")) }, "svc:out 0>4"},
 		{"it selects members", func() { service("ClusterIP", "") }, "svc:out 0>7 gone"},
-		{"it does not", func() { service(spec.ExternalName, "b.example") }, "svc:out 0>8"},
+		{"it does not", func() { service("ExternalName", "b.example") }, "svc:out 0>8"},
 		{"it goes", func() { r.Commit(store.Del(store.ServiceKey("default", "out"))) }, "svc:out 0>9 gone"},
 	} {
 		step.change()
@@ -55,26 +55,26 @@ func TestAServiceOfItsOwnIsSentToEachNode(t *testing.T) {
 func TestAServiceWithoutASelectorIsSentWithItsEndpoints(t *testing.T) {
 	r, n, round := followed(t)
 	meta := func(name string) records.Meta {
-		return records.Meta{Namespace: "default", Name: name, Labels: map[string]string{spec.ServiceNameLabel: "web"}}
+		return records.Meta{Namespace: "default", Name: name, Labels: map[string]string{records.ServiceNameLabel: "web"}}
 	}
 	service := func(address string) {
 		record := records.ServiceRecord{Meta: meta("web"), Spec: spec.ServiceSpec{Type: "ClusterIP", PublishNotReadyAddresses: true, Ports: []spec.ServicePort{{Name: "p", Port: 80, TargetPort: &scalar.PortRef{Name: "x"}}}}}
 		record.Address, _ = netip.ParseAddr(address)
 		r.Record(store.ServiceKey("default", "web"), record)
 	}
-	ports := []spec.EndpointPort{{Name: "p", Port: 8080, Protocol: "TCP"}}
+	ports := []records.EndpointPort{{Name: "p", Port: 8080, Protocol: "TCP"}}
 	slice := func(ready bool) {
 		yes, no := true, false
-		conditions := func(ready *bool) *spec.EndpointConditions {
-			return &spec.EndpointConditions{Ready: ready, Serving: &yes, Terminating: &yes}
+		conditions := func(ready *bool) *records.EndpointConditions {
+			return &records.EndpointConditions{Ready: ready, Serving: &yes, Terminating: &yes}
 		}
 		first := conditions(&no)
 		if ready {
 			first = nil
 		}
-		r.Record(store.SliceKey("default", "web-1"), records.SliceRecord{Meta: meta("web-1"), Ports: ports, Endpoints: []spec.SliceEndpoint{
+		r.Record(store.SliceKey("default", "web-1"), records.SliceRecord{Meta: meta("web-1"), Ports: ports, Endpoints: []records.SliceEndpoint{
 			{Addresses: []string{"192.0.2.1", "192.0.2.2"}, Conditions: first, Hostname: "a", NodeName: "n1"},
-			{Addresses: []string{"192.0.2.3"}, Conditions: &spec.EndpointConditions{Ready: &no}}}})
+			{Addresses: []string{"192.0.2.3"}, Conditions: &records.EndpointConditions{Ready: &no}}}})
 	}
 	for _, step := range []struct {
 		name   string
@@ -83,8 +83,8 @@ func TestAServiceWithoutASelectorIsSentWithItsEndpoints(t *testing.T) {
 	}{
 		{"without endpoints", func() { service("10.89.0.1") }, ""},
 		{"Endpoints come", func() {
-			r.Record(store.EndpointsKey("default", "web"), records.EndpointsRecord{Meta: meta("web"), Subsets: []spec.EndpointSubset{
-				{Addresses: []spec.EndpointAddress{{IP: "192.0.2.9"}}, NotReadyAddresses: []spec.EndpointAddress{{IP: "192.0.2.8"}}, Ports: ports}}})
+			r.Record(store.EndpointsKey("default", "web"), records.EndpointsRecord{Meta: meta("web"), Subsets: []records.EndpointSubset{
+				{Addresses: []records.EndpointAddress{{IP: "192.0.2.9"}}, NotReadyAddresses: []records.EndpointAddress{{IP: "192.0.2.8"}}, Ports: ports}}})
 		}, "192.0.2.9:8080"},
 		{"and a slice", func() { slice(true) }, "192.0.2.9:8080 192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
 		{"the Endpoints go", func() { r.Commit(store.Del(store.EndpointsKey("default", "web"))) }, "192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
@@ -119,7 +119,7 @@ func TestAServiceWithoutASelectorIsSentWithItsEndpoints(t *testing.T) {
 // A governing service that is an alias says nothing of the members: its name is in a snapshot of its own.
 func TestAnAliasIsNoNameOfASet(t *testing.T) {
 	alias := &records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "db"},
-		Spec: spec.ServiceSpec{Type: spec.ExternalName, ExternalName: "a.example", Selector: map[string]string{"app": "db"}}}
+		Spec: spec.ServiceSpec{Type: "ExternalName", ExternalName: "a.example", Selector: map[string]string{"app": "db"}}}
 	set := &records.Set{Ref: refDB, Spec: spec.SetSpec{ServiceName: "db", Template: testTemplate()}}
 	if got := names(set, "", []*records.ServiceRecord{alias}); len(got) > 0 {
 		t.Errorf("got %+v", got)

@@ -1,10 +1,16 @@
-package spec
+package records
 
-// Endpoints says where a Service of its name leads that selects no members (Kubernetes' v1 Endpoints).
+import (
+	"cmp"
+
+	"github.com/stead-project/stead/spec"
+)
+
+// Endpoints is a manifest. It says where a Service of its name leads that selects no members (Kubernetes' v1 Endpoints).
 type Endpoints struct {
 	APIVersion string           `json:"apiVersion"`
 	Kind       string           `json:"kind"`
-	Metadata   ObjectMeta       `json:"metadata"`
+	Metadata   spec.ObjectMeta  `json:"metadata"`
 	Subsets    []EndpointSubset `json:"subsets,omitempty"`
 }
 
@@ -37,12 +43,12 @@ type EndpointPort struct {
 	AppProtocol *string `json:"appProtocol,omitempty" stead:"ignored"`
 }
 
-// EndpointSlice says where a Service leads that selects no members, and that its label ServiceNameLabel
+// EndpointSlice is a manifest. It says where a Service leads that selects no members, and that its label ServiceNameLabel
 // names. A Service has any number of them, and leads to all.
 type EndpointSlice struct {
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Metadata   ObjectMeta `json:"metadata"`
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Metadata   spec.ObjectMeta `json:"metadata"`
 	// AddressType is IPv4.
 	AddressType string          `json:"addressType"`
 	Endpoints   []SliceEndpoint `json:"endpoints"`
@@ -93,6 +99,6 @@ func (e *SliceEndpoint) IsEnding() bool {
 // DefaultEndpointPorts fills what ports leave out.
 func DefaultEndpointPorts(ports []EndpointPort) {
 	for i := range ports {
-		set(defaulter{}, &ports[i].Protocol, "TCP")
+		ports[i].Protocol = cmp.Or(ports[i].Protocol, "TCP")
 	}
 }
