@@ -55,6 +55,7 @@ func TestAVolumeIsLostWithItsHostOnlyWhenBothAreSaid(t *testing.T) {
 		{"the host is silent only", lost, &Node{}, false},
 		{"the host is not known", lost, nil, false},
 		{"the host is there", lost, &Node{Fenced: true, Session: &records.Session{}}, false},
+		{"it is shared, and another host can look for it", &records.Volume{UID: "v", Fate: records.FateLost, Shared: true}, &Node{Fenced: true}, false},
 	} {
 		if got := LostWithHost(c.v, c.n); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

@@ -55,7 +55,7 @@ var (
 		"lapsed member replaced alone", "lapsed member replaced after the deadline", "blocked: NodeReconnected",
 		"store held by a server", "store held by a node", "server ends: the store went back", "restore declared", "node excused", "blocked: Held", "memory lost with the store",
 		"node fenced", "fence void", "a fence proved nothing", "removed node is back", "life over by a fence", "fenced life replaced elsewhere",
-		"claim mounted as faults are mended", "folded by its engine", "KillContainer", "container given up", "sidecar started again",
+		"claim mounted as faults are mended", "KillContainer", "container given up", "sidecar started again",
 		"init container ended unseen", "postStart hook failed",
 		"postStart hook run again by the next agent", "preStop hook run again by the next agent", "blocked: Unhealthy", "blocked: FailedPostStartHook",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
