@@ -260,7 +260,7 @@ func clearContext(c **MemberSecurityContext) {
 		return
 	}
 	setPointer(defaulter{clear: true}, &(*c).RunAsNonRoot, false)
-	setPointer(defaulter{clear: true}, &(*c).FSGroupChangePolicy, "Always")
+	setPointer(defaulter{clear: true}, &(*c).FSGroupChangePolicy, GroupChangeAlways)
 	setPointer(defaulter{clear: true}, &(*c).SupplementalGroupsPolicy, GroupsMerge)
 	if saysNothing(**c) {
 		*c = nil

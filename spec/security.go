@@ -11,7 +11,9 @@ type MemberSecurityContext struct {
 	RunAsGroup   *int64 `json:"runAsGroup,omitempty"`
 	RunAsNonRoot *bool  `json:"runAsNonRoot,omitempty"`
 	// FSGroup owns the member's volumes and is a supplemental group of its processes.
-	FSGroup             *int64  `json:"fsGroup,omitempty"`
+	FSGroup *int64 `json:"fsGroup,omitempty"`
+	// FSGroupChangePolicy: with Always (default) each file of the volumes is given to FSGroup before a
+	// life starts; with OnRootMismatch only if a volume's top is not FSGroup's yet.
 	FSGroupChangePolicy *string `json:"fsGroupChangePolicy,omitempty"`
 	SupplementalGroups  []int64 `json:"supplementalGroups,omitempty"`
 
@@ -90,6 +92,12 @@ func (s Sysctl) Key() string {
 		return r
 	}, s.Name)
 }
+
+// The values of MemberSecurityContext.FSGroupChangePolicy.
+const (
+	GroupChangeAlways     = "Always"
+	GroupChangeOnMismatch = "OnRootMismatch"
+)
 
 // The values of MemberSecurityContext.SupplementalGroupsPolicy.
 const (

@@ -38,6 +38,16 @@ type Scratch struct {
 	FSGroup *int64
 }
 
+// Group may read and write in a volume: fsGroup.
+type Group struct {
+	ID int64
+	// Whole: each file is looked at, also if the volume's top is the group's: fsGroupChangePolicy
+	// Always. Without, a volume with such a top is left as it is: OnRootMismatch.
+	Whole bool
+	// Progress is written meanwhile; nil: nobody looks.
+	Progress *GroupProgress
+}
+
 // SubPath names a part of a volume that a container mounts.
 type SubPath struct {
 	ID        spec.Identity
@@ -98,8 +108,9 @@ type Volumes interface {
 	// was ever ready on it) a missing directory is made, once: of a volume that this host
 	// made before, and of one that is not fresh, it must be there: ErrAbsent, for an empty
 	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
-	// directory of that, is not there, or is on another disk than it was at first.
-	Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, fsGroup *int64) (string, error)
+	// directory of that, is not there, or is on another disk than it was at first. With a group, all
+	// in it is given to that, until ctx ends; once more from the start when it is called again.
+	Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, group *Group) (string, error)
 	// NoteUser notes, durably and before Ensure hands it out, that a life has the volume of a claim
 	// that several lives may have. Of each identity the last life is kept.
 	NoteUser(ctx context.Context, volume records.VolumeID, life spec.LifeID) error

@@ -65,3 +65,34 @@ func (p *PullProgress) Text(image string) string {
 	}
 	return fmt.Sprintf("pulling %s: %d of %d MB", image, done/mb, (total+mb-1)/mb)
 }
+
+// GroupProgress is how far a volume is given to a group, for whoever looks meanwhile. It is safe for
+// concurrent use; the zero value is one that was not started, and a nil one is not read.
+type GroupProgress struct {
+	done atomic.Int64
+	tree atomic.Pointer[string]
+}
+
+// Begin starts with a tree.
+func (p *GroupProgress) Begin(tree string) {
+	if p != nil {
+		p.done.Store(0)
+		p.tree.Store(&tree)
+	}
+}
+
+// Add counts a file or directory.
+func (p *GroupProgress) Add() {
+	if p != nil {
+		p.done.Add(1)
+	}
+}
+
+// Text says how far it is; "": it has not begun.
+func (p *GroupProgress) Text() string {
+	tree := p.tree.Load()
+	if tree == nil {
+		return ""
+	}
+	return fmt.Sprintf("giving %s to the group of fsGroup: %d files and directories so far", *tree, p.done.Load())
+}

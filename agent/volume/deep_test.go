@@ -110,7 +110,7 @@ func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
 		t.Fatal(err)
 	}
 	given := work(t, func() {
-		if _, err := v.Ensure(t.Context(), db0, data, false, &g); err != nil {
+		if _, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g}); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
@@ -21,10 +19,11 @@ import (
 const dataDir = "data"
 
 // Ensure implements runtime.Volumes. A volume that was used, or made by this node, and
-// is not there, or that is not what its owner file should say, is never made again. With fsGroup the
-// tree is given to that group, unless its root already is as it should be
-// (Kubernetes' OnRootMismatch). Without, the directory is root's, mode 0755.
-func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, fsGroup *int64) (path string, err error) {
+// is not there, or that is not what its owner file should say, is never made again. Without a group the
+// directory is root's, mode 0755.
+func (v *Volumes) Ensure(
+	ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, group *runtime.Group,
+) (path string, err error) {
 	defer wrap.Error(&err, "ensure volume %s of %s", vol.Claim, id)
 	if err := checkIdentity(id, string(vol.Claim)); err != nil {
 		return "", err
@@ -35,16 +34,31 @@ func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.Memb
 	if err := checkLabel(string(vol.ID)); err != nil {
 		return "", err
 	}
-	if vol.Object { // the workers of several members may make it at once
-		lock, _ := v.making.LoadOrStore(vol.ID, &sync.Mutex{})
-		lock.(*sync.Mutex).Lock()
-		defer lock.(*sync.Mutex).Unlock()
-	}
 	root, err := v.open(vol.Class)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
+	path, err = v.ensureOnce(root, id, vol, fresh)
+	if err == nil && group != nil { // outside of the lock: a large tree takes long
+		err = giveTo(ctx, root, filepath.Join(placeOf(id, vol.Claim), dataDir), *group)
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("the disk of %s is full: %w", root.Name(), err)
+	}
+	if err != nil {
+		return "", err
+	}
+	return path, nil
+}
+
+// ensureOnce checks the volume, or makes it and notes that, for one at a time.
+func (v *Volumes) ensureOnce(root *os.Root, id spec.Identity, vol records.MemberVolume, fresh bool) (path string, err error) {
+	if vol.Object { // the workers of several members may make it at once
+		lock, _ := v.making.LoadOrStore(vol.ID, &sync.Mutex{})
+		lock.(*sync.Mutex).Lock()
+		defer lock.(*sync.Mutex).Unlock()
+	}
 	known, err := v.wasMade(vol.ID)
 	if err == nil && !known {
 		known, err = v.inSomeTrash(root, vol.Class, vol.ID)
@@ -53,10 +67,7 @@ func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.Memb
 		return "", err
 	}
 	want := v.ownerOf(id, vol.Claim, vol.ID, vol.Number)
-	path, err = v.ensureIn(ctx, root, want, fresh && !known, fsGroup)
-	if errors.Is(err, syscall.ENOSPC) {
-		err = fmt.Errorf("the disk of %s is full: %w", root.Name(), err)
-	}
+	path, err = v.ensureIn(root, want, fresh && !known)
 	if err != nil || known {
 		return path, err
 	}
@@ -68,7 +79,7 @@ func (v *Volumes) Ensure(ctx context.Context, id spec.Identity, vol records.Memb
 }
 
 // ensureIn checks the volume, or makes it if it is fresh and not there.
-func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh bool, fsGroup *int64) (string, error) {
+func (v *Volumes) ensureIn(root *os.Root, want owner, fresh bool) (string, error) {
 	place := placeOf(want.identity(), want.Claim)
 	if err := v.claim(root, place, want, fresh); err != nil {
 		return "", err
@@ -76,11 +87,6 @@ func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want owner, fresh
 	data := filepath.Join(place, dataDir)
 	if err := checkData(root, data, fresh); err != nil {
 		return "", err
-	}
-	if fsGroup != nil {
-		if err := giveTo(ctx, root, data, *fsGroup); err != nil {
-			return "", err
-		}
 	}
 	return filepath.Join(root.Name(), data), nil
 }
@@ -168,87 +174,4 @@ func checkData(root *os.Root, data string, fresh bool) error {
 		return err
 	}
 	return root.Chmod(data, 0o755) // whatever the umask
-}
-
-// What a group needs, as Kubernetes gives it: read and write everywhere; on
-// directories also search, and new files inherit the group.
-const (
-	groupFile = 0o660
-	groupDir  = 0o770 | unix.S_ISGID
-)
-
-// giveTo gives the tree at top to the group, unless top itself already is its: then
-// all below is taken to be so. The top is changed last, so that an interrupted
-// change is started again. Symbolic links are changed themselves, never followed.
-func giveTo(ctx context.Context, root *os.Root, top string, group int64) error {
-	if group < 0 || group > 1<<31-1 {
-		return fmt.Errorf("invalid group id %d", group)
-	}
-	found, err := root.Lstat(top)
-	if err != nil {
-		return err
-	}
-	if st := found.Sys().(*syscall.Stat_t); int64(st.Gid) == group && st.Mode&groupDir == groupDir {
-		return nil
-	}
-	if err := giveTree(ctx, root, top, group); err != nil {
-		return fmt.Errorf("give %s to group %d: %w", filepath.Join(root.Name(), top), group, err)
-	}
-	return nil
-}
-
-func giveTree(ctx context.Context, root *os.Root, top string, group int64) error {
-	dir, err := root.Open(top)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	above, err := root.Open(filepath.Dir(top))
-	if err != nil {
-		return err
-	}
-	defer above.Close()
-	give := func(at int, name string) error {
-		if err := except(give(at, name, group), fs.ErrNotExist); err != nil {
-			return fmt.Errorf("change %q: %w", name, err)
-		}
-		return nil
-	}
-	if err := walkTree(ctx, dir, give, give); err != nil {
-		return err
-	}
-	return give(int(above.Fd()), filepath.Base(top))
-}
-
-// give changes one file, by a descriptor that opens nothing. The mode comes second: a
-// change of owner clears setgid.
-func give(at int, name string, group int64) error {
-	fd, err := unix.Openat(at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return err
-	}
-	given := int64(st.Gid) == group
-	if !given {
-		if err := unix.Fchownat(fd, "", -1, int(group), unix.AT_EMPTY_PATH); err != nil {
-			return err
-		}
-	}
-	want := st.Mode
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		want |= groupDir
-	case unix.S_IFREG:
-		want |= groupFile
-	default:
-		return nil
-	}
-	if given && want == st.Mode {
-		return nil
-	}
-	return unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), want&^unix.S_IFMT)
 }

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -8,6 +10,9 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/spec"
 )
 
 // A top that is as the group needs it tells that all below is: it is changed last.
@@ -34,7 +39,7 @@ func TestATreeIsGivenUnlessItsTopIsAsItShouldBe(t *testing.T) {
 		if err := os.Chmod(path, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := v.Ensure(t.Context(), db0, data, false, &g); err != nil || again != path {
+		if again, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g}); err != nil || again != path {
 			t.Errorf("%s: it is at %q, error %v", name, again, err)
 		}
 		if _, mode := stat(t, file); (mode == 0o660) != c.given {
@@ -76,7 +81,7 @@ func TestWhatIsGivenToAGroupKeepsItsOtherRights(t *testing.T) {
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Ensure(t.Context(), db0, data, false, &g); err != nil {
+	if _, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g}); err != nil {
 		t.Fatal(err)
 	}
 	if gotGroup, mode := stat(t, pipe); gotGroup != g || mode != 0o600 {
@@ -88,9 +93,93 @@ func TestAGroupThatIsNoneIsRefused(t *testing.T) {
 	for g, refused := range map[int64]bool{-1: true, 0: false, 1<<31 - 1: false, 1 << 31: true, 1<<32 + 1: true} {
 		v := begin(t)
 		ensure(t, v, true)
-		path, err := v.Ensure(t.Context(), db0, data, false, &g) // who is not root may not give to all
+		path, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g}) // who is not root may not give to all
 		if says := err != nil && strings.Contains(err.Error(), "invalid group id"); says != refused || err != nil && path != "" {
 			t.Errorf("group %d: at %q, error %v", g, path, err)
 		}
+	}
+}
+
+// TestAlwaysLooksAtEachFile: fsGroupChangePolicy Always, whatever the top is; and links are changed
+// themselves, not what they lead to.
+func TestAlwaysLooksAtEachFile(t *testing.T) {
+	own, g := os.Getegid(), group(t)
+	for name, whole := range map[string]bool{"Always": true, "OnRootMismatch": false} {
+		v := begin(t)
+		path := ensure(t, v, true)
+		if _, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g}); err != nil {
+			t.Fatal(err)
+		}
+		file, outside := filepath.Join(path, "late"), filepath.Join(t.TempDir(), "outside")
+		write(t, file)
+		write(t, outside)
+		if err := errors.Join(os.Chown(file, -1, own), os.Chown(outside, -1, own), os.Symlink(outside, filepath.Join(path, "link"))); err != nil {
+			t.Fatal(err)
+		}
+		progress := &runtime.GroupProgress{}
+		if _, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g, Whole: whole, Progress: progress}); err != nil {
+			t.Fatal(err)
+		}
+		gotGroup, mode := stat(t, file)
+		if given := gotGroup == g && mode == 0o660; given != whole {
+			t.Errorf("%s: the file has group %d, mode %v", name, gotGroup, mode)
+		}
+		if gotGroup, mode := stat(t, outside); gotGroup != int64(own) || mode != 0o600 {
+			t.Errorf("%s: a link led outside", name)
+		}
+		if says := progress.Text(); (says != "") != whole || whole && !strings.HasSuffix(says, "default/db/data-0/data to the group of fsGroup: 2 files and directories so far") {
+			t.Errorf("%s: progress %q", name, says)
+		}
+	}
+}
+
+// TestGivingThatIsBrokenOffBeginsAgain: by kill -9 or a stop, also where the top was the group's before.
+func TestGivingThatIsBrokenOffBeginsAgain(t *testing.T) {
+	g := group(t)
+	for _, whole := range []bool{true, false} {
+		root, dir := chain(t)
+		top, file := filepath.Join(dir, "tree"), filepath.Join(dir, "tree/a/b/file")
+		if whole { // else nothing would be given
+			if err := errors.Join(os.Chown(top, -1, int(g)), os.Chmod(top, 0o775|fs.ModeSetgid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tries := 0
+		for err := context.DeadlineExceeded; err != nil; tries++ {
+			if tries > 10 {
+				t.Fatal(err)
+			}
+			err = giveTo(patience(t, tries), root, "tree", runtime.Group{ID: g, Whole: whole})
+			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+		}
+		if gotGroup, mode := stat(t, file); gotGroup != g || mode != 0o660 || tries < 2 {
+			t.Errorf("whole %v: after %d tries the file has group %d, mode %v", whole, tries, gotGroup, mode)
+		}
+		if gotGroup, _ := stat(t, top); gotGroup != g {
+			t.Errorf("whole %v: the top has group %d", whole, gotGroup)
+		}
+	}
+}
+
+// TestWhoSharesAVolumeDoesNotWaitUntilItIsGiven: a large volume of a claim.
+func TestWhoSharesAVolumeDoesNotWaitUntilItIsGiven(t *testing.T) {
+	v := begin(t)
+	shared := data
+	shared.Object, shared.Claim = true, "files"
+	claim := spec.ClaimIdentity("default", "files")
+	path, err := v.Ensure(t.Context(), claim, shared, true, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(path, "file"))
+	walking := after(t, 1, func() error {
+		_, err := v.Ensure(t.Context(), claim, shared, false, nil)
+		return err
+	})
+	g := group(t)
+	if _, err := v.Ensure(walking, claim, shared, false, &runtime.Group{ID: g}); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -66,7 +66,7 @@ func (d scratchDirs) Scratch(ctx context.Context, s runtime.Scratch) (path strin
 		}
 	}
 	if s.FSGroup != nil {
-		if err := giveTo(ctx, root, place, *s.FSGroup); err != nil {
+		if err := giveTo(ctx, root, place, runtime.Group{ID: *s.FSGroup}); err != nil {
 			return "", err
 		}
 	}

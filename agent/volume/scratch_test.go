@@ -59,7 +59,7 @@ func TestFSGroupIsGivenTheTreeAndLeavesLinksAlone(t *testing.T) {
 		}
 	}
 	g := group(t)
-	if _, err := v.Ensure(t.Context(), db0, data, false, &g); err != nil {
+	if _, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g}); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]fs.FileMode{"": 0o775 | fs.ModeSetgid, "sub": 0o770 | fs.ModeSetgid, "no\xfftext": 0o770 | fs.ModeSetgid, "sub/file": 0o660} {
@@ -74,7 +74,7 @@ func TestFSGroupIsGivenTheTreeAndLeavesLinksAlone(t *testing.T) {
 	if err := os.Chmod(filepath.Join(path, "sub", "file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := v.Ensure(t.Context(), db0, data, false, &g); err != nil {
+	if _, err := v.Ensure(t.Context(), db0, data, false, &runtime.Group{ID: g}); err != nil {
 		t.Fatal(err)
 	}
 	if _, got := stat(t, filepath.Join(path, "sub", "file")); got != 0o600 {

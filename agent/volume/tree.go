@@ -29,16 +29,21 @@ type level struct {
 // walk is one walk below a directory.
 type walk struct {
 	file, dir visit
-	at        *os.File
-	levels    []level
-	count     int
+	// within: what is mounted below the directory is left out.
+	within bool
+	at     *os.File
+	levels []level
+	count  int
 }
 
 // walkTree calls file for each entry below top that is not a directory, and dir for each
 // directory after all that is in it. Both may remove what they are called with. It ends
 // with the first error, or with ctx, which may come after any number of entries.
 func walkTree(ctx context.Context, top *os.File, file, dir visit) error {
-	w := &walk{file: file, dir: dir}
+	return (&walk{file: file, dir: dir}).run(ctx, top)
+}
+
+func (w *walk) run(ctx context.Context, top *os.File) error {
 	if err := w.enter(ctx, top, "."); err != nil {
 		return errors.Join(err, w.close())
 	}
@@ -72,8 +77,8 @@ func (w *walk) close() error {
 // enter goes into a directory and visits all in it but directories. One that is gone
 // meanwhile is left out.
 func (w *walk) enter(ctx context.Context, from *os.File, name string) error {
-	next, err := openDir(from, name)
-	if errors.Is(err, fs.ErrNotExist) {
+	next, err := w.open(from, name)
+	if errors.Is(err, fs.ErrNotExist) || w.within && errors.Is(err, unix.EXDEV) {
 		return nil
 	}
 	if err != nil {
@@ -147,6 +152,32 @@ func (w *walk) leave() error {
 	}
 	w.levels = w.levels[:len(w.levels)-1]
 	return w.dir(int(up.Fd()), left.name)
+}
+
+// open opens a directory of another; one that is mounted there is unix.EXDEV, if the walk stays within.
+func (w *walk) open(from *os.File, name string) (*os.File, error) {
+	if !w.within {
+		return openDir(from, name)
+	}
+	fd, err := openWithin(int(from.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, fmt.Errorf("open directory %q: %w", name, err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// openWithin opens a name in a directory, and follows neither a link nor a mount: unix.EXDEV. It needs Linux 5.6;
+// an older kernel follows mounts.
+func openWithin(at int, name string, flags uint64) (fd int, err error) {
+	flags |= unix.O_NOFOLLOW | unix.O_CLOEXEC
+	err = retryRenamed(func() (err error) {
+		fd, err = unix.Openat2(at, name, &unix.OpenHow{Flags: flags, Resolve: unix.RESOLVE_NO_XDEV})
+		return err
+	})
+	if errors.Is(err, unix.ENOSYS) {
+		return unix.Openat(at, name, int(flags), 0)
+	}
+	return fd, err
 }
 
 func openDir(from *os.File, name string) (*os.File, error) {

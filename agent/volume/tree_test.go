@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/agent/runtime"
 )
 
 // meanwhile is a context that is asked before each entry of a walk, and says what ask does.
@@ -65,8 +67,10 @@ func chain(t *testing.T) (*os.Root, string) {
 // A file that somebody deletes while its tree is walked is no error.
 func TestWhatGoesMeanwhileIsNoError(t *testing.T) {
 	for what, walk := range map[string]func(context.Context, *os.Root) error{
-		"erased":           func(ctx context.Context, root *os.Root) error { return eraseTree(ctx, root, "tree") },
-		"given to a group": func(ctx context.Context, root *os.Root) error { return giveTo(ctx, root, "tree", group(t)) },
+		"erased": func(ctx context.Context, root *os.Root) error { return eraseTree(ctx, root, "tree") },
+		"given to a group": func(ctx context.Context, root *os.Root) error {
+			return giveTo(ctx, root, "tree", runtime.Group{ID: group(t)})
+		},
 	} {
 		for n, gone := range map[int]string{1: "tree/a", 2: "tree/a/b", 3: "tree/a/b"} {
 			root, dir := chain(t)

@@ -34,20 +34,16 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 		w.noteOutcome(op, w.beginHook(ctx, op)) // ctx, for the hook goes on beside the turns
 		return
 	}
-	bound := operationTime
 	if op.Kind == step.CreateContainer || op.Kind == step.StartContainer {
 		if !w.awaitPlace(ctx) {
 			return
 		}
 		defer w.occupyPlace(op)()
 	}
-	if op.Kind == step.EnsureImage {
-		bound = pullTime
-	}
-	sub, cancel := context.WithTimeout(ctx, bound)
+	sub, cancel := withBound(ctx, op.Kind)
 	defer cancel()
-	if op.Kind == step.EnsureImage {
-		// A stop does not wait for a pull.
+	if op.Kind == step.EnsureImage || op.Kind == step.EnsureVolumes {
+		// A stop does not wait for a pull, nor for a large volume that is given to a group.
 		if !w.interruptible(cancel) {
 			return
 		}
@@ -61,6 +57,18 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 		err = cmp.Or(err, errNoEffect)
 	}
 	w.noteOutcome(op, err)
+}
+
+// withBound gives an operation its time. Volumes have no bound: each file of a large one may have to be
+// looked at, and what has no end is reported.
+func withBound(ctx context.Context, kind step.Kind) (context.Context, context.CancelFunc) {
+	switch kind {
+	case step.EnsureVolumes:
+		return context.WithCancel(ctx)
+	case step.EnsureImage:
+		return context.WithTimeout(ctx, pullTime)
+	}
+	return context.WithTimeout(ctx, operationTime)
 }
 
 // awaitPlace waits for one of the node's places for starting a container, without a

@@ -141,7 +141,9 @@ type State struct {
 	// StopAt, of those only, is when the grace is over, on the boot clock; 0: not known.
 	StopAt time.Duration `json:"stopAt,omitempty"`
 	// Media: the files of all volumes that show any were written in this life.
-	Media      bool                      `json:"media,omitempty"`
+	Media bool `json:"media,omitempty"`
+	// Given: all volumes were given to the life's fsGroup.
+	Given      bool                      `json:"given,omitempty"`
 	Containers map[string]ContainerState `json:"containers,omitempty"`
 }
 

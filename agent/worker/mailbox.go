@@ -201,13 +201,13 @@ func (w *mailbox) answerOld(token spec.Token) {
 	})
 }
 
-// reportPulling repeats the last report with what is pulled now. The caller holds the lock.
-func (w *mailbox) reportPulling(text string) {
+// reportWork repeats the last report with what takes long now. The caller holds the lock.
+func (w *mailbox) reportWork(cause causes.Cause, text string) {
 	if w.last == nil {
 		return
 	}
 	r := *w.last
-	r.Cause, r.Message = causes.Pulling, text
+	r.Cause, r.Message = cause, text
 	r.Seq, r.At = w.c.Seq(), w.c.Now()
 	w.last = &r
 	w.c.Report(r)

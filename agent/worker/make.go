@@ -99,7 +99,8 @@ func (w *actor) start(ctx context.Context, id runtime.ContainerID, ctr *containe
 func (w *actor) ensureVolumes(ctx context.Context) error {
 	w.left.scratch = true
 	dirs := map[string]string{}
-	group := w.fsGroup()
+	group := w.volumeGroup()
+	defer w.reportGiving(group)()
 	for _, v := range w.life.Member.Volumes {
 		if v.Object {
 			continue
@@ -111,7 +112,7 @@ func (w *actor) ensureVolumes(ctx context.Context) error {
 		}
 		dirs[string(v.Claim)] = dir
 	}
-	if err := w.ensureClaims(ctx, dirs); err != nil {
+	if err := w.ensureClaims(ctx, dirs, group); err != nil {
 		return err
 	}
 	for _, v := range w.life.Template.Spec.Volumes {
@@ -125,6 +126,10 @@ func (w *actor) ensureVolumes(ctx context.Context) error {
 		dirs[v.Name] = dir
 	}
 	w.prepared.volumes, w.prepared.dirs = true, dirs
+	if group != nil && !w.state.Given {
+		w.state.Given = true
+		w.saveState()
+	}
 	return nil
 }
 
@@ -145,7 +150,7 @@ func (w *actor) ownVolume(ctx context.Context, v spec.VolumeMedia) (string, erro
 
 // ensureClaims adds to dirs the directories of volumes that belong to PersistentVolumeClaims. That the
 // life has them is noted before: they are not given up while it is open (SAFETY S22).
-func (w *actor) ensureClaims(ctx context.Context, dirs map[string]string) error {
+func (w *actor) ensureClaims(ctx context.Context, dirs map[string]string, fsGroup *runtime.Group) error {
 	life := spec.LifeID{ID: w.id, Token: w.token}
 	for i := range w.life.Template.Spec.Volumes {
 		m := &w.life.Template.Spec.Volumes[i]
@@ -161,7 +166,7 @@ func (w *actor) ensureClaims(ctx context.Context, dirs map[string]string) error 
 		if err := w.c.Volumes.NoteUser(ctx, v.ID, life); err != nil {
 			return fmt.Errorf("volume %s: %w", m.Name, err)
 		}
-		group := w.fsGroup()
+		group := fsGroup
 		if m.PersistentVolumeClaim.ReadOnly {
 			group = nil // as in Kubernetes
 		}
@@ -173,6 +178,18 @@ func (w *actor) ensureClaims(ctx context.Context, dirs map[string]string) error 
 		dirs[m.Name] = dir
 	}
 	return nil
+}
+
+// volumeGroup is the group to which volumes are given; nil: none. As in Kubernetes, whole trees are, unless the
+// policy is OnRootMismatch; but once in a life, not when a container of it starts again.
+func (w *actor) volumeGroup() *runtime.Group {
+	id := w.fsGroup()
+	if id == nil {
+		return nil
+	}
+	policy := w.life.Template.Spec.SecurityContext.FSGroupChangePolicy
+	always := policy == nil || *policy == spec.GroupChangeAlways
+	return &runtime.Group{ID: *id, Whole: always && !w.state.Given, Progress: &runtime.GroupProgress{}}
 }
 
 // fsGroup is the group of the life's files; nil: any.

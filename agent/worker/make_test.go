@@ -60,7 +60,7 @@ type asked struct {
 	scratch []string
 }
 
-func (a *asked) Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, group *int64) (string, error) {
+func (a *asked) Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, group *runtime.Group) (string, error) {
 	a.fresh = append(a.fresh, fresh)
 	return a.Host.Ensure(ctx, id, v, fresh, group)
 }

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/registry"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // ensureImage makes the image of a container present. As in Kubernetes 1.33, the Secrets of
@@ -20,7 +20,8 @@ func (w *actor) ensureImage(ctx context.Context, c *spec.Container, ctr *contain
 	found, unreadable := files.CredentialsOf(w.life, w.c.Find)
 	w.pulledWith = found.Print
 	progress := &runtime.PullProgress{}
-	defer w.reportPull(c, progress)()
+	where := title(c.Name, w.role(c.Name))
+	defer w.reportProgress(causes.Pulling, progress.Tenths, func() string { return where + ": " + progress.Text(c.Image) })()
 	_, err := w.c.Runtime.EnsureImage(ctx, runtime.Pull{
 		Image: c.Image, Policy: c.ImagePullPolicy, Progress: progress,
 		Credentials: func() ([]registry.Login, error) {
@@ -36,43 +37,6 @@ func (w *actor) ensureImage(ctx context.Context, c *spec.Container, ctr *contain
 		return fmt.Errorf("%w; of imagePullSecrets, %s", err, text)
 	}
 	return err
-}
-
-// Progress of a pull is reported after pullReportTime, for most are over by then, and again when a
-// tenth more has come, or after pullSilence, but never sooner: each report is a write of the store.
-const (
-	pullReportTime = 10 * time.Second
-	pullSilence    = time.Minute
-)
-
-// reportPull repeats the life's last report with how far the pull of a container's image is, now and
-// then until stop is called.
-func (w *actor) reportPull(c *spec.Container, p *runtime.PullProgress) (stop func()) {
-	var cancel func() bool
-	ended, tenths, reported := false, int64(-1), time.Time{} // guarded by mu, as cancel
-	where := title(c.Name, w.role(c.Name))
-	var look func()
-	look = func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if ended {
-			return
-		}
-		if now, is := w.c.Now(), p.Tenths(); is > tenths || now.Sub(reported) >= pullSilence {
-			tenths, reported = is, now
-			w.reportPulling(where + ": " + p.Text(c.Image))
-		}
-		cancel = w.c.after(pullReportTime, look)
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	cancel = w.c.after(pullReportTime, look)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		ended = true
-		cancel()
-	}
 }
 
 // retryPulls ends the back-off of pulls that failed with other Secrets than those that are known

@@ -235,7 +235,7 @@ func TestALongPullIsReportedNowAndThen(t *testing.T) {
 						continue
 					}
 					got = append(got, r.Message)
-					if r.At.Sub(last) < pullReportTime {
+					if r.At.Sub(last) < progressTime {
 						t.Errorf("reported again after %s", r.At.Sub(last))
 					}
 					last = r.At

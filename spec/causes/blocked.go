@@ -40,6 +40,7 @@ const (
 	BlockedStarting     BlockedReason = "Starting"                   // its life begins
 	BlockedInitializing               = BlockedReason(Initializing)  // its init containers run
 	BlockedPulling                    = BlockedReason(Pulling)       // an image of it is being pulled
+	BlockedVolumeGroup                = BlockedReason(VolumeGroup)   // its volumes are given to its fsGroup
 	BlockedNotReady                   = BlockedReason(NotReady)      // it runs, and is not ready
 	BlockedNotYet       BlockedReason = "NotAvailableYet"            // ready, but for less than minReadySeconds
 	BlockedStopping     BlockedReason = "Stopping"                   // its life ends
@@ -49,7 +50,7 @@ const (
 // person.
 func (r BlockedReason) ComesByItself() bool {
 	switch r {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling,
+	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling, BlockedVolumeGroup,
 		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
 		return true
 	}

@@ -21,6 +21,7 @@ const (
 	Unconfirmed        Cause = "Unconfirmed"        // it is guarded, and no server confirmed the node within its bound
 	Initializing       Cause = "Initializing"       // one of its init containers runs, or a sidecar has not started yet
 	Pulling            Cause = "Pulling"            // an image of it has been pulled for a while
+	VolumeGroup        Cause = "VolumeGroup"        // a volume of it has been given to its fsGroup for a while
 	Unwatched          Cause = "Unwatched"          // it is guarded, and no watchdog on its node guards it yet
 	Grace              Cause = "Grace"              // it was asked to stop, and has time to; not reported, the phase says it
 )

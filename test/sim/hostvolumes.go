@@ -29,7 +29,7 @@ func (n *node) open(name string) (*fileSystem, error) {
 }
 
 // Ensure finds a volume, or makes it: once, which is noted before it is handed out.
-func (h hostVolumes) Ensure(_ context.Context, id spec.Identity, v records.MemberVolume, fresh bool, _ *int64) (string, error) {
+func (h hostVolumes) Ensure(_ context.Context, id spec.Identity, v records.MemberVolume, fresh bool, _ *runtime.Group) (string, error) {
 	n := h.n
 	fs, err := n.open(v.Class)
 	if n.w.plant.TakesAnyDisk {
