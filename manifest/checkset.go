@@ -192,7 +192,12 @@ func (c setChecks) claims(claims []spec.ClaimTemplate) map[string]bool {
 		c.metadata(path+".metadata", &t.Metadata)
 		c.choice(path+".apiVersion", t.APIVersion, []string{"v1"})
 		c.choice(path+".kind", t.Kind, []string{"PersistentVolumeClaim"})
-		c.accessModes(path+".spec.accessModes", t.Spec.AccessModes, "write ReadWriteOnce or ReadWriteOncePod")
+		c.accessModes(path+".spec.accessModes", t.Spec.AccessModes)
+		for j, mode := range t.Spec.AccessModes {
+			if mode == spec.ReadWriteMany {
+				c.warn(index(path+".spec.accessModes", j), noEffect, "a member's volume is mounted by no other; write a PersistentVolumeClaim for one that many share")
+			}
+		}
 		c.claim(path+".spec", &t.Spec)
 		if after := t.Trash(); after < 0 || after > maxTrash {
 			c.fail(path+".reclaim.after", scalar.Duration{Duration: after}.String()+" is out of range", "write 0s to "+scalar.Duration{Duration: maxTrash}.String())
@@ -205,23 +210,22 @@ func (c setChecks) claims(claims []spec.ClaimTemplate) map[string]bool {
 func (c setChecks) claimObject(s *spec.PersistentVolumeClaim) {
 	c.subdomain("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
-	c.accessModes("spec.accessModes", s.Spec.AccessModes,
-		"write ReadWriteOnce: the volume is a directory of one node, on which all members that mount it then run")
+	c.accessModes("spec.accessModes", s.Spec.AccessModes)
 	c.claim("spec", &s.Spec)
 }
 
-// accessModes are those of a volume that is on one node; fix says what to write for others.
-func (c setChecks) accessModes(path string, modes []string, fix string) {
+func (c setChecks) accessModes(path string, modes []string) {
 	if len(modes) == 0 {
 		c.fail(path, "is missing", "write "+spec.ReadWriteOnce)
 	}
 	for i, mode := range modes {
 		switch mode {
-		case spec.ReadWriteOnce, spec.ReadWriteOncePod:
-		case "ReadWriteMany", "ReadOnlyMany":
-			c.fail(index(path, i), scalar.Quote(mode)+" is not supported yet", fix)
+		case spec.ReadWriteOnce, spec.ReadWriteOncePod, spec.ReadWriteMany:
+		case spec.ReadOnlyMany:
+			c.fail(index(path, i), scalar.Quote(mode)+" is not supported: a volume is made empty, and somebody must write to it",
+				"write "+spec.ReadWriteMany+" with a class that nodes share, or "+spec.ReadWriteOnce+", and readOnly: true at the volumes of members that only read")
 		default:
-			c.fail(index(path, i), scalar.Quote(mode)+" is unknown", "write "+spec.ReadWriteOnce+" or "+spec.ReadWriteOncePod)
+			c.fail(index(path, i), scalar.Quote(mode)+" is unknown", "write "+spec.ReadWriteOnce+", "+spec.ReadWriteOncePod+" or "+spec.ReadWriteMany)
 		}
 	}
 	if len(modes) > 1 && slices.Contains(modes, spec.ReadWriteOncePod) { // as in Kubernetes

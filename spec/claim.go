@@ -62,7 +62,8 @@ func (c *ClaimTemplate) Trash() time.Duration {
 
 // ClaimSpec describes the storage of one claim.
 type ClaimSpec struct {
-	// AccessModes must be ReadWriteOnce or ReadWriteOncePod.
+	// AccessModes are ReadWriteOnce, ReadWriteOncePod, or ReadWriteMany: of a PersistentVolumeClaim
+	// whose class nodes share (--shared-class).
 	AccessModes []string        `json:"accessModes,omitempty"`
 	Resources   VolumeResources `json:"resources,omitempty"`
 	// StorageClassName is a class that a node declares (--storage-class), or one that

@@ -7,7 +7,8 @@ import (
 
 // PersistentVolumeClaim is a claim of a namespace: storage that belongs to no member, and that
 // the members of any set of the namespace may mount. Its volume is made when a member mounts it
-// first, on the node of that member, where it stays (WaitForFirstConsumer).
+// first, on the node of that member, where it stays (WaitForFirstConsumer); one that is ReadWriteMany is on all
+// nodes that share its class.
 type PersistentVolumeClaim struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
@@ -53,8 +54,14 @@ func (s *MemberSpec) ClaimNames() (names []string) {
 // OnePod reports whether one life at a time may have the volume: ReadWriteOncePod.
 func (s *ClaimSpec) OnePod() bool { return slices.Contains(s.AccessModes, ReadWriteOncePod) }
 
-// The access modes of a claim. ReadWriteOnce: any number of members of the volume's node.
+// OnManyNodes reports whether lives of several nodes may have the volume at once: ReadWriteMany.
+func (s *ClaimSpec) OnManyNodes() bool { return slices.Contains(s.AccessModes, ReadWriteMany) }
+
+// The access modes of a claim. ReadWriteOnce: any number of members of the volume's node. ReadWriteMany: of
+// all nodes that share the class. ReadOnlyMany is refused: a volume is made empty.
 const (
 	ReadWriteOnce    = "ReadWriteOnce"
 	ReadWriteOncePod = "ReadWriteOncePod"
+	ReadWriteMany    = "ReadWriteMany"
+	ReadOnlyMany     = "ReadOnlyMany"
 )

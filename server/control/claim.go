@@ -30,6 +30,13 @@ func (d *draft) claims(o *manifest.Objects) (conflicts []string, err error) {
 			d.cfg.Cache.Look(func(v cache.View) { nodes = d.cfg.Planner.Nodes(v) })
 			var warnings []string
 			wrong, warnings = unknownClasses("claim "+string(now.Namespace)+"/"+now.Name, []claimedClass{{"spec.storageClassName", now.Spec.Class()}}, nodes)
+			alone, warning := unshared(now, nodes)
+			if len(wrong) == 0 {
+				wrong = alone
+			}
+			if warning != "" {
+				warnings = []string{warning} // which says it all
+			}
 			d.warnings = append(d.warnings, warnings...)
 		case old.Deleting:
 			wrong = []manifest.Problem{{Path: "metadata.name", What: fmt.Sprintf("claim %s/%s is being deleted", now.Namespace, now.Name),

@@ -141,3 +141,33 @@ func TestBeforeAnyNodeHasJoinedAForeignStorageClassIsSaid(t *testing.T) {
 		t.Errorf("got %v, %v", out, err)
 	}
 }
+
+// TestReadWriteManyNeedsAClassThatNodesShare: else it says which do, and what else to write.
+func TestReadWriteManyNeedsAClassThatNodesShare(t *testing.T) {
+	many := strings.Replace(claimYAML, "ReadWriteOnce]", "ReadWriteMany]", 1)
+	nfs := strings.Replace(many, "accessModes:", "storageClassName: nfs, accessModes:", 1)
+	r := newRig(t)
+	r.nodeless = true
+	out, err := r.apply(nfs)
+	if want := "claim default/files: no node has joined yet that could share the storage class nfs; members wait until one does, with --shared-class"; err != nil ||
+		!slices.Equal(out.GetWarnings(), []string{want}) {
+		t.Errorf("before any node: %v, %v", out.GetWarnings(), err)
+	}
+	r = newRig(t)
+	r.node("n1", "local", "nfs")
+	_, err = r.apply(many)
+	refused(t, err, codes.FailedPrecondition, "a.yaml:4:", "spec.accessModes: ReadWriteMany needs a storage class that nodes share, and no node shares local",
+		"declare it with --storage-class and --shared-class", "or write ReadWriteOnce")
+	_, err = r.apply(strings.Replace(many, "accessModes:", "storageClassName: gold, accessModes:", 1))
+	refused(t, err, codes.FailedPrecondition, `no node has a storage class "gold"`)
+	r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "u-n1", Classes: []string{"local", "nfs"}, SharedClasses: []string{"nfs"}})
+	_, err = r.apply(many)
+	refused(t, err, codes.FailedPrecondition, "no node shares local; write a class that nodes share (nfs), or")
+	if got := r.mustApply(nfs); got[0] != "claim files created" {
+		t.Errorf("got %v", got)
+	}
+	r.node("n1", "local", "nfs") // whatever became of the nodes, a claim that is there can be changed
+	if got := r.mustApply(strings.Replace(nfs, "1Gi", "2Gi", 1)); got[0] != "claim files configured" {
+		t.Errorf("got %v", got)
+	}
+}

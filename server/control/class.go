@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/records"
@@ -72,4 +73,35 @@ func unknownClasses(object string, classes []claimedClass, nodes []plan.Node) (p
 		}
 	}
 	return problems, slices.Compact(warnings)
+}
+
+// unshared tells that no node shares the storage class of a new claim that lives of several nodes are to have at
+// once. Before any node has connected nobody knows: then it warns.
+func unshared(now *records.ClaimRecord, nodes []plan.Node) (problems []manifest.Problem, warning string) {
+	if !now.Spec.OnManyNodes() {
+		return nil, ""
+	}
+	class, known := now.Spec.Class(), false
+	var shared []string
+	for _, n := range nodes {
+		if n.Facts != nil {
+			known = true
+			shared = append(shared, n.Facts.SharedClasses...)
+		}
+	}
+	switch {
+	case slices.Contains(shared, class):
+		return nil, ""
+	case !known:
+		return nil, fmt.Sprintf("claim %s/%s: no node has joined yet that could share the storage class %s; members wait until one does, with --shared-class", now.Namespace, now.Name, class)
+	}
+	fix := "declare it with --storage-class and --shared-class on the nodes that share it"
+	slices.Sort(shared)
+	if len(shared) > 0 {
+		fix = "write a class that nodes share (" + strings.Join(slices.Compact(shared), ", ") + "), or " + fix
+	}
+	return []manifest.Problem{{
+		Path: "spec.accessModes", What: fmt.Sprintf("%s needs a storage class that nodes share, and no node shares %s", spec.ReadWriteMany, class),
+		Fix: fix + "; or write " + spec.ReadWriteOnce + ", with which all members that mount it run on one node",
+	}}, ""
 }

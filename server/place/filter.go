@@ -84,8 +84,11 @@ func (s *search) classMissing(n *proof.Node) string {
 		}
 	}
 	for _, o := range s.Objects {
-		if !n.Facts.HasClass(o.Class) {
+		switch {
+		case !n.Facts.HasClass(o.Class):
 			return "has no storage class " + o.Class
+		case o.shared() && !n.Facts.SharesClass(o.Class):
+			return fmt.Sprintf("does not share its storage class %s, and the PersistentVolumeClaim %s is %s", o.Class, o.Name, spec.ReadWriteMany)
 		}
 	}
 	return ""

@@ -36,9 +36,14 @@ type Request struct {
 type Object struct {
 	Name, Class string
 	Volume      *records.Volume // nil: it is made on the node that is chosen
+	// Many: lives of all nodes that share the class may have it (ReadWriteMany).
+	Many bool
 	// LeftOn are nodes that still have a volume of it that was lost with the host.
 	LeftOn []spec.NodeName
 }
+
+// shared reports whether its volume binds a life to no node, but to those that share the class.
+func (o *Object) shared() bool { return o.Many && (o.Volume == nil || o.Volume.Shared) }
 
 // Refusal is why no node can take a life; Text is a sentence without its subject.
 type Refusal struct {
@@ -131,7 +136,7 @@ func (r *Request) home() (home spec.NodeName, no *Refusal) {
 	}
 	for _, o := range r.Objects {
 		switch {
-		case o.Volume == nil:
+		case o.Volume == nil || o.shared():
 		case home != "" && o.Volume.Node != home:
 			return "", &Refusal{causes.BlockedVolume, fmt.Sprintf(
 				"the volume of the PersistentVolumeClaim %s is on node %s, and another volume that it mounts on node %s", o.Name, o.Volume.Node, home)}

@@ -46,7 +46,7 @@ func (s volumes) objects(t *memberState, m *spec.MemberSpec) ([]place.Object, *p
 		if no := s.notFree(t, name, c, v); no != nil {
 			return nil, no
 		}
-		out = append(out, place.Object{Name: name, Class: c.Record.Spec.Class(), Volume: v, LeftOn: c.Slot.Left})
+		out = append(out, place.Object{Name: name, Class: c.Record.Spec.Class(), Volume: v, Many: c.Record.Spec.OnManyNodes(), LeftOn: c.Slot.Left})
 	}
 	return out, nil
 }
@@ -122,7 +122,7 @@ func (s volumes) otherUser(id spec.Identity, name string, c *ClaimState) string 
 }
 
 // giveObjects gives the life that a starts the volumes of claims, and makes those that were
-// never made. They stay on the node where they are made.
+// never made. They stay on the node where they are made, unless several nodes may have them.
 func (s volumes) giveObjects(objects []place.Object, rec *records.IdentityRecord, node *Node, a *Start) {
 	life := spec.LifeID{ID: rec.ID, Token: rec.LastToken}
 	for _, o := range objects {
@@ -145,8 +145,10 @@ func (s volumes) giveObjects(objects []place.Object, rec *records.IdentityRecord
 			held.HeldBy = &life
 			a.Moved = append(a.Moved, held)
 		}
+		shared := o.Many && v.Shared
 		a.Member.Volumes = append(a.Member.Volumes, records.MemberVolume{
 			Claim: v.Claim, ID: v.UID, Number: v.Number, Class: v.Class, SizeBytes: v.SizeBytes, Object: true,
+			Shared: shared, Fenced: shared && node.Facts.FencesClass(v.Class),
 		})
 	}
 }
@@ -157,8 +159,23 @@ func newClaimVolume(r *records.ClaimRecord, rec *records.IdentityRecord, node *N
 	rec.VolumeNumbers = with(rec.VolumeNumbers, claim, rec.VolumeNumbers[claim]+1)
 	return &records.Volume{
 		ID: rec.ID, Claim: claim, Number: rec.VolumeNumbers[claim], Class: r.Spec.Class(), Node: node.Node.Name,
+		Shared:    r.Spec.OnManyNodes() && node.Facts.SharesClass(r.Spec.Class()),
 		SizeBytes: r.Spec.SizeBytes(), Fate: records.FateKeep, Labels: r.Labels,
 	}
+}
+
+// keeper is the node that gives up the volume of a claim: the one that made it; if that is not connected, and
+// the volume is on others as well, one of these.
+func (s volumes) keeper(v *records.Volume) spec.NodeName {
+	if n := s.node(v.Node); s.world.Claim == nil || !v.Shared || n != nil && n.Connected() {
+		return v.Node
+	}
+	for i := range s.world.Nodes {
+		if n := &s.world.Nodes[i]; n.Connected() && n.Facts.SharesClass(v.Class) {
+			return n.Node.Name
+		}
+	}
+	return v.Node
 }
 
 // claim notes the claims whose volumes a start writes: what another start of this step relied on is

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,29 @@ func boundTo(node spec.NodeName, fate ...records.VolumeFate) func(*ClaimState) {
 func noRecord(c *ClaimState)      { c.Record = nil }
 func claimDeleting(c *ClaimState) { c.Record.Deleting = true }
 func onePod(c *ClaimState)        { c.Record.Spec.AccessModes = []string{spec.ReadWriteOncePod} }
+
+// many makes the claim ReadWriteMany, bound to n1, and the nodes share its class.
+func many(sharing ...spec.NodeName) func(*World) {
+	return func(w *World) {
+		claimed(boundTo("n1"), func(c *ClaimState) {
+			c.Record.Spec.AccessModes = []string{spec.ReadWriteMany}
+			c.Slot.Volumes["shared"].Shared = true
+		})(w)
+		for i := range w.Nodes {
+			if slices.Contains(sharing, w.Nodes[i].Node.Name) {
+				w.Nodes[i].Facts.Classes, w.Nodes[i].Facts.SharedClasses = []string{spec.LocalClass}, []string{spec.LocalClass}
+			}
+		}
+	}
+}
+
+// unmade takes the claim's volume away.
+func unmade(change func(*World)) func(*World) {
+	return func(w *World) {
+		change(w)
+		w.Claims["shared"].Slot.Volumes, w.Claims["shared"].Slot.Identity = nil, nil
+	}
+}
 
 // usedBy adds a member of another set that has the volume, in a phase.
 func usedBy(phase records.Phase) func(*ClaimState) {
@@ -120,6 +144,23 @@ func TestMembersStartWithAClaimsVolume(t *testing.T) {
 			want: "start=0/Create@n1 | 0:Starting"},
 		{name: "ReadWriteOncePod: an unknown life may have it", world: "ordered 1 n1", change: claimed(boundTo("n1"), onePod, unknownLife),
 			want: "| 0:ClaimInUse"},
+		{name: "ReadWriteMany: on all nodes that share the class", world: "parallel 4 n1 n2 n3 n4", change: many("n1", "n2", "n3"),
+			want: "start=0/Create@n1 start=1/Create@n2 start=2/Create@n3 start=3/Create@n1 | 0:Starting 1:Starting 2:Starting 3:Starting"},
+		{name: "ReadWriteMany: also while the node that made it is away", world: "parallel 1 n1~ n2 n3", change: many("n1", "n2"),
+			want: "start=0/Create@n2 | 0:Starting"},
+		{name: "ReadWriteMany: no node shares the class", world: "ordered 1 n1", change: many(), want: "| 0:NoStorageClass",
+			says: "does not share its storage class local, and the PersistentVolumeClaim shared is ReadWriteMany"},
+		{name: "ReadWriteMany: the first makes it, the next waits until that is recorded", world: "parallel 2 n1 n2", change: unmade(many("n1", "n2")),
+			want: "start=0/Create@n1 | 0:Starting 1:WaitingForTurn"},
+		{name: "ReadWriteMany: a volume that only its node has stays there", world: "parallel 2 n1 n2",
+			change: func(w *World) { many("n1", "n2")(w); w.Claims["shared"].Volume().Shared = false },
+			want:   "start=0/Create@n1 start=1/Create@n1 | 0:Starting 1:Starting"},
+		{name: "ReadWriteOnce: on one node also where the class is shared", world: "parallel 2 n1 n2",
+			change: func(w *World) {
+				many("n1", "n2")(w)
+				w.Claims["shared"].Record.Spec.AccessModes = []string{spec.ReadWriteOnce}
+			},
+			want: "start=0/Create@n1 start=1/Create@n1 | 0:Starting 1:Starting"},
 		{name: "that a life was ready on it is marked once", world: "ordered 1 n1 0:ready", change: claimed(boundTo("n1"), func(c *ClaimState) { c.Slot.Identity.VolumeReady = nil }),
 			want: "ready=0 |"},
 		{name: "and then no more", world: "ordered 1 n1 0:ready", change: claimed(boundTo("n1")), want: "|"},
@@ -173,6 +214,48 @@ func TestAFirstLifeMakesTheClaimsVolumeWhereItStarts(t *testing.T) {
 	}
 	if start.Identity.VolumeNumbers != nil {
 		t.Errorf("the member's own volumes are %v", start.Identity.VolumeNumbers)
+	}
+}
+
+// TestALifeKnowsThatItsClaimsVolumeIsOnOtherNodes: so that time alone does not prove that its writes are over.
+func TestALifeKnowsThatItsClaimsVolumeIsOnOtherNodes(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		w := world(t, "ordered 1 n1")
+		unmade(many("n1"))(&w)
+		if fenced {
+			w.Nodes[0].Facts.FencedClasses = w.Nodes[0].Facts.SharedClasses
+		}
+		start := Next(w).Actions[0].(Start)
+		if v, mount := start.Volumes[0], start.Member.Volumes[0]; !v.Shared || v.Node != "n1" || !mount.Shared || mount.Fenced != fenced || !mount.Object {
+			t.Errorf("fenced %v: made %+v, the life has %+v", fenced, v, mount)
+		}
+	}
+}
+
+// TestAnotherNodeGivesASharedVolumeUpWhenItsMakerIsAway: one that is connected and shares the class; of a volume
+// that is on one node alone none does.
+func TestAnotherNodeGivesASharedVolumeUpWhenItsMakerIsAway(t *testing.T) {
+	for _, c := range []struct {
+		shared, away bool
+		sharing      int
+		want         spec.NodeName
+	}{
+		{true, false, 1, "n1"}, {true, true, 1, "n2"}, {true, true, 0, "n1"}, {false, true, 1, "n1"},
+	} {
+		state := claimState(boundTo("n1"), claimDeleting)
+		state.Slot.Volumes["shared"].Shared = c.shared
+		nodes := claimNodes()
+		if c.away {
+			nodes[0].Session = nil
+		}
+		if c.sharing > 0 {
+			nodes[1].Facts = &records.NodeFacts{Classes: []string{spec.LocalClass}, SharedClasses: []string{spec.LocalClass}}
+		}
+		p := Next(World{Rev: 100, Epoch: 1, Claim: state, Nodes: nodes, Slots: []Slot{state.Slot}})
+		set, ok := p.Actions[0].(SetVolumes)
+		if !ok || set.Volumes[0].Fate != records.FateReclaiming || set.Volumes[0].Node != c.want {
+			t.Errorf("%+v: got %+v", c, p.Actions)
+		}
 	}
 }
 

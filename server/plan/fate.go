@@ -180,6 +180,9 @@ func (s volumes) reclaim(t *memberState) bool {
 			continue
 		}
 		now, _ := s.withFate(v, fate)
+		if fate == records.FateReclaiming {
+			now.Node = s.keeper(v)
+		}
 		if asked != nil && fate == records.FateReclaiming {
 			why += "given up on request; "
 			if asked.Trash != nil {

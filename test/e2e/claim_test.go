@@ -87,3 +87,76 @@ func TestMembersShareTheVolumeOfAClaim(t *testing.T) {
 		return errors.Join(l.steadSays("Trashed", "volume", "ls"))
 	})
 }
+
+const readWriteManySet = `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: shared}
+spec: {accessModes: [ReadWriteMany], storageClassName: nfs, resources: {requests: {storage: 1Mi}}}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web}
+spec:
+  replicas: 2
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 2
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}, matchLabelKeys: [controller-revision-hash]}
+      containers:
+      - name: main
+        image: stead.local/tool:1
+        command: [/box, show]
+        args: [--write, /files/$(POD), /files/$(POD)]
+        env: [{name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+        volumeMounts: [{name: files, mountPath: /files}]
+      volumes: [{name: files, persistentVolumeClaim: {claimName: shared}}]
+`
+
+// TestMembersOnTwoHostsShareTheVolumeOfAClaim: ReadWriteMany on a class that the hosts share. Both write and
+// read it at once; it goes when the claim is deleted and neither uses it.
+func TestMembersOnTwoHostsShareTheVolumeOfAClaim(t *testing.T) {
+	hosts := newHosts(t, 2)
+	l := hosts[0]
+	dir := l.path("nfs")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	l.startServer("--listen", api)
+	letIn(hosts)
+	connect(hosts, "--storage-class", "nfs="+dir, "--shared-class", "nfs")
+	for _, h := range hosts {
+		l.stead("image", "load", l.toolArchive(), "--node", h.nodeName())
+	}
+	l.apply("web", readWriteManySet, "--wait", "--timeout", patience)
+	if a, b := l.mustMember("web-0").Status.Node, l.mustMember("web-1").Status.Node; a == b {
+		t.Errorf("both are on %s", a)
+	}
+	for _, name := range []string{"web-0", "web-1"} {
+		l.eventually(time.Minute, "both files are there for "+name, func() error {
+			_, err := l.trySteadFor(time.Minute, "exec", name, "--", "/box", "command", "cat", "/files/web-0", "/files/web-1")
+			return err
+		})
+	}
+	data := dir + "/default/.claims/shared/data"
+	if out := l.stead("delete", "pvc", "shared"); !strings.Contains(out, "waits until nothing uses its volume") {
+		t.Errorf("delete says %q", out)
+	}
+	l.stead("scale", "web", "--replicas", "1", "--wait", "--timeout", patience)
+	if _, err := os.Stat(data + "/web-1"); err != nil {
+		judge.Broken(t, "it went while web-0 used it: %v", err)
+	}
+	l.stead("scale", "web", "--replicas", "0", "--wait", "--timeout", patience)
+	l.eventually(2*time.Minute, "the volume is in the trash", func() error {
+		if _, err := os.Stat(data); err == nil {
+			return fmt.Errorf("it is in its place still")
+		}
+		return l.steadSays("Trashed", "volume", "ls")
+	})
+}
