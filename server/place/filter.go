@@ -17,22 +17,24 @@ type filter struct {
 	reason causes.BlockedReason
 	// explain says why the node does not have it, a sentence without its subject; "": it does.
 	explain func(*search, *proof.Node) string
+	// fixed: it depends on the node, the template and Guarded alone, and not on what begins in this step.
+	fixed bool
 }
 
 // filters are all of them, in the order in which they are asked; the first that refuses is
 // what is said of the node. A node that is silent has no facts to judge.
 var filters = [...]filter{
-	{causes.BlockedNodeSilent, unless((*search).connected, "is unreachable")},
-	{causes.BlockedCordoned, unless((*search).schedulable, "is cordoned")},
-	{causes.BlockedNoGuard, unless((*search).guards, "does not guard lives, which nodeLoss Replace requires")},
-	{causes.BlockedAgentTooOld, (*search).tooOld},
-	{causes.BlockedReclaiming, unless((*search).cleared, "still has a volume of it that was lost with the host, which goes to the trash first")},
-	{causes.BlockedNoClass, (*search).classMissing},
-	{causes.BlockedNoNode, (*search).mislabelled},
-	{causes.BlockedNoNode, (*search).tainted},
-	{causes.BlockedNoRoom, (*search).full},
-	{causes.BlockedHostPort, (*search).portTaken},
-	{causes.BlockedNoNode, (*search).affinityForbids},
+	{causes.BlockedNodeSilent, unless((*search).connected, "is unreachable"), true},
+	{causes.BlockedCordoned, unless((*search).schedulable, "is cordoned"), true},
+	{causes.BlockedNoGuard, unless((*search).guards, "does not guard lives, which nodeLoss Replace requires"), true},
+	{causes.BlockedAgentTooOld, (*search).tooOld, true},
+	{causes.BlockedReclaiming, unless((*search).cleared, "still has a volume of it that was lost with the host, which goes to the trash first"), false},
+	{causes.BlockedNoClass, (*search).classMissing, false},
+	{causes.BlockedNoNode, (*search).mislabelled, true},
+	{causes.BlockedNoNode, (*search).tainted, true},
+	{causes.BlockedNoRoom, (*search).full, false},
+	{causes.BlockedHostPort, (*search).portTaken, false},
+	{causes.BlockedNoNode, (*search).affinityForbids, false},
 }
 
 // unless explains with the same words whatever node does not have it.
@@ -61,6 +63,16 @@ func (s *search) tooOld(n *proof.Node) string {
 func (s *search) cleared(n *proof.Node) bool {
 	return !slices.Contains(s.LeftOn, n.Node.Name) &&
 		!slices.ContainsFunc(s.Objects, func(o Object) bool { return slices.Contains(o.LeftOn, n.Node.Name) })
+}
+
+// passes reports whether the node has all that is fixed, or all that is not.
+func (s *search) passes(n *proof.Node, fixed bool) bool {
+	for i := range filters {
+		if filters[i].fixed == fixed && filters[i].explain(s, n) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // refused says why a node cannot take the life, as a reason and in words; "": it can.

@@ -58,6 +58,14 @@ type Placer struct {
 	members map[spec.NodeName]int
 	used    map[spec.NodeName]room             // by the lives that begin in this step
 	begun   map[spec.NodeName][]proof.Resident // these lives, where it matters who they are
+	fixed   map[fixedFor][]*proof.Node         // see candidates
+	fit     []*proof.Node                      // of the choice that is made: kept for its room
+}
+
+// fixedFor is what the filters that are fixed look at in a request.
+type fixedFor struct {
+	template *spec.MemberSpec
+	guarded  bool
 }
 
 // room is what lives take of a node.
@@ -99,27 +107,48 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 	if home != "" {
 		return s.at(home)
 	}
-	var fit []*proof.Node
-	var no refusals
-	for i := range p.nodes {
-		n := &p.nodes[i]
-		if reason, words := s.refused(n); reason != "" {
-			no.add(n.Node.Name, reason, words)
-		} else {
-			fit = append(fit, n)
+	p.fit = p.fit[:0]
+	for _, n := range s.candidates() {
+		if s.passes(n, false) {
+			p.fit = append(p.fit, n)
 		}
 	}
 	switch {
-	case len(fit) > 0:
-		return s.best(fit), nil
-	case len(no.words) == 0:
+	case len(p.fit) > 0:
+		return s.best(p.fit), nil
+	case len(p.nodes) == 0:
 		return nil, &Refusal{causes.BlockedNoNode, "no node has joined yet"}
+	}
+	var no refusals
+	for i := range p.nodes {
+		reason, words := s.refused(&p.nodes[i])
+		no.add(p.nodes[i].Node.Name, reason, words)
 	}
 	refusal = &Refusal{no.reason(), "no node can take it: " + no.text()}
 	if refusal.Reason == causes.BlockedNoClass {
 		refusal.Text += "; known storage classes are " + records.KnownClasses(p.facts())
 	}
 	return nil, refusal
+}
+
+// candidates are the nodes that pass what is fixed, in their order. They are found once for the lives of a
+// template: what else begins in this step changes nothing of it.
+func (s *search) candidates() []*proof.Node {
+	key := fixedFor{s.Template, s.Guarded}
+	list, known := s.fixed[key]
+	if known {
+		return list
+	}
+	for i := range s.nodes {
+		if s.passes(&s.nodes[i], true) {
+			list = append(list, &s.nodes[i])
+		}
+	}
+	if s.fixed == nil {
+		s.fixed = map[fixedFor][]*proof.Node{}
+	}
+	s.fixed[key] = list
+	return list
 }
 
 // home is the node to which volumes bind the life; "": none does.
@@ -205,7 +234,11 @@ func (s *search) best(fit []*proof.Node) (best *proof.Node) {
 	points := s.points(fit)
 	var least score
 	for i, n := range fit {
-		if sc := s.score(n, points[i]); best == nil || sc.less(least) {
+		sc := s.score(n)
+		if points != nil {
+			sc[0] = -points[i]
+		}
+		if best == nil || sc.less(least) {
 			best, least = n, sc
 		}
 	}
@@ -227,8 +260,8 @@ var ranks = [...]func(*search, *proof.Node) int64{
 	(*search).livesThere,
 }
 
-func (s *search) score(n *proof.Node, points int64) (sc score) {
-	sc[0] = -points
+// score has no points yet.
+func (s *search) score(n *proof.Node) (sc score) {
 	for i, rank := range ranks {
 		sc[i+1] = rank(s, n)
 	}

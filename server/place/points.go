@@ -2,6 +2,7 @@ package place
 
 import (
 	"math"
+	"slices"
 
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
@@ -19,12 +20,13 @@ const (
 )
 
 // points rates the nodes that can take the life by what is preferred, as Kubernetes' scheduler does: for
-// each thing 0 to most, by how it compares with the others, times its weight. More is better.
+// each thing 0 to most, by how it compares with the others, times its weight. More is better. nil: nothing is
+// preferred.
 func (s *search) points(fit []*proof.Node) []int64 {
-	sum := make([]int64, len(fit))
-	if len(fit) < 2 {
-		return sum
+	if len(fit) < 2 || !s.prefers(fit) {
+		return nil
 	}
+	sum := make([]int64, len(fit))
 	rate := func(weight int64, figure func(*proof.Node) int64, scale func(figure, least, largest int64) int64) {
 		figures := make([]int64, len(fit))
 		least, largest := int64(math.MaxInt64), int64(math.MinInt64)
@@ -49,6 +51,14 @@ func (s *search) points(fit []*proof.Node) []int64 {
 		sum[i] += spreadWeight * p
 	}
 	return sum
+}
+
+// prefers reports whether anything is preferred among these nodes.
+func (s *search) prefers(fit []*proof.Node) bool {
+	soft := func(t spec.Spread) bool { return t.Unsatisfiable() == spec.ScheduleAnyway }
+	return len(s.preferred) > 0 || s.Template.Affinity != nil && s.Template.Affinity.NodeAffinity != nil ||
+		slices.ContainsFunc(s.Template.TopologySpreadConstraints, soft) ||
+		slices.ContainsFunc(fit, func(n *proof.Node) bool { return len(n.Node.Taints) > 0 })
 }
 
 // taintsAgainst counts the taints of a node that ask members to stay away and are not tolerated.
