@@ -80,7 +80,7 @@ func (c contextChecks) member(at string, s *spec.MemberSecurityContext) {
 		c.between(index(at+".supplementalGroups", i), g, 0, maxID)
 	}
 	if s.FSGroupChangePolicy != nil {
-		c.choice(at+".fsGroupChangePolicy", *s.FSGroupChangePolicy, []string{spec.GroupChangeAlways, spec.GroupChangeOnMismatch})
+		c.choice(at+".fsGroupChangePolicy", *s.FSGroupChangePolicy, []string{"Always", "OnRootMismatch"})
 	}
 	if s.SupplementalGroupsPolicy != nil {
 		c.choice(at+".supplementalGroupsPolicy", *s.SupplementalGroupsPolicy, []string{spec.GroupsMerge, spec.GroupsStrict})

@@ -44,9 +44,9 @@ func (c placementChecks) spread(at string, t *spec.Spread) {
 			c.fail(at+".minDomains", "has no meaning with "+spec.ScheduleAnyway, "remove it, or write whenUnsatisfiable: "+spec.DoNotSchedule)
 		}
 	}
-	policies := []string{spec.PolicyHonor, spec.PolicyIgnore}
-	c.choice(at+".nodeAffinityPolicy", cmp.Or(t.NodeAffinityPolicy, spec.PolicyHonor), policies)
-	c.choice(at+".nodeTaintsPolicy", cmp.Or(t.NodeTaintsPolicy, spec.PolicyIgnore), policies)
+	policies := []string{"Honor", "Ignore"}
+	c.choice(at+".nodeAffinityPolicy", cmp.Or(t.NodeAffinityPolicy, policies[0]), policies)
+	c.choice(at+".nodeTaintsPolicy", cmp.Or(t.NodeTaintsPolicy, policies[1]), policies)
 	c.narrows(at+".matchLabelKeys", t.MatchLabelKeys, t.LabelSelector)
 	c.notSelected(at+".matchLabelKeys", t.MatchLabelKeys, t.LabelSelector)
 }

@@ -221,7 +221,7 @@ func (c setChecks) accessModes(path string, modes []string) {
 	for i, mode := range modes {
 		switch mode {
 		case spec.ReadWriteOnce, spec.ReadWriteOncePod, spec.ReadWriteMany:
-		case spec.ReadOnlyMany:
+		case "ReadOnlyMany":
 			c.fail(index(path, i), scalar.Quote(mode)+" is not supported: a volume is made empty, and somebody must write to it",
 				"write "+spec.ReadWriteMany+" with a class that nodes share, or "+spec.ReadWriteOnce+", and readOnly: true at the volumes of members that only read")
 		default:

@@ -58,10 +58,9 @@ func (s *ClaimSpec) OnePod() bool { return slices.Contains(s.AccessModes, ReadWr
 func (s *ClaimSpec) OnManyNodes() bool { return slices.Contains(s.AccessModes, ReadWriteMany) }
 
 // The access modes of a claim. ReadWriteOnce: any number of members of the volume's node. ReadWriteMany: of
-// all nodes that share the class. ReadOnlyMany is refused: a volume is made empty.
+// all nodes that share the class.
 const (
 	ReadWriteOnce    = "ReadWriteOnce"
 	ReadWriteOncePod = "ReadWriteOncePod"
 	ReadWriteMany    = "ReadWriteMany"
-	ReadOnlyMany     = "ReadOnlyMany"
 )

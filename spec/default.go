@@ -124,8 +124,8 @@ func (d defaulter) template(t *Template) {
 		set(d, &t.WhenUnsatisfiable, DoNotSchedule)
 		if d.clear { // they came late
 			setPointer(d, &t.MinDomains, 1)
-			set(d, &t.NodeAffinityPolicy, PolicyHonor)
-			set(d, &t.NodeTaintsPolicy, PolicyIgnore)
+			set(d, &t.NodeAffinityPolicy, policyHonor)
+			set(d, &t.NodeTaintsPolicy, policyIgnore)
 		}
 	}
 	if d.clear {
@@ -260,7 +260,7 @@ func clearContext(c **MemberSecurityContext) {
 		return
 	}
 	setPointer(defaulter{clear: true}, &(*c).RunAsNonRoot, false)
-	setPointer(defaulter{clear: true}, &(*c).FSGroupChangePolicy, GroupChangeAlways)
+	setPointer(defaulter{clear: true}, &(*c).FSGroupChangePolicy, groupAlways)
 	setPointer(defaulter{clear: true}, &(*c).SupplementalGroupsPolicy, GroupsMerge)
 	if saysNothing(**c) {
 		*c = nil

@@ -284,13 +284,13 @@ func TestWhatPlacementDoesAnywayHashesAsAbsent(t *testing.T) {
 	one, two := int32(1), int32(2)
 	base := HashTemplate(spread(func(*Spread) {}))
 	if HashTemplate(spread(func(s *Spread) {
-		s.MinDomains, s.NodeAffinityPolicy, s.NodeTaintsPolicy, s.MatchLabelKeys = &one, PolicyHonor, PolicyIgnore, []string{}
+		s.MinDomains, s.NodeAffinityPolicy, s.NodeTaintsPolicy, s.MatchLabelKeys = &one, policyHonor, policyIgnore, []string{}
 	})) != base {
 		t.Error("a default restarts members")
 	}
 	seen := map[RevisionHash]bool{base: true}
 	for _, change := range []func(*Spread){
-		func(s *Spread) { s.MinDomains = &two }, func(s *Spread) { s.NodeAffinityPolicy = PolicyIgnore }, func(s *Spread) { s.NodeTaintsPolicy = PolicyHonor },
+		func(s *Spread) { s.MinDomains = &two }, func(s *Spread) { s.NodeAffinityPolicy = policyIgnore }, func(s *Spread) { s.NodeTaintsPolicy = policyHonor },
 		func(s *Spread) { s.MatchLabelKeys = []string{"a"} },
 	} {
 		h := HashTemplate(spread(change))

@@ -93,11 +93,13 @@ func (s Sysctl) Key() string {
 	}, s.Name)
 }
 
-// The values of MemberSecurityContext.FSGroupChangePolicy.
-const (
-	GroupChangeAlways     = "Always"
-	GroupChangeOnMismatch = "OnRootMismatch"
-)
+// groupAlways is the default of MemberSecurityContext.FSGroupChangePolicy.
+const groupAlways = "Always"
+
+// GivesAlways reports whether each file of the volumes is given to FSGroup.
+func (m *MemberSecurityContext) GivesAlways() bool {
+	return m.FSGroupChangePolicy == nil || *m.FSGroupChangePolicy == groupAlways
+}
 
 // The values of MemberSecurityContext.SupplementalGroupsPolicy.
 const (

@@ -9,9 +9,9 @@ import (
 // The labels that each member has beside its template's, as in Kubernetes: its name, its ordinal, and
 // the name of its revision.
 const (
-	MemberNameLabel = "statefulset.kubernetes.io/pod-name"
-	OrdinalLabel    = "apps.kubernetes.io/pod-index"
-	RevisionLabel   = "controller-revision-hash"
+	memberNameLabel = "statefulset.kubernetes.io/pod-name"
+	ordinalLabel    = "apps.kubernetes.io/pod-index"
+	revisionLabel   = "controller-revision-hash"
 )
 
 // NamespaceLabel is the one label that a namespace has: its name.
@@ -19,8 +19,8 @@ const NamespaceLabel = "kubernetes.io/metadata.name"
 
 // The values of Spread.NodeAffinityPolicy and NodeTaintsPolicy.
 const (
-	PolicyHonor  = "Honor"
-	PolicyIgnore = "Ignore"
+	policyHonor  = "Honor"
+	policyIgnore = "Ignore"
 )
 
 // MemberLabels are all labels of a member: its template's, which are not changed, and those that
@@ -28,9 +28,9 @@ const (
 func MemberLabels(id Identity, revision RevisionHash, template map[string]string) map[string]string {
 	out := make(map[string]string, len(template)+3)
 	maps.Copy(out, template)
-	out[MemberNameLabel], out[OrdinalLabel] = id.MemberName(), strconv.Itoa(id.Ordinal)
+	out[memberNameLabel], out[ordinalLabel] = id.MemberName(), strconv.Itoa(id.Ordinal)
 	if revision != "" {
-		out[RevisionLabel] = string(id.Set) + "-" + string(revision)
+		out[revisionLabel] = string(id.Set) + "-" + string(revision)
 	}
 	return out
 }
@@ -40,7 +40,7 @@ func (s *LabelSelector) OfMember() bool {
 	if s == nil {
 		return false
 	}
-	given := func(key string) bool { return key == MemberNameLabel || key == OrdinalLabel || key == RevisionLabel }
+	given := func(key string) bool { return key == memberNameLabel || key == ordinalLabel || key == revisionLabel }
 	for key := range s.MatchLabels {
 		if given(key) {
 			return true
@@ -122,10 +122,10 @@ func (t *Spread) Domains() int {
 }
 
 // HonorsAffinity reports whether nodes that the node affinity excludes do not count.
-func (t *Spread) HonorsAffinity() bool { return t.NodeAffinityPolicy != PolicyIgnore }
+func (t *Spread) HonorsAffinity() bool { return t.NodeAffinityPolicy != policyIgnore }
 
 // HonorsTaints reports whether nodes with a taint that is not tolerated do not count.
-func (t *Spread) HonorsTaints() bool { return t.NodeTaintsPolicy == PolicyHonor }
+func (t *Spread) HonorsTaints() bool { return t.NodeTaintsPolicy == policyHonor }
 
 // SelectorFor is LabelSelector for a member with these labels: with those of MatchLabelKeys.
 func (t *Spread) SelectorFor(labels map[string]string) *LabelSelector {

@@ -187,8 +187,7 @@ func (w *actor) volumeGroup() *runtime.Group {
 	if id == nil {
 		return nil
 	}
-	policy := w.life.Template.Spec.SecurityContext.FSGroupChangePolicy
-	always := policy == nil || *policy == spec.GroupChangeAlways
+	always := w.life.Template.Spec.SecurityContext.GivesAlways()
 	return &runtime.Group{ID: *id, Whole: always && !w.state.Given, Progress: &runtime.GroupProgress{}}
 }
 

@@ -54,9 +54,9 @@ func grouped(policy string) func(*records.Life) {
 // starts again after the agent; of the next life again.
 func TestVolumesAreGivenAsTheirPolicySays(t *testing.T) {
 	for policy, want := range map[string]string{
-		"":                         "4711 whole=true, 4711 whole=false, 4711 whole=true",
-		spec.GroupChangeAlways:     "4711 whole=true, 4711 whole=false, 4711 whole=true",
-		spec.GroupChangeOnMismatch: "4711 whole=false, 4711 whole=false, 4711 whole=false",
+		"":               "4711 whole=true, 4711 whole=false, 4711 whole=true",
+		"Always":         "4711 whole=true, 4711 whole=false, 4711 whole=true",
+		"OnRootMismatch": "4711 whole=false, 4711 whole=false, 4711 whole=false",
 	} {
 		t.Run(policy, func(t *testing.T) {
 			scenario(t, func(t *testing.T, n *node) {
