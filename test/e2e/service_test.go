@@ -21,7 +21,7 @@ apiVersion: v1
 kind: Service
 metadata: {name: out}
 spec:
-  type: NodePort
+  type: LoadBalancer
   selector: {app: web}
   ports: [{port: 80, targetPort: named, nodePort: 30080}]
 ---
@@ -59,7 +59,7 @@ func TestAServiceWithAnAddress(t *testing.T) {
 	t.Parallel()
 	hosts := newHosts(t, 2)
 	l := hosts[0]
-	l.startServer("--listen", api)
+	l.startServer("--listen", api, "--load-balancer-cidr", "203.0.113.0/28")
 	letIn(hosts)
 	connect(hosts)
 	for _, h := range hosts {
@@ -120,6 +120,11 @@ func TestAServiceWithAnAddress(t *testing.T) {
 			return l.try(time.Minute, "nsenter", "--net=/run/netns/"+client, toolBinary, "command", "dial", fmt.Sprintf("172.31.9.%d:30080", host+1))
 		}
 	}
+	balanced := strings.TrimSpace(l.stead("get", "svc", "out", "-o", "jsonpath={.status.loadBalancer.ingress[0].ip}"))
+	l.run("ip", "-n", client, "route", "add", "203.0.113.0/28", "via", "172.31.9.2") // to one of the hosts
+	ways["outside by the address of the load balancer"] = func() (string, error) {
+		return l.try(time.Minute, "nsenter", "--net=/run/netns/"+client, toolBinary, "command", "dial", balanced+":80")
+	}
 	// ask expects that each way leads to one of these members, and in time to each of them.
 	ask := func(members ...string) {
 		t.Helper()
@@ -167,8 +172,39 @@ func TestAServiceWithAnAddress(t *testing.T) {
 	if now := strings.TrimSpace(l.stead("get", "svc", "web", "-o", "jsonpath={.spec.clusterIP}")); now != address {
 		t.Errorf("the address was %s, and is %s", address, now)
 	}
-	says(t, l.stead("get", "svc", "out"), "NodePort", "80:30080/TCP")
+	says(t, l.stead("get", "svc", "out"), "LoadBalancer", balanced, "80:30080/TCP")
+	leadsToEndpoints(hosts)
 	l.stead("delete", "svc", "web", "out")
 	ways = map[string]func() (string, error){hosts[0].nodeName(): ways[hosts[0].nodeName()], hosts[1].nodeName(): ways[hosts[1].nodeName()]}
 	ask()
+}
+
+// leadsToEndpoints: a Service without a selector leads to the addresses of its EndpointSlice, from each host and member,
+// and nowhere when that is gone.
+func leadsToEndpoints(hosts []*Lab) {
+	l := hosts[0]
+	at := l.mustMember("web-1").Status.Address
+	l.apply("ext", fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: ext}\nspec: {ports: [{name: http, port: 81}]}\n---\n"+
+		"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: ext-1, labels: {kubernetes.io/service-name: ext}}\n"+
+		"addressType: IPv4\nendpoints: [{addresses: [%s]}]\nports: [{name: http, port: 8080}]\n", at))
+	address := strings.TrimSpace(l.stead("get", "svc", "ext", "-o", "jsonpath={.spec.clusterIP}"))
+	ways := map[string]func() (string, error){"web-0": func() (string, error) {
+		return l.trySteadFor(time.Minute, "exec", "web-0", "--", "/box", "command", "dial", "ext:81")
+	}}
+	for _, h := range hosts {
+		ways[h.nodeName()] = func() (string, error) { return h.inside(time.Minute, toolBinary, "command", "dial", address+":81") }
+	}
+	for _, want := range []string{"web-1", "refused"} {
+		for way, dial := range ways {
+			l.eventually(time.Minute, way+" gets "+want, func() error {
+				if out, err := dial(); !strings.Contains(out, want) {
+					return fmt.Errorf("it says %q, %v", out, err)
+				}
+				return nil
+			})
+		}
+		if want == "web-1" {
+			l.stead("delete", "endpointslice", "ext-1")
+		}
+	}
 }
