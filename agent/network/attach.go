@@ -21,11 +21,17 @@ import (
 
 // Attach gives the namespace at path the address addr; see runtime.Network. It
 // fails with runtime.ErrExists when another link holds the address's route: it
-// never takes an address away from a member that may still live.
+// never takes an address away from a member that may still live. With Config.Policies it waits a short while
+// until it is known what policies say of a member that has no network yet, and fails if it is not known then.
 func (n *Network) Attach(ctx context.Context, id spec.Identity, path string, addr netip.Addr, ports ...spec.HostPort) (err error) {
 	defer wrap.Error(&err, "attach %s", id)
 	if !n.isReady() {
 		return errors.New("the host's network is not set up")
+	}
+	if n.cfg.Policies {
+		if err := n.awaitPolicies(ctx, id, addr); err != nil {
+			return err
+		}
 	}
 	if err := n.links.attach(ctx, id, path, addr); err != nil || len(ports) == 0 {
 		return err

@@ -30,7 +30,7 @@ type Setting struct {
 }
 
 // Check lists everything Setup makes on the host, the link, sysctl and host ports of
-// each member that is attached, and what there is for services, without changing anything. If Setup would refuse, its
+// each member that is attached, and what there is for services and policies, without changing anything. If Setup would refuse, its
 // ErrOverlap is returned with the list.
 func (n *Network) Check(ctx context.Context) ([]Setting, error) {
 	h, err := n.host()
@@ -100,8 +100,12 @@ func (n *Network) settings(ctx context.Context, h *netlink.Handle) (_ []Setting,
 	if err != nil {
 		return nil, err
 	}
+	policies, err := n.policySettings()
+	if err != nil {
+		return nil, err
+	}
 	members, err := n.memberSettings(ctx)
-	return slices.Concat(settings, ports, services, members), err
+	return slices.Concat(settings, ports, services, policies, members), err
 }
 
 // memberSettings are the links of attached members, and their sysctls.

@@ -22,6 +22,11 @@
 // Cluster. What goes to the range of services and is not led is rejected, and by the range's
 // routes it never leaves the host.
 //
+// Another table lets through what NetworkPolicies allow (SetPolicies): an element for each member and direction
+// leads to the chain of its rules, which members with equal rules share, and the addresses that rules name are
+// sets. An agent that ends leaves it in force, and a new member gets its network only when it is known what
+// policies say of it (Config.Policies).
+//
 // How we know our own things again, so that two nodes, a demo and a guest on one
 // host never touch each other's (and a crash needs no notes): the link by its
 // name and alias "stead:<cluster>:<node>:<identity>"; routes by protocol 83 and
@@ -77,8 +82,10 @@ type Config struct {
 	// MTU of the members' links; zero: 1500.
 	MTU int
 	// Mode is how members of other hosts are reached; "": ModeAuto.
-	Mode   string
-	Logger *slog.Logger // nil: silent
+	Mode string
+	// Policies: a member that has no network yet gets it only once SetPolicies has named its address.
+	Policies bool
+	Logger   *slog.Logger // nil: silent
 }
 
 // Network programs one host's side of the members' network. Its methods may be
@@ -92,6 +99,7 @@ type Network struct {
 
 	mu       sync.Mutex
 	services serviceTable
+	policies policyTable
 	ready    bool // Setup found no conflict
 	// remote are the members elsewhere and their hosts; nil: not known yet.
 	remote map[netip.Addr]netip.Addr
@@ -139,6 +147,7 @@ func New(cfg Config) (*Network, error) {
 	n := &node{cfg: cfg, name: cfg.ClusterID[:8] + "-" + string(cfg.Node)}
 	return &Network{
 		node: n, nat: natTable{node: n}, links: memberLinks{n}, tunnel: tunnel{n}, shield: shield{n}, services: serviceTable{node: n},
+		policies: policyTable{node: n, judged: newJudged()},
 	}, nil
 }
 

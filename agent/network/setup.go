@@ -43,7 +43,7 @@ func (n *Network) Setup(ctx context.Context) (err error) {
 		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
 	}
 	n.ready = true
-	return errors.Join(n.updateRemoteRoutes(ctx, h), n.services.repair(h))
+	return errors.Join(n.updateRemoteRoutes(ctx, h), n.policies.ensure(h), n.services.repair(h))
 }
 
 // setUpHost puts everything in place that is not a member's.
@@ -187,7 +187,7 @@ func (n *Network) Teardown(ctx context.Context) (err error) {
 	}
 	defer h.Close()
 	n.remote, n.nodes = map[netip.Addr]netip.Addr{}, nil
-	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable()), n.services.remove(h)); err != nil {
+	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable()), n.services.remove(h), n.policies.remove()); err != nil {
 		return err
 	}
 	addrs, err := addresses(h, nil)

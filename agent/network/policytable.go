@@ -1,0 +1,255 @@
+package network
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// policyTable keeps the node's table of policies, which an agent that ends leaves in force. Network.mu is
+// held by who calls.
+type policyTable struct {
+	*node
+	given   bool // there was a call of SetPolicies
+	content policyContent
+	members map[netip.Addr]bool // those of that call
+	judged  *judged
+}
+
+func (n *node) policyTable() *nftables.Table {
+	return &nftables.Table{Name: "stead-" + n.name + "-policies", Family: nftables.TableFamilyIPv4}
+}
+
+// want remembers what the kernel is to hold.
+func (t *policyTable) want(p Policies) {
+	t.given, t.content, t.members = true, policyContentOf(p), map[netip.Addr]bool{}
+	for _, m := range p.Members {
+		t.members[m.Address] = true
+	}
+}
+
+// ensure makes the kernel hold what is wanted, in one transaction that has what differs; nothing is written when
+// nothing does. What nothing leads to any more is removed by another one after it, as older kernels ask. A
+// table whose fixed part is not as it should be is replaced; none is made where no member needs it.
+func (t *policyTable) ensure(h *netlink.Handle) error {
+	if !t.given {
+		return nil
+	}
+	attached, err := t.attached(h)
+	if err != nil {
+		return err
+	}
+	err = t.connect(func(c *nftables.Conn) error {
+		have, whole, err := t.read(c)
+		if err != nil {
+			return err
+		}
+		want := t.content.clone()
+		if whole {
+			want.keep(have, func(a netip.Addr) bool { return t.members[a] || !attached[a] })
+		}
+		if len(want.chains) == 0 {
+			return t.dropTable(t.policyTable())
+		}
+		if err := t.write(c, want, have, whole); err != nil {
+			return err
+		}
+		return t.tidy(c, want, have)
+	})
+	if err == nil {
+		t.judged.set(t.members)
+	}
+	return err
+}
+
+// remove takes the table from the host.
+func (t *policyTable) remove() error {
+	t.given, t.content, t.members = false, policyContent{}, nil
+	t.judged.set(nil)
+	return t.dropTable(t.policyTable())
+}
+
+// attached are the addresses that lead to a member's link.
+func (t *policyTable) attached(h *netlink.Handle) (map[netip.Addr]bool, error) {
+	all, err := routes(h, 0)
+	if err != nil {
+		return nil, err
+	}
+	out := map[netip.Addr]bool{}
+	for _, r := range all {
+		if p := prefixOf(r.Dst); r.Protocol == protocol && r.Type == unix.RTN_UNICAST && p.Bits() == 32 && !t.isRemoteRoute(r) {
+			out[p.Addr()] = true
+		}
+	}
+	return out, nil
+}
+
+// write makes the table hold at least want.
+func (t *policyTable) write(c *nftables.Conn, want, have policyContent, whole bool) error {
+	table := t.policyTable()
+	if !whole {
+		renew(c, table)
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.sets)) {
+		if _, there := have.sets[name]; !whole || !there {
+			if err := c.AddSet(t.set(name), nil); err != nil {
+				return fmt.Errorf("write nft set %s: %w", name, err)
+			}
+		}
+	}
+	if !whole {
+		for _, chain := range t.chains() {
+			t.addChain(c, chain)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.chains)) {
+		if _, there := have.chains[name]; !there {
+			t.addChain(c, ruleChain{&nftables.Chain{Name: name, Table: table}, want.chains[name]})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(want.sets)) {
+		if err := t.writeSet(c, name, want.sets[name], have.sets[name]); err != nil {
+			return err
+		}
+	}
+	return flush(c, table)
+}
+
+// tidy removes what the table had and nothing leads to now.
+func (t *policyTable) tidy(c *nftables.Conn, want, have policyContent) error {
+	chains, sets := want.oldChains(have), want.oldSets(have)
+	if len(chains)+len(sets) == 0 {
+		return nil
+	}
+	for _, name := range chains {
+		c.DelChain(&nftables.Chain{Name: name, Table: t.policyTable()})
+	}
+	for _, name := range sets {
+		c.DelSet(t.set(name))
+	}
+	return flush(c, t.policyTable())
+}
+
+func (t *policyTable) addChain(c *nftables.Conn, chain ruleChain) {
+	c.AddChain(chain.Chain)
+	for _, exprs := range chain.rules {
+		c.AddRule(&nftables.Rule{Table: chain.Table, Chain: chain.Chain, Exprs: exprs, UserData: []byte(t.mark())})
+	}
+}
+
+// writeSet adds to the transaction what differs in a set, in messages that hold what a list of 64 KiB can.
+func (t *policyTable) writeSet(c *nftables.Conn, name string, want, have elements) error {
+	const most = 256
+	set := t.set(name)
+	removed, added := want.difference(have)
+	for part := range slices.Chunk(removed, most) {
+		if err := c.SetDeleteElements(set, policyElements(part, nil)); err != nil {
+			return fmt.Errorf("write nft set %s: %w", name, err)
+		}
+	}
+	for part := range slices.Chunk(added, most) {
+		if err := c.SetAddElements(set, policyElements(part, want)); err != nil {
+			return fmt.Errorf("write nft set %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// policyElements are these keys, with the chains that values has for them.
+func policyElements(keys []string, values elements) []nftables.SetElement {
+	var list []nftables.SetElement
+	for _, key := range keys {
+		e := nftables.SetElement{Key: []byte(key)}
+		if chain := values[key]; chain != "" {
+			e.VerdictData = &expr.Verdict{Kind: expr.VerdictJump, Chain: chain}
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// read lists what the table holds. It is whole if it has all that does not depend on the policies, and no
+// chain with other rules; if it is not, nothing is listed.
+func (t *policyTable) read(c *nftables.Conn) (have policyContent, whole bool, err error) {
+	none := policyContent{}
+	marks, err := t.ruleMarks(t.policyTable())
+	if err != nil {
+		return none, false, err
+	}
+	isWhole := func(marks []string, rules int) bool {
+		return len(marks) == rules && !slices.ContainsFunc(marks, func(m string) bool { return m != t.mark() })
+	}
+	for _, chain := range t.chains() {
+		if !isWhole(marks[chain.Name], len(chain.rules)) {
+			return none, false, nil
+		}
+		delete(marks, chain.Name)
+	}
+	have = newPolicyContent()
+	for name := range marks {
+		if rules, wanted := t.content.chains[name]; wanted && !isWhole(marks[name], len(rules)) {
+			return none, false, nil
+		}
+		have.chains[name] = nil
+	}
+	sets, err := c.GetSets(t.policyTable())
+	if err != nil {
+		return none, false, fmt.Errorf("list nft sets: %w", err)
+	}
+	found := map[string]bool{}
+	for _, s := range sets {
+		found[s.Name] = true
+		if have.sets[s.Name], err = t.readSet(c, s.Name); err != nil {
+			return none, false, err
+		}
+	}
+	for _, name := range fixedSets {
+		if !found[name] {
+			return none, false, nil
+		}
+	}
+	return have, true, nil
+}
+
+func (t *policyTable) readSet(c *nftables.Conn, name string) (elements, error) {
+	list, err := c.GetSetElements(t.set(name))
+	if err != nil {
+		return nil, fmt.Errorf("list nft set %s: %w", name, err)
+	}
+	out := elements{}
+	for _, e := range list {
+		value := ""
+		if name == mapIngress || name == mapEgress {
+			value = chainOf(e.Val)
+		}
+		out[string(e.Key)] = value
+	}
+	return out, nil
+}
+
+// policySettings are the members that policies hold for, if there are any.
+func (n *node) policySettings() (list []Setting, err error) {
+	err = n.connect(func(c *nftables.Conn) error {
+		chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
+		if err != nil {
+			return fmt.Errorf("list nft chains: %w", err)
+		}
+		name := n.policyTable().Name
+		if !slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == name }) {
+			return nil
+		}
+		members, err := c.GetSetElements((&policyTable{node: n}).set(setItself))
+		if err != nil {
+			return fmt.Errorf("list nft set %s: %w", setItself, err)
+		}
+		list = append(list, Setting{"nft", fmt.Sprintf("table ip %s: NetworkPolicies for %d members", name, len(members)), true})
+		return nil
+	})
+	return list, err
+}
