@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/netpol"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -53,7 +54,7 @@ func fieldTables(t *testing.T) string {
 	service := full[spec.Service]()
 	spec.DefaultService(&service.Spec)
 	var out strings.Builder
-	for _, kind := range []any{*set, *service, *full[spec.ConfigMap](), *full[spec.Secret](), *full[spec.PodDisruptionBudget](), *full[spec.PersistentVolumeClaim]()} {
+	for _, kind := range []any{*set, *service, *full[spec.ConfigMap](), *full[spec.Secret](), *full[spec.PodDisruptionBudget](), *full[spec.PersistentVolumeClaim](), *full[netpol.NetworkPolicy]()} {
 		v := reflect.ValueOf(kind)
 		name := v.Type().Name()
 		fmt.Fprintf(&out, "\n### %s\n\n%s\n\n| path | type | default | as in | support | seen in | |\n|---|---|---|---|---|---|---|\n", name, kube.count(name))
@@ -252,7 +253,7 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go"} {
+	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go", "netpol/netpol.go"} {
 		file, err := goparser.ParseFile(token.NewFileSet(), "../spec/"+name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

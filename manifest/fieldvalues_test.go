@@ -21,6 +21,7 @@ spec:
 	"Secret":    "{apiVersion: v1, kind: Secret, metadata: {name: web}}",
 	"PodDisruptionBudget": "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, " +
 		"spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}}",
+	"NetworkPolicy": "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}",
 	"PersistentVolumeClaim": "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, " +
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
 }
@@ -122,6 +123,8 @@ var tries = map[string][]string{
 	"Secret.apiVersion":                {"v1"},
 	"PodDisruptionBudget.kind":         {"PodDisruptionBudget"},
 	"PodDisruptionBudget.apiVersion":   {"policy/v1"},
+	"NetworkPolicy.kind":               {"NetworkPolicy"},
+	"NetworkPolicy.apiVersion":         {"networking.k8s.io/v1"},
 	"PersistentVolumeClaim.kind":       {"PersistentVolumeClaim"},
 	"PersistentVolumeClaim.apiVersion": {"v1"},
 
@@ -217,6 +220,13 @@ var tries = map[string][]string{
 	"PodDisruptionBudgetSpec.minAvailable":               {"1", "50%"},
 	"PodDisruptionBudgetSpec.maxUnavailable":             {"1", "50%"},
 	"PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy": {"AlwaysAllow"},
+
+	"NetworkPolicySpec.policyTypes": {"[Ingress, Egress]"},
+	"NetworkPolicyPort.protocol":    {"TCP", "UDP", "SCTP"},
+	"NetworkPolicyPort.port":        {"80", "http"},
+	"NetworkPolicyPort.endPort":     {"90 with port: 80"},
+	"IPBlock.cidr":                  {"10.0.0.0/8"},
+	"IPBlock.except":                {"[10.1.0.0/16] with cidr: 10.0.0.0/8"},
 
 	"ServiceSpec.clusterIP":                {"None with type: ClusterIP", "10.89.0.7"},
 	"ServiceSpec.clusterIPs":               {"[None]"},

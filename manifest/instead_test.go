@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/netpol"
 )
 
 // TestEveryRefusedFieldSaysWhatToWrite walks through all types of manifests.
@@ -33,7 +34,7 @@ func TestEveryRefusedFieldSaysWhatToWrite(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}, records.Endpoints{}, records.EndpointSlice{}} {
+	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}, records.Endpoints{}, records.EndpointSlice{}, netpol.NetworkPolicy{}} {
 		walk(reflect.TypeOf(kind))
 	}
 	for key := range instead {

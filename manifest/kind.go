@@ -21,6 +21,7 @@ var kindVersions = map[string][]string{
 	"PersistentVolumeClaim": {"v1"},
 	"Endpoints":             {"v1"},
 	"EndpointSlice":         {"discovery.k8s.io/v1"},
+	"NetworkPolicy":         {networkPolicies, oldNetworkPolicies},
 }
 
 // The API groups of kinds that are left out without a flag.
@@ -42,7 +43,6 @@ var needless = map[string]struct {
 	"RoleBinding":         {noUse, []string{rbacGroup}},
 	"ClusterRole":         {noAPI, []string{rbacGroup}},
 	"ClusterRoleBinding":  {noUse, []string{rbacGroup}},
-	"NetworkPolicy":       {notEnforced, []string{"networking.k8s.io", "extensions"}},
 	"ServiceMonitor":      {noUse, []string{monitoringGroup}},
 	"PodMonitor":          {noUse, []string{monitoringGroup}},
 	"PrometheusRule":      {noUse, []string{monitoringGroup}},
@@ -109,13 +109,13 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 		return refuse(hook, "metadata.annotations[helm.sh/hook]", "is a Helm hook, which Stead does not run", fix)
 	case !ours:
 		return refuse(child(root, "kind"), "kind", "is not supported",
-			cmp.Or(insteadOf[kind], "Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim and PodDisruptionBudget"))
+			cmp.Or(insteadOf[kind], "Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget and NetworkPolicy"))
 	case !slices.Contains(want, version):
 		d.fail(child(root, "apiVersion"), "apiVersion", title+" is not supported in apiVersion "+scalar.Quote(version), "write apiVersion: "+want[0])
 		return false
 	}
-	if version == oldBudgets {
-		d.warn(child(root, "apiVersion"), "apiVersion", "is read as policy/v1", "")
+	if version == oldBudgets || version == oldNetworkPolicies {
+		d.warn(child(root, "apiVersion"), "apiVersion", "is read as "+want[0], "")
 	}
 	return true
 }

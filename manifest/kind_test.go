@@ -27,7 +27,6 @@ func TestWhatComesAlongIsLeftOutInALineForEachReason(t *testing.T) {
 		{"a role without a set", role, []string{"skipped, as they change nothing here: Role db"}},
 		{"a role with a set", account + role + serviceSet, []string{"skipped, as they change nothing here: ServiceAccount db", noAPI}},
 		{"tests of Helm", test, []string{"skipped, as 'helm install' does, tests: Pod db-test"}},
-		{"a policy", object("networking.k8s.io/v1", "NetworkPolicy", "db", ""), []string{"not enforced: NetworkPolicy db; every member can be reached by every other"}},
 		{"a class", object("storage.k8s.io/v1", "StorageClass", "fast", ""),
 			[]string{"skipped: StorageClass fast; declare storage classes on the nodes with --storage-class, or map their names on the server with --map-class"}},
 	} {
@@ -52,8 +51,8 @@ func TestKindsThatWouldBeMissedAreRefused(t *testing.T) {
 		`f:3:7: kind: Deployment "web" is not supported; write it as a StatefulSet` + leave,
 		`f:9:54: metadata.annotations[helm.sh/hook]: Job "init" is a Helm hook, which Stead does not run; do its work by hand, and render the chart with --no-hooks` + leave,
 		`f:13:7: kind: Job "init2" is not supported; do its work by hand, as with 'stead exec'` + leave,
-		`f:18:7: kind: ServiceAccount "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim and PodDisruptionBudget` + leave,
-		`f:23:7: kind: Backup "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim and PodDisruptionBudget` + leave,
+		`f:18:7: kind: ServiceAccount "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget and NetworkPolicy` + leave,
+		`f:23:7: kind: Backup "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget and NetworkPolicy` + leave,
 	}
 	if got := shown(problems); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -15,7 +15,6 @@ const (
 	helmTest
 	asked
 	nodesClass
-	notEnforced
 	noAPI
 	reasons // how many there are
 )
@@ -52,7 +51,6 @@ func (l *leftOut) summary(sets bool) (lines []Problem) {
 	say(helmTest, "skipped, as 'helm install' does, tests: %s", "")
 	say(asked, "skipped (--skip-unsupported): %s", "")
 	say(nodesClass, "skipped: %s", "declare storage classes on the nodes with --storage-class, or map their names on the server with --map-class")
-	say(notEnforced, "not enforced: %s", "every member can be reached by every other")
 	say(noAPI, "skipped: %s", "members get no token and there is no Kubernetes API: software that looks there for its peers or its leader does not find them")
 	return lines
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/netpol"
 )
 
 // Source is a file of manifests; Name is shown in problems ("-": stdin).
@@ -42,6 +43,7 @@ type Objects struct {
 	Sets       []spec.StatefulSet
 	Services   []spec.Service
 	Budgets    []spec.PodDisruptionBudget
+	Policies   []netpol.NetworkPolicy
 	Claims     []spec.PersistentVolumeClaim
 	Endpoints  []records.Endpoints
 	Slices     []records.EndpointSlice
@@ -231,6 +233,12 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		read(s, &s.Metadata)
 		c.budget(s)
 		s.APIVersion = "policy/v1"
+	case "NetworkPolicy":
+		s := added(&p.out.Policies)
+		read(s, &s.Metadata)
+		netpol.Default(&s.Spec)
+		policyChecks{c}.networkPolicy(s)
+		s.APIVersion = networkPolicies
 	case "PersistentVolumeClaim":
 		s := added(&p.out.Claims)
 		read(s, &s.Metadata)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/netpol"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -76,6 +77,11 @@ func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {
 // OfBudget is the manifest of a stored budget. It shares r's maps and slices.
 func OfBudget(r *records.BudgetRecord) spec.PodDisruptionBudget {
 	return spec.PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Metadata: r.Manifest(), Spec: r.Spec}
+}
+
+// OfNetworkPolicy is the manifest of a stored policy. It shares r's maps and slices.
+func OfNetworkPolicy(r *records.NetworkPolicyRecord) netpol.NetworkPolicy {
+	return netpol.NetworkPolicy{APIVersion: networkPolicies, Kind: "NetworkPolicy", Metadata: r.Manifest(), Spec: r.Spec}
 }
 
 // OfClaim is the manifest of a stored claim. It shares r's maps and slices.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/netpol"
 )
 
 // verdict is what becomes of a field that is written in a manifest.
@@ -145,6 +146,7 @@ func (b builder) kept(f kubeField, text string, o *Objects, out outcome) outcome
 // saysSame is the field on the way to f that declares the value as what Stead does anyway; "": none does.
 func (b builder) saysSame(f kubeField, text string) string {
 	typ := map[string]reflect.Type{"StatefulSet": reflect.TypeFor[spec.StatefulSet](), "Service": reflect.TypeFor[spec.Service](),
+		"NetworkPolicy":       reflect.TypeFor[netpol.NetworkPolicy](),
 		"PodDisruptionBudget": reflect.TypeFor[spec.PodDisruptionBudget](), "PersistentVolumeClaim": reflect.TypeFor[spec.PersistentVolumeClaim]()}[f.kind]
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || typ == nil {
@@ -196,6 +198,9 @@ func storedForm(kind string, o *Objects) any {
 	case "PodDisruptionBudget":
 		s := o.Budgets[0]
 		object = OfBudget(&records.BudgetRecord{Meta: records.MetaOf(s.Metadata), Spec: s.Spec})
+	case "NetworkPolicy":
+		s := o.Policies[0]
+		object = OfNetworkPolicy(&records.NetworkPolicyRecord{Meta: records.MetaOf(s.Metadata), Spec: s.Spec})
 	case "PersistentVolumeClaim":
 		c := o.Claims[0]
 		object = OfClaim(&records.ClaimRecord{Meta: records.MetaOf(c.Metadata), Spec: c.Spec})

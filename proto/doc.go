@@ -7,19 +7,20 @@ import "fmt"
 
 // The kinds of objects, as requests name them.
 const (
-	KindSet       = "set"
-	KindMember    = "member"
-	KindVolume    = "volume"
-	KindNode      = "node"
-	KindService   = "service"
-	KindEndpoints = "endpoint" // an Endpoints object, stored, or derived for a service
-	KindSlice     = "endpointslice"
-	KindBudget    = "budget"
-	KindClaim     = "claim"
-	KindConfigMap = "configmap"
-	KindSecret    = "secret"
-	KindEvent     = "event"
-	KindRevision  = "revision"
+	KindSet           = "set"
+	KindMember        = "member"
+	KindVolume        = "volume"
+	KindNode          = "node"
+	KindService       = "service"
+	KindEndpoints     = "endpoint" // an Endpoints object, stored, or derived for a service
+	KindSlice         = "endpointslice"
+	KindBudget        = "budget"
+	KindNetworkPolicy = "networkpolicy"
+	KindClaim         = "claim"
+	KindConfigMap     = "configmap"
+	KindSecret        = "secret"
+	KindEvent         = "event"
+	KindRevision      = "revision"
 )
 
 // The values of DeleteRequest.cascade; empty is CascadeBackground.

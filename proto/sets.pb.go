@@ -218,7 +218,8 @@ type SetHead struct {
 	Service         string                 `protobuf:"bytes,7,opt,name=service,proto3" json:"service,omitempty"`
 	Former          string                 `protobuf:"bytes,8,opt,name=former,proto3" json:"former,omitempty"`
 	Services        []*SetService          `protobuf:"bytes,9,rep,name=services,proto3" json:"services,omitempty"`
-	Expected        []*SetPeer             `protobuf:"bytes,10,rep,name=expected,proto3" json:"expected,omitempty"` // those without an address, by ordinal
+	Expected        []*SetPeer             `protobuf:"bytes,10,rep,name=expected,proto3" json:"expected,omitempty"`                             // those without an address, by ordinal
+	PoliciesJson    [][]byte               `protobuf:"bytes,11,rep,name=policies_json,json=policiesJson,proto3" json:"policies_json,omitempty"` // records.SetPolicy: the NetworkPolicies that select members
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -319,6 +320,13 @@ func (x *SetHead) GetServices() []*SetService {
 func (x *SetHead) GetExpected() []*SetPeer {
 	if x != nil {
 		return x.Expected
+	}
+	return nil
+}
+
+func (x *SetHead) GetPoliciesJson() [][]byte {
+	if x != nil {
+		return x.PoliciesJson
 	}
 	return nil
 }
@@ -929,7 +937,7 @@ const file_sets_proto_rawDesc = "" +
 	"lastChange\x12\x14\n" +
 	"\x05brief\x18\n" +
 	" \x01(\bR\x05brief\x12\x16\n" +
-	"\x06turned\x18\v \x01(\bR\x06turned\"\xe4\x02\n" +
+	"\x06turned\x18\v \x01(\bR\x06turned\"\x89\x03\n" +
 	"\aSetHead\x12\x10\n" +
 	"\x03uid\x18\x01 \x01(\tR\x03uid\x12\x1e\n" +
 	"\n" +
@@ -943,7 +951,8 @@ const file_sets_proto_rawDesc = "" +
 	"\x06former\x18\b \x01(\tR\x06former\x120\n" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
-	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\"\xc4\x02\n" +
+	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\x12#\n" +
+	"\rpolicies_json\x18\v \x03(\fR\fpoliciesJson\"\xc4\x02\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +

@@ -92,6 +92,8 @@ type Snapshot struct {
 	// part of DNS.
 	Expected []Peer    `json:"expected,omitempty"`
 	Names    []DNSName `json:"names"` // services that select the set, governing included
+	// Policies are the NetworkPolicies that select members of the set, by name.
+	Policies []SetPolicy `json:"policies,omitempty"`
 	// Told is the last change of the set's history that the picture includes.
 	Told ChangeID `json:"told,omitzero"`
 	// Gone: the set no longer exists; all else is empty but Ref and Sequence.

@@ -34,6 +34,7 @@ const (
 	KindServiceAddress = "serviceaddresses"
 	KindNodePort       = "nodeports"
 	KindBudget         = "budgets"
+	KindNetworkPolicy  = "networkpolicies"
 	KindClaim          = "claims"
 	KindEndpoints      = "endpoints"
 	KindSlice          = "endpointslices"
@@ -161,6 +162,11 @@ func NodePortKey(port int32) string { return KindNodePort + "/" + strconv.Itoa(i
 
 // BudgetKey is budgets/<ns>/<name>.
 func BudgetKey(ns spec.Namespace, name string) string { return nameKey(KindBudget, ns, name) }
+
+// NetworkPolicyKey is networkpolicies/<ns>/<name>.
+func NetworkPolicyKey(ns spec.Namespace, name string) string {
+	return nameKey(KindNetworkPolicy, ns, name)
+}
 
 // ClaimKey is claims/<ns>/<name>.
 func ClaimKey(ns spec.Namespace, name string) string { return nameKey(KindClaim, ns, name) }

@@ -46,13 +46,14 @@ type Machine struct {
 
 	interests atomic.Pointer[session.Interests] // nil: not yet
 
-	newest  dnsd.Snapshot
-	zone    *dnsd.Zone // made from newest; nil: not yet
-	routes  *routes
-	leads   *leads
-	helper  string // path of stead-node
-	log     *slog.Logger
-	changed *notify.Signal // something of the host's network went
+	newest   dnsd.Snapshot
+	zone     *dnsd.Zone // made from newest; nil: not yet
+	routes   *routes
+	leads    *leads
+	policies *policies
+	helper   string // path of stead-node
+	log      *slog.Logger
+	changed  *notify.Signal // something of the host's network went
 
 	marks  images.Marks  // of disks with images
 	bounds cgroup.Bounds // of all members
@@ -107,13 +108,14 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, err
 	}
 	m.Network, err = network.New(network.Config{
-		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, Logger: log,
+		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, Policies: true, Logger: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
 	m.routes = newRoutes(spec.NodeName(o.Node), m.Network, log)
 	m.leads = newLeads(spec.NodeName(o.Node), at.ServiceCIDR, m.Network.SetServices, log)
+	m.policies = newPolicies(place{node: spec.NodeName(o.Node), members: cidr, dns: gateway}, m.Network.SetPolicies, log)
 	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime,
 		Kept: []string{filepath.Dir(o.Containerd)}})
 	if err != nil {
@@ -189,6 +191,7 @@ func (m *Machine) prepare(ctx context.Context) error {
 func (m *Machine) Repair(ctx context.Context) error {
 	err := m.Network.Setup(ctx)
 	m.leads.repair()
+	m.policies.repair()
 	m.warn()
 	m.bound()
 	return err
@@ -216,7 +219,7 @@ func (m *Machine) bound() {
 }
 
 // Update takes the newest snapshots of all sets: DNS answers from them, and members elsewhere
-// are reached where they say, and so are those that addresses of services lead to. One goroutine at a time may call it, and the snapshots must not be
+// are reached where they say, and so are those that addresses of services lead to, and NetworkPolicies are enforced. One goroutine at a time may call it, and the snapshots must not be
 // changed. For agent.Config.Snapshots.
 func (m *Machine) Update(snapshots []records.Snapshot) {
 	m.newest.Pictures, m.newest.Others = snapshots, nil
@@ -233,6 +236,7 @@ func (m *Machine) Update(snapshots []records.Snapshot) {
 	m.zone = m.zone.Next(m.newest)
 	m.DNS.Swap(m.zone)
 	m.routes.update(snapshots)
+	m.policies.update(snapshots)
 	m.leads.update(snapshots)
 }
 
@@ -248,6 +252,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	group.Go(func() error { return m.DNS.Run(ctx) })
 	group.Go(func() error { return m.routes.run(ctx) })
 	group.Go(func() error { return m.leads.run(ctx) })
+	group.Go(func() error { return m.policies.run(ctx) })
 	group.Go(func() error { m.Network.Watch(ctx, m.changed); return nil })
 	return group.Wait()
 }

@@ -88,7 +88,7 @@ var elsewhere = map[string]string{
 // flagElsewhere says what to write instead of kubectl's flags that are not here, by verb and flag.
 var flagElsewhere = map[string]string{
 	"apply server-side":     "omit it: apply is always done by the server",
-	"apply prune-allowlist": "omit it: --prune is about sets, services, budgets, configmaps and secrets",
+	"apply prune-allowlist": "omit it: --prune is about sets, services, budgets, networkpolicies, configmaps and secrets",
 	"get field-selector":    "write -o jsonpath='{.items[?(@.status.phase==\"Running\")].metadata.name}', -l, or --set",
 	"get template":          "write -o jsonpath=TEMPLATE",
 	"delete now":            "a member is stopped within terminationGracePeriodSeconds of the set's template",

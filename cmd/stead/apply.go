@@ -26,7 +26,7 @@ func applyCommand(c *cli) *cobra.Command {
 shows what the server would do; --dry-run=client checks the manifests without a server.
 
 With --prune, objects that the manifests no longer name are deleted in the same step: the
-sets, services, budgets, configmaps and secrets in the namespaces of the manifests that -l
+sets, services, budgets, networkpolicies, configmaps and secrets in the namespaces of the manifests that -l
 chooses (or --all). They are shown first. The members of a set are stopped in order, and its
 volumes are kept, unless its retention policy says Delete; no volume is deleted otherwise.
 Orphaned sets are left alone.`,

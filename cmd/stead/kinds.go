@@ -15,24 +15,25 @@ import (
 
 // kinds maps the server's name of a kind to the other words that users may type for it.
 var kinds = map[string][]string{
-	proto.KindSet:       {"sets", "sts", "statefulset", "statefulsets"},
-	proto.KindMember:    {"members", "pod", "pods", "po"},
-	proto.KindVolume:    {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
-	proto.KindNode:      {"nodes", "no"},
-	proto.KindService:   {"services", "svc"},
-	proto.KindEndpoints: {"endpoints", "ep"},
-	proto.KindSlice:     {"endpointslices"},
-	proto.KindBudget:    {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
-	proto.KindConfigMap: {"configmaps", "cm", "config", "configs"},
-	proto.KindSecret:    {"secrets"},
-	proto.KindEvent:     {"events", "ev"},
-	proto.KindRevision:  {"revisions", "rev", "controllerrevision", "controllerrevisions"},
+	proto.KindSet:           {"sets", "sts", "statefulset", "statefulsets"},
+	proto.KindMember:        {"members", "pod", "pods", "po"},
+	proto.KindVolume:        {"volumes", "vol", "pvc", "persistentvolumeclaim", "persistentvolumeclaims"},
+	proto.KindNode:          {"nodes", "no"},
+	proto.KindService:       {"services", "svc"},
+	proto.KindEndpoints:     {"endpoints", "ep"},
+	proto.KindSlice:         {"endpointslices"},
+	proto.KindBudget:        {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
+	proto.KindNetworkPolicy: {"networkpolicies", "netpol"},
+	proto.KindConfigMap:     {"configmaps", "cm", "config", "configs"},
+	proto.KindSecret:        {"secrets"},
+	proto.KindEvent:         {"events", "ev"},
+	proto.KindRevision:      {"revisions", "rev", "controllerrevision", "controllerrevisions"},
 }
 
 // parseKind returns the kind that a word names.
 func parseKind(word string) (string, error) {
 	word = strings.ToLower(word)
-	if bare, group, ok := strings.Cut(word, "."); ok && slices.Contains([]string{"apps", "v1.apps", "policy", "v1.policy", "discovery.k8s.io", "v1.discovery.k8s.io", "v1"}, group) {
+	if bare, group, ok := strings.Cut(word, "."); ok && slices.Contains([]string{"apps", "v1.apps", "policy", "v1.policy", "discovery.k8s.io", "v1.discovery.k8s.io", "networking.k8s.io", "v1.networking.k8s.io", "v1"}, group) {
 		word = bare // as kubectl prints it
 	}
 	var known []string
@@ -40,10 +41,18 @@ func parseKind(word string) (string, error) {
 		if word == kind || slices.Contains(aliases, word) {
 			return kind, nil
 		}
-		known = append(known, kind+"s")
+		known = append(known, plural(kind))
 	}
 	slices.Sort(known)
 	return "", misuse("unknown kind %q; use one of %s", word, strings.Join(known, ", "))
+}
+
+// plural is the word for several objects of a kind.
+func plural(kind string) string {
+	if bare, ok := strings.CutSuffix(kind, "y"); ok {
+		return bare + "ies"
+	}
+	return kind + "s"
 }
 
 // wanted are the errors of parseTarget about what is missing, by its default kind.

@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/netpol"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -41,14 +42,15 @@ var columns = map[string]column{
 		wide: []string{"MEMBERS", "CPU REQUESTED", "MEMORY REQUESTED", "LABELS", "TAINTS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
 		row:  rowOf(nodeRow),
 	},
-	proto.KindService:   {head: []string{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"}, wide: []string{"SELECTOR", "NOT-READY", "LABELS"}, row: rowOf(serviceRow)},
-	proto.KindEndpoints: {head: []string{"NAME", "ENDPOINTS"}, wide: []string{"LABELS"}, row: rowOf(endpointsRow)},
-	proto.KindSlice:     {head: []string{"NAME", "ADDRESSTYPE", "PORTS", "ENDPOINTS"}, wide: []string{"LABELS"}, row: rowOf(sliceRow)},
-	proto.KindBudget:    {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(budgetRow)},
-	proto.KindConfigMap: {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
-	proto.KindSecret:    {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
-	proto.KindEvent:     {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: rowOf(eventRow)},
-	proto.KindRevision:  {head: []string{"NAME", "SET", "NUMBER", "CAUSE", "AGE"}, wide: []string{"IMAGES"}, row: rowOf(revisionRow)},
+	proto.KindService:       {head: []string{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"}, wide: []string{"SELECTOR", "NOT-READY", "LABELS"}, row: rowOf(serviceRow)},
+	proto.KindEndpoints:     {head: []string{"NAME", "ENDPOINTS"}, wide: []string{"LABELS"}, row: rowOf(endpointsRow)},
+	proto.KindSlice:         {head: []string{"NAME", "ADDRESSTYPE", "PORTS", "ENDPOINTS"}, wide: []string{"LABELS"}, row: rowOf(sliceRow)},
+	proto.KindBudget:        {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(budgetRow)},
+	proto.KindNetworkPolicy: {head: []string{"NAME", "POD-SELECTOR"}, wide: []string{"TYPES", "LABELS"}, row: rowOf(networkPolicyRow)},
+	proto.KindConfigMap:     {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
+	proto.KindSecret:        {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
+	proto.KindEvent:         {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: rowOf(eventRow)},
+	proto.KindRevision:      {head: []string{"NAME", "SET", "NUMBER", "CAUSE", "AGE"}, wide: []string{"IMAGES"}, row: rowOf(revisionRow)},
 }
 
 // rowOf is the row of what the server shows, as cells makes it.
@@ -183,6 +185,14 @@ func budgetRow(o *shown[spec.BudgetSpec, any]) (cells, wide []any) {
 		labels = s.Selector.MatchLabels
 	}
 	return []any{o.Metadata.Name, text(s.MinAvailable), text(s.MaxUnavailable), pairs(labels)}, []any{pairs(o.Metadata.Labels)}
+}
+
+func networkPolicyRow(o *shown[netpol.NetworkPolicySpec, any]) (cells, wide []any) {
+	selects := "<none>" // as kubectl says of one that selects all
+	if !netpol.IsEmpty(&o.Spec.PodSelector) {
+		selects = selectorText(&o.Spec.PodSelector)
+	}
+	return []any{o.Metadata.Name, selects}, []any{strings.Join(o.Spec.PolicyTypes, ","), pairs(o.Metadata.Labels)}
 }
 
 func filesRow(o *shown[any, records.ShownFiles]) (cells, wide []any) {

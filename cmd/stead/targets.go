@@ -17,7 +17,7 @@ import (
 var inKubernetes = map[string]string{
 	proto.KindSet: "statefulset.apps", proto.KindMember: "pod", proto.KindVolume: "persistentvolumeclaim",
 	proto.KindClaim: "persistentvolumeclaim", proto.KindBudget: "poddisruptionbudget.policy", proto.KindRevision: "controllerrevision.apps",
-	proto.KindEndpoints: "endpoints", proto.KindSlice: "endpointslice.discovery.k8s.io",
+	proto.KindEndpoints: "endpoints", proto.KindSlice: "endpointslice.discovery.k8s.io", proto.KindNetworkPolicy: "networkpolicy.networking.k8s.io",
 }
 
 // everything are the kinds of "get all", as kubectl means it: what runs, and how it is reached.
@@ -35,7 +35,7 @@ type target struct {
 func newTarget(word string) (target, error) {
 	kind, err := parseKind(word)
 	t := target{kind: kind, word: kind}
-	own := []string{kind, kind + "s", "vol", "rev", "ev"}
+	own := []string{kind, plural(kind), "vol", "rev", "ev"}
 	if k := inKubernetes[kind]; k != "" && !slices.Contains(own, strings.ToLower(word)) {
 		t.word = k
 	}
@@ -105,7 +105,7 @@ func addTarget(list []target, t target, names ...string) ([]target, error) {
 // appliable are the kinds that manifests have here, by the words of manifests.
 var appliable = map[string]string{
 	"StatefulSet": proto.KindSet, "Service": proto.KindService, "PodDisruptionBudget": proto.KindBudget,
-	"Endpoints": proto.KindEndpoints, "EndpointSlice": proto.KindSlice, "ConfigMap": proto.KindConfigMap, "Secret": proto.KindSecret,
+	"Endpoints": proto.KindEndpoints, "EndpointSlice": proto.KindSlice, "ConfigMap": proto.KindConfigMap, "Secret": proto.KindSecret, "NetworkPolicy": proto.KindNetworkPolicy,
 }
 
 // filesTargets reads which objects files name. Those of kinds that apply leaves out are left

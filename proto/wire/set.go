@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -74,6 +75,10 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 	}
 	for i := range s.Expected {
 		h.Expected = append(h.Expected, SetPeer(s, &s.Expected[i], domain))
+	}
+	for i := range s.Policies {
+		doc, _ := json.Marshal(&s.Policies[i]) // names, numbers and prefixes always marshal
+		h.PoliciesJson = append(h.PoliciesJson, doc)
 	}
 	return h
 }
@@ -156,6 +161,20 @@ func applyHead(s *records.Snapshot, h *proto.SetHead, domain string) {
 	for _, p := range h.GetExpected() {
 		s.Expected = append(s.Expected, toPeer(s, p, domain))
 	}
+	s.Policies = toPolicies(h.GetPoliciesJson())
+}
+
+// toPolicies reads what a server sent of policies. One that cannot be read allows nothing in either
+// direction.
+func toPolicies(docs [][]byte) (out []records.SetPolicy) {
+	for _, doc := range docs {
+		var p records.SetPolicy
+		if err := json.Unmarshal(doc, &p); err != nil {
+			p = records.SetPolicy{Name: p.Name, Ingress: true, Egress: true}
+		}
+		out = append(out, p)
+	}
+	return out
 }
 
 // applyPeers merges the peers of d into had, both by ordinal, into a list of its own.

@@ -53,4 +53,22 @@ var strangers = []fault{
 		suite{"agent/runtime/archive", "^TestAHostileArchiveIsRefusedBeforeItsEndIsPassedOn$"}},
 	{"S21", "agent/cgroup/kill.go", "errs = append(errs, thawBelow(h.path))", "_ = thawBelow",
 		suite{"agent/cgroup", "^TestWhatIsFrozenForTheKillIsFreedAgain$"}},
+	{"S21", "server/place/place.go", "if r.Isolated && s.level", "if false && s.level",
+		suite{"server/plan", "^TestPlace$"}},
+	{"S21", "server/dispatch/policy.go", "if !anybody && len(parties) == 0 {", "anybody = anybody || len(parties) == 0\n\tif false {",
+		suite{"server/dispatch", "^TestWhatAPolicySaysOfASet$"}},
+	{"S21", "server/dispatch/policy.go", "if len(rule.Ports) > 0 && len(ports) == 0 {", "if false {",
+		suite{"server/dispatch", "^TestWhatAPolicySaysOfASet$"}},
+	{"S21", "server/dispatch/publisher.go", "\t\tp.touchPolicies(s, ch.Policies, ch.Sets, at)\n", "",
+		suite{"server/dispatch", "^TestSetsAreSentTheirPolicies$"}},
+	{"S21", "server/dispatch/policytouch.go", "return concerns(r, set)", "return false && concerns(r, set)",
+		suite{"server/dispatch", "^TestSetsAreSentTheirPolicies$"}},
+	{"S21", "proto/wire/set.go", "Ingress: true, Egress: true}", "}",
+		suite{"proto/wire", "^TestAPolicyThatCannotBeReadAllowsNothing$"}},
+	{"S21", "agent/host/policies.go", "if f == nil {\n\t\t\tf = &network.Filter{}", "if f == nil && len(rules) > 0 {\n\t\t\tf = &network.Filter{}",
+		suite{"agent/host", "^TestPoliciesOfMembersHere$"}},
+	{"S21", "agent/network/attach.go", "if n.cfg.Policies {", "if false {",
+		suite{"agent/network", "^TestAMemberIsAttachedOnceItIsKnownWhatPoliciesSayOfIt$"}}, // as root only
+	{"S21", "agent/network/policytable.go", "\t\tif whole {\n\t\t\twant.keep(", "\t\tif false {\n\t\t\twant.keep(",
+		suite{"agent/network", "^TestPoliciesOutliveTheProcessAndAreRepaired$"}}, // as root only
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -27,12 +28,12 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) erro
 	case store.KindSlice:
 		ch.Services[ns] = true
 		return keepWithin(s, s.slices, ns, name, ev, func(r *records.SliceRecord) string { return store.SliceKey(r.Namespace, r.Name) })
+	case store.KindNetworkPolicy:
+		ch.Policies[ns] = true
+		s.noteSetsIn(ns, ch)
+		return keepWithin(s, s.policies, ns, name, ev, func(r *records.NetworkPolicyRecord) string { return store.NetworkPolicyKey(r.Namespace, r.Name) })
 	case store.KindBudget:
-		for ref := range s.sets {
-			if ref.Namespace == ns {
-				ch.Sets[ref] = true
-			}
-		}
+		s.noteSetsIn(ns, ch)
 		return keepWithin(s, s.budgets, ns, name, ev, func(r *records.BudgetRecord) string { return store.BudgetKey(r.Namespace, r.Name) })
 	case store.KindClaim:
 		ch.Sets[spec.ClaimIdentity(ns, name).Ref()] = true
@@ -44,6 +45,15 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) erro
 	default:
 		ch.files = true
 		return keep(s, s.secrets, ev.Key, ev, func(r *records.SecretRecord) string { return store.SecretKey(r.Namespace, r.Name) })
+	}
+}
+
+// noteSetsIn notes that something moved that may concern any set of a namespace.
+func (s *state) noteSetsIn(ns spec.Namespace, ch *Changes) {
+	for ref := range s.sets {
+		if ref.Namespace == ns {
+			ch.Sets[ref] = true
+		}
 	}
 }
 
@@ -125,6 +135,24 @@ func SlicesOf(v View, ns spec.Namespace, service string) []*records.SliceRecord 
 
 // Services lists the services of a namespace by name.
 func (v View) Services(ns spec.Namespace) []*records.ServiceRecord { return listed(v.services[ns]) }
+
+// NetworkPolicies lists those of a namespace by name.
+func NetworkPolicies(v View, ns spec.Namespace) []*records.NetworkPolicyRecord {
+	return listed(v.policies[ns])
+}
+
+// PolicyNamespaces lists the namespaces that have NetworkPolicies.
+func PolicyNamespaces(v View) []spec.Namespace { return slices.Sorted(maps.Keys(v.policies)) }
+
+// isIsolated reports whether a NetworkPolicy selects members of set.
+func (s *state) isIsolated(set *records.Set) bool {
+	for _, e := range s.policies[set.Ref.Namespace] {
+		if e.record == nil || e.record.Selects(set) { // an unreadable one might
+			return true
+		}
+	}
+	return false
+}
 
 // Config is a ConfigMap.
 func (v View) Config(ns spec.Namespace, name string) *records.ConfigRecord {

@@ -35,6 +35,7 @@ type viewContent struct {
 	Web       *records.ServiceRecord // and its endpoints
 	Endpoints *records.EndpointsRecord
 	Slices    []*records.SliceRecord
+	Policies  []*records.NetworkPolicyRecord
 	Revs      [2]store.Rev // of count and hellos
 	Held      int          // sets and nodes of which anything is kept
 }
@@ -44,6 +45,7 @@ func contentOf(c *Cache) (p viewContent) {
 		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Services: maps.Clone(ServiceAddresses(v)), Ports: maps.Clone(NodePorts(v)), Removed: v.RemovedSets()}
 		p.Web, p.Endpoints, p.Slices = FindService(v, "default", "web"), FindEndpoints(v, "default", "web"), SlicesOf(v, "default", "web")
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
+		p.Policies = NetworkPolicies(v, "default")
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
@@ -102,6 +104,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Volumes: []records.MemberVolume{{Claim: "files", ID: "v", Object: true}}}),
 		put(store.ReportKey(id), records.Report{ID: id, Token: token(r.Int64N(3))}),
 		put(store.ClaimKey("default", "files"), records.ClaimRecord{Meta: records.Meta{Namespace: "default", Name: "files"}, Deleting: r.IntN(2) == 0}),
+		put(store.NetworkPolicyKey("default", "a"), records.NetworkPolicyRecord{Meta: records.Meta{Namespace: "default", Name: "a", Generation: r.Int64N(3)}}),
 		put(store.VolumeKey(files, "files"), records.Volume{ID: files, Claim: "files", UID: volumeOf(r), Node: node, Fate: records.FateKeep}),
 		put(store.IdentityKey(files), records.IdentityRecord{ID: files, VolumeNumbers: map[spec.ClaimName]int{"files": r.IntN(3)}}),
 		put(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),

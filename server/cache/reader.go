@@ -55,7 +55,8 @@ type Changes struct {
 	Sets       map[spec.SetRef]bool   // any record of the set
 	Nodes      map[spec.NodeName]bool // node, facts or session
 	Services   map[spec.Namespace]bool
-	Members    map[spec.Identity]bool // of which a record moved
+	Policies   map[spec.Namespace]bool // its NetworkPolicies
+	Members    map[spec.Identity]bool  // of which a record moved
 	Leadership bool
 	Room       bool // a life left its node: another may fit there
 
@@ -75,7 +76,7 @@ type Subscription struct {
 func newChanges() *Changes {
 	return &Changes{
 		Sets: map[spec.SetRef]bool{}, Nodes: map[spec.NodeName]bool{},
-		Services: map[spec.Namespace]bool{}, nodes: map[spec.NodeName]*NodeChanges{}, Members: map[spec.Identity]bool{},
+		Services: map[spec.Namespace]bool{}, Policies: map[spec.Namespace]bool{}, nodes: map[spec.NodeName]*NodeChanges{}, Members: map[spec.Identity]bool{},
 	}
 }
 
@@ -90,6 +91,7 @@ func (s *Subscription) add(ch *Changes) {
 	maps.Copy(g.Sets, ch.Sets)
 	maps.Copy(g.Nodes, ch.Nodes)
 	maps.Copy(g.Services, ch.Services)
+	maps.Copy(g.Policies, ch.Policies)
 	maps.Copy(g.Members, ch.Members)
 	s.changed.Notify()
 }

@@ -74,7 +74,7 @@ func (s SetView) World() plan.World {
 	w.Claims = claimStates(v, s.Ref, t.claims)
 	if w.Set != nil {
 		w.Bootstrapped = v.bootstrapped[w.Set.UID]
-		w.Budgets = v.budgetsOf(w.Set)
+		w.Budgets, w.Isolated = v.budgetsOf(w.Set), v.isIsolated(w.Set)
 	}
 	w.WasBootstrapped = v.wasBootstrapped[s.Ref]
 	return w

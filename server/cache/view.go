@@ -71,7 +71,7 @@ func (v View) World(ref spec.SetRef) plan.World {
 func (v View) WorldWith(set *records.Set) plan.World {
 	w := v.World(set.Ref)
 	w.Set, w.TemplateHash, w.Budgets = set, set.RevisionHash(w.Revisions), v.budgetsOf(set)
-	w.Bootstrapped = v.bootstrapped[set.UID]
+	w.Bootstrapped, w.Isolated = v.bootstrapped[set.UID], v.isIsolated(set)
 	w.Claims = claimStates(v, set.Ref, v.find(set.Ref).claimNames(set))
 	if v.avoiders > 0 || set.Spec.Template.Spec.Constrained() {
 		w.Nodes = v.nodesWithResidents()

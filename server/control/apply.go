@@ -102,7 +102,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	conflicts = append(conflicts, unfit...)
 	s.cfg.Cache.Look(func(v cache.View) {
 		d.refused = append(d.refused, d.after.hostPorts(v, o)...)
-		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.ledNowhere(v), d.after.missing(v), d.after.missingClaims(v), d.after.withoutCredentials(v), d.withoutService(v), d.unled(v))
+		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.ledNowhere(v), d.after.missing(v), d.after.missingClaims(v), d.after.unenforced(v), d.after.withoutCredentials(v), d.withoutService(v), d.unled(v))
 	})
 	d.warnings = append(d.warnings, d.rerendered(o)...)
 	problems := tooLarge(d.edits)
@@ -134,6 +134,9 @@ func (s objects) present(ctx context.Context, o *manifest.Objects) (map[string]s
 	}
 	for i := range o.Budgets {
 		add(proto.KindBudget, &o.Budgets[i].Metadata)
+	}
+	for i := range o.Policies {
+		add(proto.KindNetworkPolicy, &o.Policies[i].Metadata)
 	}
 	for i := range o.Claims {
 		add(proto.KindClaim, &o.Claims[i].Metadata)
@@ -203,6 +206,13 @@ func (d *draft) others(o *manifest.Objects) error {
 		}
 		d.after.budgets = append(d.after.budgets, now)
 	}
+	for _, m := range o.Policies {
+		e, now, err := networkPolicyEdit(m, d.stored)
+		if add(e, err) != nil {
+			return err
+		}
+		d.after.policies = append(d.after.policies, now)
+	}
 	return nil
 }
 
@@ -249,6 +259,7 @@ func (d *draft) ahead(now *records.Set) plan.World {
 			w.Budgets = append(w.Budgets, b)
 		}
 	}
+	w.Isolated = w.Isolated || d.after.isolates(now)
 	for name := range w.Claims {
 		if r := d.after.claims[spec.ClaimIdentity(now.Ref.Namespace, name)]; r != nil {
 			w.Claims[name].Record = r

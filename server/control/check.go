@@ -20,6 +20,7 @@ type projection struct {
 	endpoints []*records.EndpointsRecord
 	slices    []*records.SliceRecord
 	budgets   []*records.BudgetRecord
+	policies  []*records.NetworkPolicyRecord
 	claims    map[spec.Identity]*records.ClaimRecord
 	files     map[dispatch.FileRef]string // given in this apply: of Secrets the type
 	pruned    map[spec.SetRef]bool        // deleted by it

@@ -36,13 +36,15 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 	case proto.KindEndpoints, proto.KindSlice:
 	case proto.KindBudget:
 		effects = s.boundBy(ns, name, nil)
+	case proto.KindNetworkPolicy:
+		effects = s.isolatedBy(ns, name, nil)
 	case proto.KindConfigMap:
 		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name}, nil)
 	case proto.KindSecret:
 		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}, nil)
 	default:
 		return nil, invalid(
-			"a %s cannot be deleted; sets, services, endpoints, endpointslices, configmaps, secrets, budgets and claims can", r.GetKind())
+			"a %s cannot be deleted; sets, services, endpoints, endpointslices, configmaps, secrets, budgets, networkpolicies and claims can", r.GetKind())
 	}
 	return s.remove(ctx, r.GetKind(), ns, name, effects)
 }

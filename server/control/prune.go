@@ -18,6 +18,7 @@ import (
 // objects of these kinds were made by apply; volumes are not among them.
 var prunable = []struct{ kind, keys string }{
 	{proto.KindSet, store.KindSet}, {proto.KindService, store.KindService}, {proto.KindEndpoints, store.KindEndpoints}, {proto.KindSlice, store.KindSlice}, {proto.KindBudget, store.KindBudget},
+	{proto.KindNetworkPolicy, store.KindNetworkPolicy},
 	{proto.KindConfigMap, store.KindConfig}, {proto.KindSecret, store.KindSecret},
 }
 
@@ -132,6 +133,8 @@ func (d *draft) describeRemovals() {
 			r.applied.Effects = s.servedBy(ns, name, &d.after)
 		case proto.KindBudget:
 			r.applied.Effects = s.boundBy(ns, name, &d.after)
+		case proto.KindNetworkPolicy:
+			r.applied.Effects = s.isolatedBy(ns, name, &d.after)
 		case proto.KindConfigMap:
 			r.applied.Effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: ns, Name: name}, &d.after)
 		case proto.KindSecret:

@@ -151,12 +151,13 @@ var storedKinds = map[string]struct {
 	keys string
 	show func(store.KV, *seal.Key) (item, error)
 }{
-	proto.KindService:   {store.KindService, showing(showService)},
-	proto.KindEndpoints: {store.KindEndpoints, showing(showEndpoints)},
-	proto.KindSlice:     {store.KindSlice, showing(showSlice)},
-	proto.KindBudget:    {store.KindBudget, showing(showBudget)},
-	proto.KindConfigMap: {store.KindConfig, showing(showConfig)},
-	proto.KindRevision:  {store.KindRevision, showing(showRevision)},
+	proto.KindService:       {store.KindService, showing(showService)},
+	proto.KindEndpoints:     {store.KindEndpoints, showing(showEndpoints)},
+	proto.KindSlice:         {store.KindSlice, showing(showSlice)},
+	proto.KindBudget:        {store.KindBudget, showing(showBudget)},
+	proto.KindNetworkPolicy: {store.KindNetworkPolicy, showing(showNetworkPolicy)},
+	proto.KindConfigMap:     {store.KindConfig, showing(showConfig)},
+	proto.KindRevision:      {store.KindRevision, showing(showRevision)},
 	proto.KindSecret: {store.KindSecret, func(kv store.KV, key *seal.Key) (item, error) {
 		return showing(func(r records.SecretRecord) item { return showSecret(r, key) })(kv, key)
 	}},

@@ -148,6 +148,11 @@ func showBudget(r records.BudgetRecord) item {
 	return item{kind: proto.KindBudget, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
 }
 
+func showNetworkPolicy(r records.NetworkPolicyRecord) item {
+	m := manifest.OfNetworkPolicy(&r)
+	return item{kind: proto.KindNetworkPolicy, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
+}
+
 func showConfig(c records.ConfigRecord) item {
 	m, keys := manifest.OfConfigMap(&c), []records.ShownFile{}
 	for _, name := range slices.Sorted(maps.Keys(c.Files)) {

@@ -181,6 +181,9 @@ func (p *snapshotPublisher) touched(s *sight, ch cache.Changes) map[spec.SetRef]
 		}
 	}
 	p.touchServices(s.View, ch, at)
+	if !all {
+		p.touchPolicies(s, ch.Policies, ch.Sets, at)
+	}
 	if ch.All {
 		for ref := range p.sets { // those that are gone, too
 			at(ref).all = true

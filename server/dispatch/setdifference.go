@@ -123,13 +123,14 @@ func sameHead(a, b *records.Snapshot) bool {
 	return a.Gone == b.Gone && a.UID == b.UID && a.Generation == b.Generation && a.Replicas == b.Replicas &&
 		a.InitialReplicas == b.InitialReplicas && slices.Equal(a.InitialOrdinals, b.InitialOrdinals) &&
 		a.Bootstrapped == b.Bootstrapped && a.Service == b.Service && a.Former == b.Former &&
-		reflect.DeepEqual(a.Names, b.Names) && slices.Equal(a.Expected, b.Expected)
+		reflect.DeepEqual(a.Names, b.Names) && reflect.DeepEqual(a.Policies, b.Policies) && slices.Equal(a.Expected, b.Expected)
 }
 
 // touch is what of a set may differ from what was published.
 type touch struct {
 	all      bool // anything
 	services bool // the services of its namespace
+	policies bool // its NetworkPolicies, or what these name
 	ordinals map[int]bool
 }
 
@@ -139,6 +140,7 @@ type sight struct {
 	seq    spec.Sequence
 	judge  *proof.Judge
 	domain string
+	sets   map[spec.Namespace][]*records.Set // nil: not needed yet
 }
 
 func newSight(v cache.View, domain string) *sight {
@@ -153,7 +155,7 @@ func (s *sight) build(ref spec.SetRef) records.Snapshot {
 	}
 	snap := BuildSnapshot(s.seq, ref, s.World(ref), s.Services(ref.Namespace), s.domain)
 	if !snap.Gone {
-		snap.Told = s.LastChange(ref)
+		snap.Told, snap.Policies = s.LastChange(ref), s.policies(s.Set(ref))
 	}
 	return snap
 }
@@ -182,6 +184,9 @@ func (s *sight) patch(set *records.Set, old *records.Snapshot, t *touch) differe
 	d.next.Bootstrapped, d.next.Told = s.Bootstrapped(set.UID), s.LastChange(set.Ref)
 	if t.services {
 		d.next.Names = names(set, old.Former, s.Services(set.Ref.Namespace))
+	}
+	if t.policies {
+		d.next.Policies = s.policies(set)
 	}
 	d.next.Expected = slices.DeleteFunc(slices.Clone(old.Expected), func(p records.Peer) bool { return t.ordinals[p.Ordinal] })
 	for _, ordinal := range slices.Sorted(maps.Keys(t.ordinals)) {

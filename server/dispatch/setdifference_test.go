@@ -16,11 +16,13 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/netpol"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
 // sameSet compares snapshots, whenever each was made.
-var sameSet = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(records.Peer{}, netip.Addr{}), cmpopts.IgnoreFields(records.Snapshot{}, "Sequence")}
+var sameSet = []cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(records.Peer{}, netip.Addr{}, netip.Prefix{}), cmpopts.IgnoreFields(records.Snapshot{}, "Sequence")}
 
 // receiver takes differences as an agent does, and fails when one does not fit.
 type receiver struct {
@@ -88,6 +90,7 @@ func anySetOp(r *rand.Rand) store.Op {
 		put(store.VolumeKey(id, "data"), volume),
 		put(store.StatusKey(id.Ref()), records.SetStatus{ServiceName: []string{"a", "a", "b", ""}[r.IntN(4)]}),
 		put(store.SetKey(id.Ref()), records.Set{Ref: id.Ref(), UID: "u1", Spec: spec.SetSpec{ServiceName: "a", Replicas: new(r.Int32N(4)), Template: testTemplate()}}),
+		anyPolicyOp(r), relabelled(r, id.Ref()),
 	}
 	for range 8 {
 		m := records.Member{ID: id, Token: token(r.Int64N(2)), Node: node, NodeUID: spec.UID(node), Boot: "b1", Revision: "r1",
@@ -103,6 +106,28 @@ func anySetOp(r *rand.Rand) store.Op {
 		return store.Del(op.Key)
 	}
 	return op
+}
+
+// anyPolicyOp writes a NetworkPolicy that may name sets by their labels, and ports by their names.
+func anyPolicyOp(r *rand.Rand) store.Op {
+	app := func() *spec.LabelSelector {
+		return &spec.LabelSelector{MatchLabels: map[string]string{"app": []string{"db", "kv"}[r.IntN(2)]}}
+	}
+	record := records.NetworkPolicyRecord{Meta: records.Meta{Namespace: "default", Name: []string{"p", "q"}[r.IntN(2)]}, Spec: netpol.NetworkPolicySpec{
+		PodSelector: *app(), PolicyTypes: []string{netpol.Ingress, netpol.Egress},
+		Ingress: []netpol.PolicyIngress{{From: []netpol.PolicyPeer{{PodSelector: app()}, {IPBlock: &netpol.IPBlock{CIDR: "10.0.0.0/8"}}}}}[:r.IntN(2)],
+		Egress: []netpol.PolicyEgress{{Ports: []netpol.PolicyPort{{Port: &scalar.PortRef{Name: "http"}}}},
+			{To: []netpol.PolicyPeer{{NamespaceSelector: &spec.LabelSelector{}}}}}[:r.IntN(3)],
+	}}
+	return store.Put(store.NetworkPolicyKey("default", record.Name), store.Encode(record))
+}
+
+// relabelled writes a set with any of the labels and ports that policies may name.
+func relabelled(r *rand.Rand, ref spec.SetRef) store.Op {
+	set := records.Set{Ref: ref, UID: "u1", Generation: r.Int64N(1 << 40), Spec: spec.SetSpec{ServiceName: "a", Replicas: new(r.Int32N(4)), Template: testTemplate()}}
+	set.Spec.Template.Metadata.Labels = map[string]string{"app": []string{"db", "kv"}[r.IntN(2)]}
+	set.Spec.Template.Spec.Containers[0].Ports = []spec.ContainerPort{{Name: "http", ContainerPort: 80 + r.Int32N(2)}}[:r.IntN(2)]
+	return store.Put(store.SetKey(ref), store.Encode(set))
 }
 
 // A snapshot that is patched by what moved is the one that is built of the whole set, at each step; and

@@ -20,6 +20,7 @@ type Request struct {
 	Labels   map[string]string // of its set's members
 	Revision spec.RevisionHash // that it is to run
 	Guarded  bool              // it is to end by itself when its node is silent
+	Isolated bool              // a NetworkPolicy selects members of its set
 	Claims   []spec.ClaimTemplate
 	Volumes  map[spec.ClaimName]*records.Volume // those it has
 	// Objects are the PersistentVolumeClaims that it mounts, by name.
@@ -225,6 +226,9 @@ func (p *Placer) search(r *Request) *search {
 	s := &search{Placer: p, Request: r, ports: r.Template.HostPorts()}
 	s.cpuMillis, s.memoryBytes = r.Template.Requests()
 	s.level, s.newest = r.Template.Needs()
+	if r.Isolated && s.level < records.PolicyLevel {
+		s.level, s.newest = records.PolicyLevel, "the NetworkPolicies of the set"
+	}
 	s.affinity = s.countAffinity()
 	return s
 }

@@ -37,6 +37,8 @@ type World struct {
 	Revisions []*records.Revision
 	// Budgets are the disruption budgets that select the set.
 	Budgets []*records.BudgetRecord
+	// Isolated: a NetworkPolicy selects members of the set, which start only where it is enforced.
+	Isolated bool
 	// Slots holds every ordinal that has any record, in ascending order; in a folded world those that
 	// matter one by one, which may be without any record.
 	Slots []Slot

@@ -151,7 +151,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 // request is what the next life of a member asks of its node.
 func (s step) request(t *memberState) *place.Request {
 	r := &place.Request{
-		ID: t.ID, Template: s.runs(s.due(t)), Labels: s.world.Set.Spec.Template.Metadata.Labels, Revision: s.due(t), Guarded: s.bound() != 0,
+		ID: t.ID, Template: s.runs(s.due(t)), Labels: s.world.Set.Spec.Template.Metadata.Labels, Revision: s.due(t), Guarded: s.bound() != 0, Isolated: s.world.Isolated,
 		Claims: s.world.Set.Spec.VolumeClaimTemplates, Volumes: t.Volumes, LeftOn: t.Left,
 	}
 	if t.Member != nil {

@@ -35,6 +35,9 @@ func TestPlace(t *testing.T) {
 			says: "no node can take it: node n1 has an agent that is too old for initContainers (also n2)"},
 		{name: "a node that said nothing has an agent of long ago", world: "ordered 1 n1", change: levels(-1), want: "revision=5qdnbnwwzv | 0:AgentTooOld"},
 		{name: "the node whose agent knows it", world: "ordered 1 n1 n2", change: levels(1, spec.Level), want: "revision=5qdnbnwwzv start=0/Create@n2/5qdnbnwwzv | 0:Starting"},
+		{name: "no agent enforces NetworkPolicies", world: "ordered 1 n1 n2", change: isolated(1, 0), want: "| 0:AgentTooOld",
+			says: "no node can take it: node n1 has an agent that is too old for the NetworkPolicies of the set (also n2)"},
+		{name: "the node whose agent enforces them", world: "ordered 1 n1 n2", change: isolated(1, records.PolicyLevel), want: "start=0/Create@n2 | 0:Starting"},
 		{name: "another machine under the node's name takes nothing", world: "ordered 1 n1",
 			change: func(w *World) { w.Nodes[0].Session.UID = "other" }, want: "| 0:NoNode"},
 		{name: "a life on another machine of the name is not ready", world: "ordered 1 n1 0:ready",
@@ -53,6 +56,16 @@ func levels(have ...int) func(*World) {
 			if level < 0 {
 				w.Nodes[i].Facts = nil
 			}
+		}
+	}
+}
+
+// isolated has a NetworkPolicy select the set, and gives the agents of the nodes their levels in order.
+func isolated(have ...int) func(*World) {
+	return func(w *World) {
+		w.Isolated = true
+		for i, level := range have {
+			w.Nodes[i].Facts = &records.NodeFacts{Name: w.Nodes[i].Node.Name, Level: level}
 		}
 	}
 }

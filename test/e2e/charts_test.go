@@ -79,7 +79,7 @@ func TestAChartsManifestRunsAsItIs(t *testing.T) {
 	l.startAgent()
 	l.stead("image", "load", l.toolArchive())
 	said := l.apply("life", chartSet, "--wait", "--timeout", patience)
-	for _, want := range []string{"not enforced: NetworkPolicy life", "no Kubernetes API", "tests: Pod life-test", "is read as policy/v1"} {
+	for _, want := range []string{"networkpolicy", "no Kubernetes API", "tests: Pod life-test", "is read as policy/v1"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("no %q in\n%s", want, said)
 		}
