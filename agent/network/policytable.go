@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 
 	"github.com/google/nftables"
@@ -20,6 +21,7 @@ type policyTable struct {
 	content policyContent
 	members map[netip.Addr]bool // those of that call
 	judged  *judged
+	done    bool // the kernel holds the content, as far as this process knows
 }
 
 func (n *node) policyTable() *nftables.Table {
@@ -28,10 +30,18 @@ func (n *node) policyTable() *nftables.Table {
 
 // want remembers what the kernel is to hold.
 func (t *policyTable) want(p Policies) {
-	t.given, t.content, t.members = true, policyContentOf(p), map[netip.Addr]bool{}
+	next := policyContentOf(p)
+	t.done = t.done && reflect.DeepEqual(next.sets, t.content.sets) // the names of chains are their rules
+	t.given, t.content, t.members = true, next, map[netip.Addr]bool{}
 	for _, m := range p.Members {
 		t.members[m.Address] = true
 	}
+}
+
+// repair is ensure, for a kernel from which anything may have been removed.
+func (t *policyTable) repair(h *netlink.Handle) error {
+	t.done = false
+	return t.ensure(h)
 }
 
 // ensure makes the kernel hold what is wanted, in one transaction that has what differs; nothing is written when
@@ -39,6 +49,10 @@ func (t *policyTable) want(p Policies) {
 // table whose fixed part is not as it should be is replaced; none is made where no member needs it.
 func (t *policyTable) ensure(h *netlink.Handle) error {
 	if !t.given {
+		return nil
+	}
+	if t.done {
+		t.judged.set(t.members)
 		return nil
 	}
 	attached, err := t.attached(h)
@@ -63,6 +77,7 @@ func (t *policyTable) ensure(h *netlink.Handle) error {
 		return t.tidy(c, want, have)
 	})
 	if err == nil {
+		t.done = true
 		t.judged.set(t.members)
 	}
 	return err
@@ -70,7 +85,7 @@ func (t *policyTable) ensure(h *netlink.Handle) error {
 
 // remove takes the table from the host.
 func (t *policyTable) remove() error {
-	t.given, t.content, t.members = false, policyContent{}, nil
+	t.given, t.done, t.content, t.members = false, false, policyContent{}, nil
 	t.judged.set(nil)
 	return t.dropTable(t.policyTable())
 }

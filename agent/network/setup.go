@@ -43,7 +43,7 @@ func (n *Network) Setup(ctx context.Context) (err error) {
 		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
 	}
 	n.ready = true
-	return errors.Join(n.updateRemoteRoutes(ctx, h), n.policies.ensure(h), n.services.repair(h))
+	return errors.Join(n.updateRemoteRoutes(ctx, h), n.policies.repair(h), n.services.repair(h))
 }
 
 // setUpHost puts everything in place that is not a member's.
