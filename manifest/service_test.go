@@ -33,7 +33,7 @@ func TestServicesOfCharts(t *testing.T) {
 				"f:4:114: spec.internalTrafficPolicy: \"Node\" is unknown; write Cluster or Local"}},
 		{"a load balancer", "type: LoadBalancer, externalTrafficPolicy: Local, loadBalancerSourceRanges: [10.0.0.0/8], allocateLoadBalancerNodePorts: false, ports: [{port: 8080}]",
 			[]string{"f:4:29: spec.type: " + outside,
-				"f:4:49: spec.externalTrafficPolicy: has no effect here; " + noProxy, "f:4:79: spec.loadBalancerSourceRanges: has no effect here; " + noBalancer}, nil},
+				"f:4:49: spec.externalTrafficPolicy: has no effect here; " + noProxy, "f:4:79: spec.loadBalancerSourceRanges: has no effect here; " + everybody}, nil},
 		{"addresses outside", "type: NodePort, externalIPs: [192.0.2.1], ports: [{port: 80}]", nil, nil},
 		{"addresses outside without one", "clusterIP: None, externalIPs: [192.0.2.1], loadBalancerIP: 192.0.2.1, ports: [{port: 80}]", []string{
 			"f:4:46: spec.externalIPs: has no effect here; the Service has no address of its own, and leads no connections",
