@@ -103,7 +103,7 @@ func TestAVolumeOfALifeBetweenTwoStartsIsNotGivenUp(t *testing.T) {
 func TestAVolumeIsNotGivenUpWhileAProcessNobodyKnowsRuns(t *testing.T) {
 	box(t, func(t *testing.T, n *node) {
 		n.host.PutVolume(db0, "data", vol)
-		_, err := n.host.EnsureSandbox(t.Context(), db0, tok(5), "db-0")
+		_, err := n.host.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: tok(5), Hostname: "db-0"})
 		must(t, err)
 		n.host.AddImage("img:1")
 		must(t, n.host.Create(t.Context(), runtime.Container{ID: cid, Token: tok(5), Image: "img:1"}))

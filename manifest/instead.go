@@ -43,7 +43,6 @@ var instead = map[string]string{
 	"MemberSpec.hostPID":               "remove it: a container sees its own processes only",
 	"MemberSpec.hostIPC":               "remove it: containers of a member share memory through an emptyDir with medium: Memory",
 	"MemberSpec.hostUsers":             "remove it: there are no user namespaces; write runAsUser",
-	"MemberSpec.shareProcessNamespace": "remove it: a container sees its own processes only",
 	"MemberSpec.hostnameOverride":      "remove it: the hostname is the member's name",
 	"MemberSpec.readinessGates":        "remove it: a member is ready when the readiness probes of its containers succeed",
 	"MemberSpec.runtimeClassName":      "remove it: every container runs with runc",

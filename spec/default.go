@@ -97,6 +97,7 @@ func (d defaulter) template(t *Template) {
 	if d.clear {
 		s.EnableServiceLinks = nil // it came late: charts that say it restart nobody
 		setPointer(d, &s.SetHostnameAsFQDN, false)
+		setPointer(d, &s.ShareProcessNamespace, false)
 	}
 	set(d, &s.RestartPolicy, "Always")
 	setPointer(d, &s.TerminationGracePeriodSeconds, 30)

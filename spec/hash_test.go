@@ -16,7 +16,9 @@ func TestHashesStay(t *testing.T) {
 		t.Fatalf("version %d: pin its hashes, too", HashVersion)
 	}
 	whole := wholeSpec(t).Template
-	anywhere := withoutPlaces(whole)
+	apart := Clone(whole)
+	apart.Spec.ShareProcessNamespace = nil
+	anywhere := withoutPlaces(apart)
 	ended := Clone(anywhere)
 	ended.Spec.SetHostnameAsFQDN = nil
 	ended.Spec.Containers[0].LivenessProbe.TerminationGracePeriodSeconds = nil
@@ -49,7 +51,8 @@ func TestHashesStay(t *testing.T) {
 	}{
 		{"nothing", Template{}, "q9nw8pp6f8"},
 		{"one container", Template{Spec: MemberSpec{Containers: []Container{{Name: "a", Image: "a:1"}}}}, "pmgh2p9ssc"},
-		{"every field", whole, "qpzpf6lpv9"},
+		{"every field", whole, "pdvqlzpjgh"},
+		{"every field there was before shareProcessNamespace", apart, "qpzpf6lpv9"},
 		{"every field there was before namespaceSelector and minDomains", anywhere, "9vkkhwn48k"},
 		{"every field there was before setHostnameAsFQDN, stopSignal and a probe's grace", ended, "k5v9knsm7m"},
 		{"every field there was before claims", unclaimed, "qmgwzclkld"},
@@ -183,9 +186,10 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 			kind := "File"
 			x.Spec.Volumes[0] = VolumeMedia{Name: "v", HostPath: &HostPathVolume{Path: "/srv", Type: &kind}}
 		},
-		"pull secret":   func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "a"}} },
-		"another":       func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "b"}} },
-		"long hostname": func(x *Template) { yes := true; x.Spec.SetHostnameAsFQDN = &yes },
+		"pull secret":      func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "a"}} },
+		"another":          func(x *Template) { x.Spec.ImagePullSecrets = []PullSecret{{Name: "b"}} },
+		"shared processes": func(x *Template) { yes := true; x.Spec.ShareProcessNamespace = &yes },
+		"long hostname":    func(x *Template) { yes := true; x.Spec.SetHostnameAsFQDN = &yes },
 		"stop signal": func(x *Template) {
 			signal := "SIGUSR1"
 			x.Spec.Containers[0].Lifecycle = &Lifecycle{StopSignal: &signal}
@@ -213,9 +217,9 @@ func TestEveryChangeOfATemplateChangesTheHash(t *testing.T) {
 		}
 	}
 	short, no := Clone(base), false
-	short.Spec.SetHostnameAsFQDN = &no
+	short.Spec.SetHostnameAsFQDN, short.Spec.ShareProcessNamespace = &no, &no
 	if !SameTemplate(base, short) {
-		t.Error("setHostnameAsFQDN: false restarts members")
+		t.Error("setHostnameAsFQDN: false, or shareProcessNamespace: false, restarts members")
 	}
 	if !SameTemplate(base, plain()) {
 		t.Error("the base was changed by a clone, or does not equal itself")

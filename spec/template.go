@@ -35,6 +35,9 @@ type MemberSpec struct {
 	// HostAliases are further lines of /etc/hosts.
 	HostAliases     []HostAlias            `json:"hostAliases,omitempty" stead:"since=2"`
 	SecurityContext *MemberSecurityContext `json:"securityContext,omitempty"`
+	// ShareProcessNamespace: the containers see each other's processes, and none of theirs has the number 1.
+	// Default false. What a container leaves behind when it ends is killed all the same.
+	ShareProcessNamespace *bool `json:"shareProcessNamespace,omitempty" stead:"since=2,except=false"`
 	// EnableServiceLinks gives containers variables of the namespace's Services when they are created,
 	// such as DB_SERVICE_HOST; default true. A change restarts no member, and makes no revision.
 	EnableServiceLinks *bool `json:"enableServiceLinks,omitempty"`
@@ -60,7 +63,6 @@ type MemberSpec struct {
 	HostPID               bool    `json:"hostPID,omitempty" stead:"later,zero"`
 	HostIPC               bool    `json:"hostIPC,omitempty" stead:"later,zero"`
 	HostUsers             *bool   `json:"hostUsers,omitempty" stead:"later,same=true"`
-	ShareProcessNamespace *bool   `json:"shareProcessNamespace,omitempty" stead:"later,zero"`
 	HostnameOverride      *string `json:"hostnameOverride,omitempty" stead:"later"`
 	ReadinessGates        any     `json:"readinessGates,omitempty" stead:"later,zero"`
 	RuntimeClassName      *string `json:"runtimeClassName,omitempty" stead:"later"`

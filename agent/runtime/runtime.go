@@ -45,6 +45,9 @@ type Sandbox struct {
 	Token    spec.Token
 	NetNS    string // path to give to the network
 	Hostname string
+	// SharedPIDs: its containers are in one pid namespace, whose first process is the sandbox's
+	// own. When that ends, all of them end, and the sandbox is to be made again. Empty does not count it.
+	SharedPIDs bool `json:",omitempty"`
 }
 
 // Container describes one container to be created.
@@ -127,8 +130,11 @@ type Status struct {
 	State   State
 	// Loaded, when Created: its process is there and waits for Start, which was broken
 	// off by a crash.
-	Loaded  bool
-	Exit    Exit // when Exited
+	Loaded bool
+	Exit   Exit // when Exited
+	// Left, when Exited: processes that it started are still there, which its end has not ended. Only
+	// where containers share their pid namespace.
+	Left    bool
 	Started time.Time
 	Labels  map[string]string
 	Image   string
@@ -209,25 +215,26 @@ type Runtime interface {
 	// Images lists the images of this node, sorted by name.
 	Images(ctx context.Context) ([]Image, error)
 
-	// EnsureSandbox makes the namespaces of a life, or returns those of the same
-	// token. ErrExists: there is a sandbox of another token.
-	EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (Sandbox, error)
+	// EnsureSandbox makes the namespaces of a life, as s says but for NetNS, or returns those of the same
+	// token; of one whose own process has ended that is made again. ErrExists: there is a sandbox of another
+	// token, or a process of a life is left where there is none.
+	EnsureSandbox(ctx context.Context, s Sandbox) (Sandbox, error)
 	// Sandboxes lists all sandboxes on this node.
 	Sandboxes(ctx context.Context) ([]Sandbox, error)
-	// RemoveSandbox unpins the namespaces; absent is no error. While a process of
-	// the identity is left (see Empty) it changes nothing and returns ErrExists.
+	// RemoveSandbox ends the sandbox's own process and unpins the namespaces; absent is no error. While
+	// a process of the identity is left (see Empty) it changes nothing and returns ErrExists.
 	RemoveSandbox(ctx context.Context, id spec.Identity) error
 
 	// Create makes a container, not started. ErrExists: one of that id exists.
 	// ErrBadSpec: it can never work as described (e.g. no such user). ErrNotFound:
-	// there is no sandbox of its token. ErrImageMissing: make it present first.
+	// there is no whole sandbox of its token. ErrImageMissing: make it present first.
 	Create(ctx context.Context, c Container) error
 	// Start starts a created container, once: nil while it runs, ErrExists when it
 	// ran before. ErrBadSpec: e.g. command not found; the container is left Created,
 	// without a process. After any other error only Status says whether it runs.
 	Start(ctx context.Context, id ContainerID) error
 	// Signal sends a signal to the main process (all: to every process of the
-	// container). ErrNotRunning, ErrNotFound.
+	// container, with SIGKILL also to those that are Left). ErrNotRunning, ErrNotFound.
 	Signal(ctx context.Context, id ContainerID, sig int, all bool) error
 	// Remove deletes a container that has no process (kills what is left of it);
 	// absent is no error.
@@ -258,9 +265,11 @@ type Runtime interface {
 	Usage(ctx context.Context) (Usage, error)
 
 	// Empty reports, by cgroups and not by the daemon's word, whether no
-	// process of the identity is left on this host (SAFETY S13).
+	// process of the identity is left on this host (SAFETY S13): none but that of a whole
+	// sandbox, which runs nothing of the member's.
 	Empty(ctx context.Context, id spec.Identity) (bool, error)
-	// KillAll kills every process of the identity through its cgroup, without the daemon.
+	// KillAll kills every process of the identity through its cgroup, without the daemon; that of its
+	// sandbox, too.
 	KillAll(ctx context.Context, id spec.Identity) error
 
 	// Ping fails with ErrUnavailable while the daemon is away.

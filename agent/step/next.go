@@ -173,6 +173,9 @@ func watch(c Container) Op {
 // off left; where the runtime merely lost sight of a container that ran, its processes
 // are left alone (SAFETY S13).
 func again(s Seen, c Container) Op {
+	if c.Left {
+		return Op{Kind: KillLeft, Container: c.Name} // at once, as where they have no pid namespace in common
+	}
 	if !s.anyRunning() && !s.Empty {
 		if !s.anyLost() {
 			return Op{Kind: KillAll}

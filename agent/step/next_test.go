@@ -3,6 +3,7 @@ package step
 import (
 	"testing"
 
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
@@ -91,6 +92,19 @@ func TestNext(t *testing.T) {
 		{"nor is what ended a start that was broken off", run, with(ended(Created, true, false), func(s *Seen) {
 			s.Containers = append(s.Containers, Container{Name: "side", State: Exited, Loaded: true})
 		}), Op{Kind: KillAll}},
+		{"what an ended container left is killed at once, not after its back-off", run, with(ended(Exited, false, false), func(s *Seen) {
+			s.Containers[0].Left = true
+		}), Op{Kind: KillLeft, Container: "db"}},
+		{"also beside one that runs, which is left alone", run, with(ended(Exited, true, false), func(s *Seen) {
+			s.Containers[0].Left = true
+			s.Containers = append(s.Containers, Container{Name: "side", State: Running})
+		}), Op{Kind: KillLeft, Container: "db"}},
+		{"what an init container left that has passed, too", run, with(ended(Exited, false, false), func(s *Seen) {
+			s.Containers[0].Left, s.Containers[0].Role, s.Containers[0].Passed = true, spec.RoleInit, true
+		}), Op{Kind: KillLeft, Container: "db"}},
+		{"what does not die is tried again after its back-off", run, with(ended(Exited, true, false), func(s *Seen) {
+			s.Containers[0].Left, s.Held = true, []Held{{KillLeft, "db", "OperationFailed", "hangs"}}
+		}), waitOp("OperationFailed", "hangs")},
 		{"a running life needs nothing", run, alive(), Op{Kind: Nothing}},
 		{"a running life gets its files renewed", run, with(alive(), func(s *Seen) { s.Files = false }), Op{Kind: WriteFiles}},
 		{"a running life gets its network repaired", run, with(alive(), func(s *Seen) { s.Network = false }), Op{Kind: AttachNetwork}},

@@ -107,6 +107,8 @@ type Container struct {
 	Loaded bool
 	// Unborn, when Lost: a crash came into its very start, and it was never seen running.
 	Unborn bool
+	// Left, when Exited: processes that it started are still there.
+	Left bool
 	// Image: it is present.
 	Image bool
 	// Due: the back-off after its last end is over. Cause and Message tell of that end.
@@ -150,6 +152,7 @@ const (
 	RunPostStart    Kind = "RunPostStart"  // begin the hook; it goes on beside the turns
 	EndContainer    Kind = "EndContainer"  // ask an unhealthy container to end, unless it has a preStop hook
 	KillContainer   Kind = "KillContainer" // it did not
+	KillLeft        Kind = "KillLeft"      // kill what a container that ended has left
 	RemoveContainer Kind = "RemoveContainer"
 
 	SignalStop       Kind = "SignalStop"

@@ -97,7 +97,7 @@ func (w *actor) perform(ctx context.Context, op step.Op) error {
 		return w.openToken()
 	case step.Refuse:
 		return w.c.Ledger.CloseToken(w.id, w.token, causes.Refused)
-	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.RemoveContainer,
+	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.KillLeft, step.RemoveContainer,
 		step.SignalContainer, step.SignalSidecar:
 		return w.performOn(ctx, op, w.container(op.Container))
 	case step.EnsureVolumes:
@@ -179,6 +179,9 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 		return w.signalSidecar(ctx, id, ctr)
 	case step.KillContainer:
 		ctr.deadline = w.c.Now().Add(killAgain)
+		w.dirty = true
+		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigkill, true))
+	case step.KillLeft:
 		w.dirty = true
 		return ignoreGone(w.c.Runtime.Signal(ctx, id, sigkill, true))
 	}

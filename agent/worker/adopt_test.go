@@ -238,7 +238,7 @@ func stranger(t *testing.T, h *fakert.Host, token spec.Token) {
 	t.Helper()
 	ctx := t.Context()
 	h.AddImage("img:1")
-	_, err := h.EnsureSandbox(ctx, db0, token, "db-0")
+	_, err := h.EnsureSandbox(ctx, runtime.Sandbox{ID: db0, Token: token, Hostname: "db-0"})
 	must(t, err)
 	must(t, h.Create(ctx, runtime.Container{ID: cid, Token: token, Image: "img:1"}))
 	must(t, h.Start(ctx, cid))

@@ -57,6 +57,7 @@ func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) e
 		return nil
 	case errors.Is(err, runtime.ErrImageMissing), errors.Is(err, runtime.ErrNotFound):
 		ctr.image = false
+		w.prepared.sandbox = false // its own process may have ended
 		return err
 	case err != nil:
 		return err
@@ -208,7 +209,10 @@ func (w *actor) ensureSandbox(ctx context.Context) error {
 		return fmt.Errorf("%s has %d characters, the maximum of a hostname is %d: remove setHostnameAsFQDN, or shorten the name of the set, its serviceName or its namespace",
 			name, len(name), maxHostname)
 	}
-	box, err := w.c.Runtime.EnsureSandbox(ctx, w.id, w.token, w.life.Hostname())
+	shared := w.life.Template.Spec.ShareProcessNamespace
+	box, err := w.c.Runtime.EnsureSandbox(ctx, runtime.Sandbox{
+		ID: w.id, Token: w.token, Hostname: w.life.Hostname(), SharedPIDs: shared != nil && *shared,
+	})
 	if err != nil {
 		return err
 	}

@@ -228,6 +228,7 @@ func (w *observer) seenContainer(name string, c *spec.Container, role spec.Conta
 	ctr, now := w.container(name), w.c.Now()
 	return step.Container{
 		Name: name, Role: role, Passed: ctr.Passed, Asked: ctr.Asked, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart,
+		Left:  ctr.seen == step.Exited && ctr.status.Left,
 		Image: ctr.image, Due: !now.Before(ctr.due), Cause: ctr.Cause, Message: inContainer(name, role, ctr.waitMessage(now)),
 		Unhealthy: ctr.unhealthy, Ending: !ctr.deadline.IsZero(), Overdue: !now.Before(ctr.deadline), Hooks: w.hooks(c, ctr),
 	}

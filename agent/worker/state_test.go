@@ -123,7 +123,7 @@ func TestWhatALifeLeftIsClearedAlthoughNothingWasFoundOfIt(t *testing.T) {
 
 func TestWhatStandsOfAnUnknownLifeIsClearedBeforeTheFirst(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
-		_, err := n.host.EnsureSandbox(t.Context(), db0, tok(3), "db-0")
+		_, err := n.host.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: tok(3), Hostname: "db-0"})
 		must(t, err)
 		n.run()
 		n.w.Tell(life(5, records.GoalRun))

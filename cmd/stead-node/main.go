@@ -1,12 +1,14 @@
 // Command stead-node is the part of Stead that must outlive it: the logger of a
 // container, started by containerd's shim, and the watchdog of the node's guarded
-// lives. And it is the helper that enters containers for probes. It links the standard
+// lives. And it is the helper that enters containers for probes, and the first process of the pid
+// namespace that a member's containers share. It links the standard
 // library and x/sys/unix only, so that two processes a container cost next to nothing,
 // and stays at a versioned path, because a logger that ends kills its container.
 //
 //	stead-node logger CONFIG   copy fd 3 (stdout) and fd 4 (stderr) to log files
 //	stead-node watchdog DIR    end guarded lives recorded in DIR past their deadline
 //	stead-node enter           run a command in a container, as the agent says on fd 3
+//	stead-node pause           be the first process of a member's pid namespace
 //	stead-node version         print the version
 package main
 
@@ -39,10 +41,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return logger(args[0], args[1], stderr)
 	case len(args) == 2 && args[0] == "watchdog":
 		return serveWatchdog(args[1], stderr)
+	case len(args) == 1 && args[0] == "pause":
+		return pause(stderr)
 	case len(args) == 1 && args[0] == "enter":
 		return enter.Serve(context.Background())
 	}
-	fmt.Fprintln(stderr, "usage: stead-node logger CONFIG | watchdog DIR | enter | version")
+	fmt.Fprintln(stderr, "usage: stead-node logger CONFIG | watchdog DIR | enter | pause | version")
 	return 2
 }
 

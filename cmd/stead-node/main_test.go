@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestWrongUse(t *testing.T) {
-	for _, args := range [][]string{nil, {"watchdog"}, {"logger"}, {"version", "x"}} {
+	for _, args := range [][]string{nil, {"watchdog"}, {"logger"}, {"version", "x"}, {"pause"}} {
 		if code := run(args, io.Discard, io.Discard); code != 2 {
 			t.Errorf("stead-node %q exited %d, want 2", args, code)
 		}

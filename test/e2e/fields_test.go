@@ -35,6 +35,7 @@ spec:
     spec:
       terminationGracePeriodSeconds: 2
       setHostnameAsFQDN: true
+      shareProcessNamespace: true
       nodeSelector: {kubernetes.io/hostname: NODE}
       tolerations: [{key: dedicated, operator: Exists}]
       securityContext: {runAsUser: 1234, runAsGroup: 1235, fsGroup: 1236, supplementalGroups: [1240, 1241]}
@@ -46,7 +47,7 @@ spec:
         command: [/box, show]
         args: [--write, "/outside,/ro/new,/scratch/one,/sub/two", b, /outside, /ro/new, /ro/one, /scratch/inner/two, /blob/raw,
           /picked/deep/b, /picked/a, /words/a, /keys/PASS, /none/config, /none/secret, /all/a, /facts/name, /facts/space,
-          /proc/self/status, /proc/self/mountinfo, /proc/sys/kernel/hostname, /etc/hostname]
+          /proc/self/status, /proc/self/mountinfo, /proc/sys/kernel/hostname, /etc/hostname, /proc/1/cmdline]
         env:
         - {name: SPACE, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}}
         - {name: AT, valueFrom: {fieldRef: {fieldPath: spec.nodeName}}}
@@ -140,6 +141,9 @@ func TestAMemberSeesEachFieldOfItsTemplate(t *testing.T) {
 		if got := strings.TrimSpace(main.Files[path].Content); got != "fields-0.fields.prod.svc.cluster.local" {
 			t.Errorf("%s is %q with setHostnameAsFQDN", path, got)
 		}
+	}
+	if got := main.Files["/proc/1/cmdline"].Content; got != "/stead-node\x00pause\x00" {
+		t.Errorf("the first process is %q with shareProcessNamespace", got)
 	}
 	for _, path := range []string{"/outside", "/ro/new", "/picked/a"} {
 		if main.Files[path].Error == "" {

@@ -62,12 +62,13 @@ func (h hostRuntime) EnsureImage(_ context.Context, p runtime.Pull) (runtime.Ima
 	})
 }
 
-func (h hostRuntime) EnsureSandbox(_ context.Context, id spec.Identity, token spec.Token, name string) (runtime.Sandbox, error) {
-	return runtime.Sandbox{ID: id, Token: token, Hostname: name, NetNS: "netns"}, h.act(id, "EnsureSandbox", func(p *place) error {
-		if !p.sandbox.IsZero() && p.sandbox != token {
+func (h hostRuntime) EnsureSandbox(_ context.Context, s runtime.Sandbox) (runtime.Sandbox, error) {
+	s.NetNS = "netns"
+	return s, h.act(s.ID, "EnsureSandbox", func(p *place) error {
+		if !p.sandbox.IsZero() && p.sandbox != s.Token {
 			return runtime.ErrExists
 		}
-		p.sandbox = token
+		p.sandbox = s.Token
 		return nil
 	})
 }

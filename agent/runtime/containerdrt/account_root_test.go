@@ -21,7 +21,7 @@ func TestNamedPipesInAnImageBlockNobody(t *testing.T) {
 		h.load(rt, "stead.test/pipe:1", runtimetest.ImageConfig{Pipes: []string{pipe}, User: "app"})
 		c := h.container("run")
 		c.Image = "stead.test/pipe:1"
-		if _, err := rt.EnsureSandbox(t.Context(), c.ID.ID, c.Token, "db-0"); err != nil {
+		if _, err := rt.EnsureSandbox(t.Context(), runtime.Sandbox{ID: c.ID.ID, Token: c.Token, Hostname: "db-0"}); err != nil {
 			t.Fatal(err)
 		}
 		created := make(chan error, 1)

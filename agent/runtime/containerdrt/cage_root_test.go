@@ -63,7 +63,7 @@ func TestWhatAContainerSees(t *testing.T) {
 func TestUsersAndCommandsThatCannotWork(t *testing.T) {
 	h, rt := newLoadedNode(t)
 	h.load(rt, "stead.test/nobody:1", runtimetest.ImageConfig{User: "nobody-here"})
-	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
+	if _, err := rt.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: token, Hostname: "db-0"}); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*runtime.Container){
@@ -151,7 +151,7 @@ func hostNamespace(t *testing.T, name string) string {
 
 func TestHalfMadeSandboxIsMadeAgain(t *testing.T) {
 	h, rt := newNode(t)
-	box, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0")
+	box, err := rt.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: token, Hostname: "db-0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,14 +163,14 @@ func TestHalfMadeSandboxIsMadeAgain(t *testing.T) {
 	if err := rt.Create(t.Context(), h.container("run")); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("Create in a half-made sandbox: %v, want not found", err)
 	}
-	if _, err := rt.EnsureSandbox(t.Context(), db0, spec.Token{Epoch: 1, Number: 8}, "db-0"); !errors.Is(err, runtime.ErrExists) {
+	if _, err := rt.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: spec.Token{Epoch: 1, Number: 8}, Hostname: "db-0"}); !errors.Is(err, runtime.ErrExists) {
 		t.Errorf("another token on a half-made sandbox: %v, want exists", err)
 	}
 	h.start(rt, h.container("run"))
 	if err := unix.Unmount(uts, unix.MNT_DETACH); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); !errors.Is(err, runtime.ErrExists) {
+	if _, err := rt.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: token, Hostname: "db-0"}); !errors.Is(err, runtime.ErrExists) {
 		t.Errorf("a damaged sandbox with processes in it: %v, want exists", err)
 	}
 }

@@ -39,7 +39,7 @@ func TestProfilesOfSeccompSeenFromInside(t *testing.T) {
 			container := h.container("run")
 			container.ID.Name, container.Seccomp = c.name, c.profile
 			if c.name == "file" {
-				if _, err := rt.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
+				if _, err := rt.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: token, Hostname: "db-0"}); err != nil {
 					t.Fatal(err)
 				}
 				err := rt.Create(t.Context(), container)

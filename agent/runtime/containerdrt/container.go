@@ -42,9 +42,12 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) (err error)
 	if !errdefs.IsNotFound(err) {
 		return err
 	}
-	dir := r.sandboxDir(c.ID.ID)
-	sandbox, err := readSandbox(dir)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && (sandbox.Token != c.Token || !pinned(dir)) {
+	sandbox, err := readSandbox(r.sandboxDir(c.ID.ID))
+	whole := false
+	if err == nil {
+		whole, err = r.whole(sandbox)
+	}
+	if errors.Is(err, fs.ErrNotExist) || err == nil && (sandbox.Token != c.Token || !whole) {
 		return fmt.Errorf("sandbox of token %s: %w", c.Token, runtime.ErrNotFound)
 	}
 	if err != nil {
@@ -74,7 +77,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) (err error)
 		containerd.WithSnapshotter(sn), containerd.WithImage(img), containerd.WithNewSnapshot(id, img),
 		containerd.WithContainerLabels(labels), containerd.WithImageStopSignal(img, "SIGTERM"),
 		containerd.WithRuntime(runcRuntime, &options.Options{Root: r.runcRoot()}),
-		containerd.WithNewSpec(r.build(c, config.Config)))
+		containerd.WithNewSpec(r.build(c, config.Config, sandbox.SharedPIDs)))
 	if err != nil {
 		r.dropSnapshot(ctx, sn, id)
 	}
@@ -234,6 +237,9 @@ func (r *lifecycle) Signal(ctx context.Context, id runtime.ContainerID, sig int,
 	c, seen, err := r.find(ctx, id)
 	if err != nil {
 		return err
+	}
+	if seen.Left && all && sig == int(syscall.SIGKILL) {
+		return r.cgroups.KillOnce(memberDir(id.ID) + "/" + id.Name)
 	}
 	if seen.State != runtime.Running {
 		return runtime.ErrNotRunning

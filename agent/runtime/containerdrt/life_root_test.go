@@ -34,7 +34,7 @@ func (h *host) container(args ...string) runtime.Container {
 // create makes sandbox and container.
 func (h *host) create(rt *containerdrt.Runtime, c runtime.Container) {
 	h.t.Helper()
-	if _, err := rt.EnsureSandbox(h.t.Context(), c.ID.ID, c.Token, c.Hostname); err != nil {
+	if _, err := rt.EnsureSandbox(h.t.Context(), runtime.Sandbox{ID: c.ID.ID, Token: c.Token, Hostname: c.Hostname}); err != nil {
 		h.t.Fatal(err)
 	}
 	if err := rt.Create(h.t.Context(), c); err != nil {

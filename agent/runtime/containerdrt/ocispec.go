@@ -28,7 +28,8 @@ const (
 
 // build makes the OCI spec of a container: containerd's defaults, the image's
 // configuration, then what the container asks for, as Kubernetes does.
-func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig) oci.SpecOpts {
+// shared: it joins the pid namespace of its sandbox.
+func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig, shared bool) oci.SpecOpts {
 	return func(ctx context.Context, client oci.Client, rec *containers.Container, s *oci.Spec) error {
 		s.Process.Args = args(c, img)
 		if len(s.Process.Args) == 0 {
@@ -52,7 +53,7 @@ func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig) oci.Spec
 		if err != nil {
 			return err
 		}
-		if err := r.isolate(ctx, s, c); err != nil {
+		if err := r.isolate(ctx, s, c, shared); err != nil {
 			return err
 		}
 		if err := r.mounts(s, c); err != nil {
@@ -91,7 +92,7 @@ func environment(c runtime.Container, img ocispec.ImageConfig) []string {
 }
 
 // isolate sets namespaces, cgroup and capabilities.
-func (r *lifecycle) isolate(ctx context.Context, s *oci.Spec, c runtime.Container) error {
+func (r *lifecycle) isolate(ctx context.Context, s *oci.Spec, c runtime.Container, shared bool) error {
 	dir := r.sandboxDir(c.ID.ID)
 	s.Linux.Sysctl = c.Sysctls // set again with each container: no member can write them
 	opts := []oci.SpecOpts{
@@ -99,6 +100,9 @@ func (r *lifecycle) isolate(ctx context.Context, s *oci.Spec, c runtime.Containe
 		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.IPCNamespace, Path: filepath.Join(dir, "ipc")}),
 		oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.UTSNamespace, Path: filepath.Join(dir, "uts")}),
 		oci.WithCgroup(r.cgroupPath(c.ID)),
+	}
+	if shared {
+		opts = append(opts, oci.WithLinuxNamespace(specs.LinuxNamespace{Type: specs.PIDNamespace, Path: filepath.Join(dir, pidPin)}))
 	}
 	if c.Privileged {
 		opts = append(opts, oci.WithAllCurrentCapabilities)

@@ -33,6 +33,7 @@ func (r *Runtime) Purge(ctx context.Context) error {
 		r.purgeStore(ctx),
 		os.RemoveAll(r.runcRoot()),
 		os.RemoveAll(filepath.Join(r.cfg.RunDir, "fifo")),
+		os.RemoveAll(filepath.Join(r.cfg.RunDir, "pause")),
 	)
 	return r.translate(ctx, "purge "+r.cfg.Namespace, err)
 }

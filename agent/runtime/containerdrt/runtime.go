@@ -7,7 +7,8 @@
 //
 //	containerd id     <ns>.<member>.<container>, hashed when that is not a valid id
 //	cgroup            <CgroupParent>/<ns>.<member>/<container>
-//	namespaces        <RunDir>/ns/<ns>/<member>/{net,ipc,uts} and sandbox.json
+//	namespaces        <RunDir>/ns/<ns>/<member>/{net,ipc,uts} and sandbox.json, with a
+//	                  shared pid namespace also pid; its first process is in the cgroup .pause
 //
 // None of them holds the token: the host itself refuses a second life of an
 // identity (SAFETY S9). Its labels say what a container is, so a restarted
@@ -147,7 +148,7 @@ func newRuntime(d *daemon) *Runtime {
 	entered := &openContainers{of: map[runtime.ContainerID]*openContainer{}}
 	lives := &lifecycle{daemon: d, images: images, entered: entered}
 	return &Runtime{
-		daemon: d, imageStore: images, sandboxes: &sandboxes{d}, lifecycle: lives,
+		daemon: d, imageStore: images, sandboxes: &sandboxes{d, lives}, lifecycle: lives,
 		commands: &commands{daemon: d, lifecycle: lives, entered: entered},
 	}
 }

@@ -31,35 +31,60 @@ func (r *daemon) sandboxDir(id spec.Identity) string {
 }
 
 // sandboxes are the pinned namespaces of lives, and their cgroups.
-type sandboxes struct{ *daemon }
+type sandboxes struct {
+	*daemon
+	lives *lifecycle
+}
 
-// EnsureSandbox pins a network, IPC and UTS namespace. A half-made one is made
-// again, unless a process of the identity is left: ErrExists.
-func (r *sandboxes) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (s runtime.Sandbox, err error) {
+// EnsureSandbox pins a network, IPC and UTS namespace, and for a shared pid namespace starts its
+// first process and pins that. What is half-made, or whose process has ended, is made again, unless a process of
+// the identity is left: ErrExists.
+func (r *sandboxes) EnsureSandbox(ctx context.Context, want runtime.Sandbox) (s runtime.Sandbox, err error) {
 	if err := ctx.Err(); err != nil {
 		return s, err
 	}
-	defer wrap.Error(&err, "sandbox of %s", id)
-	dir := r.sandboxDir(id)
+	defer wrap.Error(&err, "sandbox of %s", want.ID)
+	dir := r.sandboxDir(want.ID)
 	have, err := readSandbox(dir)
+	there := err == nil
 	switch {
-	case err == nil && have.Token != token:
+	case there && have.Token != want.Token:
 		return s, fmt.Errorf("it exists for token %s: %w", have.Token, runtime.ErrExists)
-	case err == nil && pinned(dir):
-		return have, nil
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return s, err
 	}
-	if err := r.checkEmpty(id); err != nil {
+	if there {
+		if whole, err := r.whole(have); err != nil || whole {
+			return have, err
+		}
+	}
+	if err := r.checkContainersEmpty(want.ID); err != nil {
 		return s, err
 	}
-	s = runtime.Sandbox{ID: id, Token: token, NetNS: filepath.Join(dir, "net"), Hostname: hostname}
-	return s, makeSandbox(dir, s)
+	if !there || !pinned(dir) {
+		have = want
+		have.NetNS = filepath.Join(dir, "net")
+		if err := makeSandbox(dir, have); err != nil {
+			return s, err
+		}
+	}
+	if !have.SharedPIDs {
+		return have, nil
+	}
+	return have, r.startPause(ctx, have)
+}
+
+// whole reports whether all namespaces of a sandbox are there, and its process, if it has one.
+func (r *daemon) whole(s runtime.Sandbox) (bool, error) {
+	if !pinned(r.sandboxDir(s.ID)) || !s.SharedPIDs {
+		return pinned(r.sandboxDir(s.ID)), nil
+	}
+	return r.pausing(s.ID)
 }
 
 // checkEmpty fails while a process of the identity is left.
-func (r *sandboxes) checkEmpty(id spec.Identity) error {
-	empty, err := r.cgroups.Empty(memberDir(id))
+func (r *sandboxes) checkEmpty(ctx context.Context, id spec.Identity) error {
+	empty, err := r.Empty(ctx, id)
 	if err == nil && !empty {
 		return fmt.Errorf("processes are left: %w", runtime.ErrExists)
 	}
@@ -124,7 +149,7 @@ func isPin(path string) bool {
 
 // unpin unmounts and removes the pins in dir.
 func unpin(dir string) error {
-	for _, name := range pins {
+	for _, name := range append(pins[:], pidPin) {
 		path := filepath.Join(dir, name)
 		for isPin(path) {
 			if err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
@@ -166,17 +191,22 @@ func (r *sandboxes) Sandboxes(ctx context.Context) (out []runtime.Sandbox, err e
 	return out, nil
 }
 
-// RemoveSandbox unpins the namespaces and removes the identity's cgroups, which it
-// has seen empty.
+// RemoveSandbox ends the sandbox's own process, unpins the namespaces and removes the identity's
+// cgroups, which it has seen empty. Without a record, which a reboot takes away, the daemon may still know a process.
 func (r *sandboxes) RemoveSandbox(ctx context.Context, id spec.Identity) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	defer wrap.Error(&err, "remove sandbox of %s", id)
-	if err := r.checkEmpty(id); err != nil {
+	if err := r.checkEmpty(ctx, id); err != nil {
 		return err
 	}
 	dir := r.sandboxDir(id)
+	if have, err := readSandbox(dir); err != nil || have.SharedPIDs {
+		if err := r.endPause(ctx, id); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(r.cgroups.Remove(memberDir(id)), unpin(dir)); err != nil {
 		return err
 	}
@@ -188,13 +218,19 @@ func (r *sandboxes) RemoveSandbox(ctx context.Context, id spec.Identity) (err er
 	return nil
 }
 
-// Empty looks at the identity's cgroups.
+// Empty looks at the identity's cgroups. The one process that it does not count is the first of the
+// pid namespace that is pinned for the identity: whatever else is in its cgroup counts.
 func (r *sandboxes) Empty(ctx context.Context, id spec.Identity) (_ bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	defer wrap.Error(&err, "look for processes of %s", id)
-	return r.cgroups.Empty(memberDir(id))
+	empty, err := r.cgroups.Empty(memberDir(id))
+	if err != nil || empty || !isPin(filepath.Join(r.sandboxDir(id), pidPin)) {
+		return empty, err
+	}
+	pids, err := r.cgroups.Pids(memberDir(id))
+	return err == nil && onlyPause(pids, func(pid int) bool { return r.isPause(id, pid) }), err
 }
 
 // killTime bounds KillAll: what has not died by then is stuck in the kernel.

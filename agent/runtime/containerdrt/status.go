@@ -112,6 +112,11 @@ func (r *lifecycle) statusOf(ctx context.Context, rec containers.Container) (run
 	case tasktypes.Status_STOPPED:
 		s.State = runtime.Exited
 		s.Exit, err = r.exit(s.ID, int(answer.Process.ExitStatus), answer.Process.ExitedAt.AsTime())
+		if err == nil {
+			var empty bool
+			empty, err = r.cgroups.Empty(memberDir(s.ID.ID) + "/" + s.ID.Name)
+			s.Left = !empty
+		}
 	default: // the shim does not answer: only our own eyes are left
 		err = r.statusByCgroup(&s)
 	}

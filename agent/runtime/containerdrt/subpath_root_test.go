@@ -88,7 +88,7 @@ func (a *attacked) run(which, attempt int, args ...string) (runtime.Container, e
 		}
 	}
 	desc.Mounts, desc.Log = own, runtime.Log{Dir: filepath.Join(a.host.dir, "logs", c.Name), FileBytes: 1 << 20, Files: 3}
-	if _, err := a.rt.EnsureSandbox(a.t.Context(), db0, token, "db-0"); err != nil {
+	if _, err := a.rt.EnsureSandbox(a.t.Context(), runtime.Sandbox{ID: db0, Token: token, Hostname: "db-0"}); err != nil {
 		a.t.Fatal(err)
 	}
 	if err := a.rt.Create(a.t.Context(), desc); err != nil {

@@ -36,6 +36,9 @@ func (r *sandboxes) Usage(ctx context.Context) (out runtime.Usage, err error) {
 			return out, err
 		}
 		for _, name := range containers {
+			if name == pauseName {
+				continue
+			}
 			path := dir + "/" + name
 			if empty, err := r.cgroups.Empty(path); err != nil || empty {
 				continue // it ends, or has ended

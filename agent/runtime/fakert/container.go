@@ -25,6 +25,7 @@ type container struct {
 	started   time.Time
 	exit      runtime.Exit
 	refused   int64         // processes, for its limit
+	left      bool          // it has ended, and what it started has not
 	done      chan struct{} // closed when it is no longer running
 }
 
@@ -34,7 +35,7 @@ func (h *Host) Create(ctx context.Context, c runtime.Container) error {
 		if have != nil {
 			return runtime.ErrExists
 		}
-		if s, ok := h.sandboxes[c.ID.ID]; !ok || s.Token != c.Token {
+		if s, ok := h.sandboxes[c.ID.ID]; !ok || s.Token != c.Token || h.lost[c.ID.ID] {
 			return fmt.Errorf("sandbox of token %s: %w", c.Token, runtime.ErrNotFound)
 		}
 		if _, ok := h.images[c.Image]; !ok {
@@ -73,11 +74,13 @@ func (h *Host) Start(ctx context.Context, id runtime.ContainerID) error {
 }
 
 // Signal sends a signal; what it does is the container's Behaviour.
-func (h *Host) Signal(ctx context.Context, id runtime.ContainerID, sig int, _ bool) error {
+func (h *Host) Signal(ctx context.Context, id runtime.ContainerID, sig int, all bool) error {
 	return h.askOf(ctx, "Signal", id, func(c *container) error {
 		switch {
 		case c == nil:
 			return runtime.ErrNotFound
+		case c.left && all && sig == sigKill:
+			c.left = c.behaviour.Unkillable
 		case c.state != runtime.Running:
 			return runtime.ErrNotRunning
 		case sig == sigKill:
@@ -93,7 +96,7 @@ func (h *Host) Signal(ctx context.Context, id runtime.ContainerID, sig int, _ bo
 // keeps its container: ErrUnavailable.
 func (h *Host) Remove(ctx context.Context, id runtime.ContainerID) error {
 	return h.askOf(ctx, "Remove", id, func(c *container) error {
-		if c != nil && c.state == runtime.Running && !h.kill(c) {
+		if c != nil && (c.state == runtime.Running && !h.kill(c) || c.left && c.behaviour.Unkillable) {
 			return fmt.Errorf("its process does not end: %w", runtime.ErrUnavailable)
 		}
 		delete(h.containers, id)
@@ -199,6 +202,8 @@ func (h *Host) KillAll(ctx context.Context, id spec.Identity) error {
 		for _, c := range h.running(id) {
 			h.kill(c)
 		}
+		killLeft(h, id)
+		endPause(h, id)
 		if !h.empty(id) {
 			return errors.New("processes are left")
 		}
@@ -208,7 +213,23 @@ func (h *Host) KillAll(ctx context.Context, id spec.Identity) error {
 
 // The functions below expect h.mu held.
 
-func (h *Host) empty(id spec.Identity) bool { return len(h.running(id)) == 0 }
+func (h *Host) empty(id spec.Identity) bool {
+	for cid, c := range h.containers {
+		if cid.ID == id && c.left {
+			return false
+		}
+	}
+	return len(h.running(id)) == 0
+}
+
+// killLeft kills what containers that have ended left.
+func killLeft(h *Host, id spec.Identity) {
+	for cid, c := range h.containers {
+		if cid.ID == id {
+			c.left = c.left && c.behaviour.Unkillable
+		}
+	}
+}
 
 func (h *Host) running(id spec.Identity) (out []*container) {
 	for cid, c := range h.containers {
@@ -232,6 +253,8 @@ func (h *Host) end(c *container, s runtime.State, e runtime.Exit) {
 		e.At = time.Now()
 	}
 	c.state, c.exit = s, e
+	id := c.made.ID.ID
+	c.left = c.behaviour.Leaves && h.sandboxes[id].SharedPIDs && !h.lost[id]
 	close(c.done)
 }
 
@@ -242,7 +265,7 @@ func (c *container) status() runtime.Status {
 		Refused: c.refused, StopSignal: c.behaviour.StopSignal,
 	}
 	if c.state == runtime.Exited {
-		s.Exit = c.exit
+		s.Exit, s.Left = c.exit, c.left
 	}
 	return s
 }

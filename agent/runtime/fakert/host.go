@@ -55,6 +55,7 @@ func New() *Host {
 		network: &network{
 			machine:   m,
 			sandboxes: map[spec.Identity]runtime.Sandbox{},
+			lost:      map[spec.Identity]bool{},
 			links:     map[spec.Identity]link{},
 		},
 		storage: &storage{

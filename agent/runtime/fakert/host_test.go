@@ -29,6 +29,8 @@ func TestRuntimePromises(t *testing.T) {
 			b.StartErr = runtime.ErrBadSpec
 		case c.Args[0] == "stubborn":
 			b.IgnoreTerm = true
+		case c.Args[0] == "litter":
+			b.Exits, b.Leaves = true, true
 		case c.Args[0] == "exit":
 			b.Exits = true
 			b.Code, _ = strconv.Atoi(c.Args[1])
@@ -97,7 +99,7 @@ var (
 func start(t *testing.T, h *fakert.Host, token spec.Token) {
 	t.Helper()
 	h.AddImage("box:1")
-	if _, err := h.EnsureSandbox(t.Context(), db0, token, "db-0"); err != nil {
+	if _, err := h.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: token, Hostname: "db-0"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Create(t.Context(), runtime.Container{ID: main0, Token: token, Image: "box:1"}); err != nil {
@@ -238,7 +240,7 @@ func TestScriptedCallFails(t *testing.T) {
 		return nil
 	})
 	h.AddImage("box:1")
-	if _, err := h.EnsureSandbox(t.Context(), db0, one, "db-0"); err != nil {
+	if _, err := h.EnsureSandbox(t.Context(), runtime.Sandbox{ID: db0, Token: one, Hostname: "db-0"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.Create(t.Context(), runtime.Container{ID: main0, Token: one, Image: "box:1"}); err != nil {

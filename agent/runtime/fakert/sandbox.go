@@ -69,21 +69,41 @@ func (h *Host) Images(ctx context.Context) (out []runtime.Image, err error) {
 	return out, err
 }
 
-// EnsureSandbox makes the sandbox of a life; it needs no daemon.
-func (h *Host) EnsureSandbox(ctx context.Context, id spec.Identity, token spec.Token, hostname string) (s runtime.Sandbox, err error) {
+// EnsureSandbox makes the sandbox of a life, or its process anew; it needs no daemon.
+func (h *Host) EnsureSandbox(ctx context.Context, want runtime.Sandbox) (s runtime.Sandbox, err error) {
+	id := want.ID
 	err = h.do(ctx, Call{Op: "EnsureSandbox", ID: id}, func() error {
 		have, there := h.sandboxes[id]
 		switch {
 		case !there:
-			have = runtime.Sandbox{ID: id, Token: token, NetNS: "/fake/ns/" + id.String() + "/net", Hostname: hostname}
+			have = want
+			have.NetNS = "/fake/ns/" + id.String() + "/net"
 			h.sandboxes[id] = have
-		case have.Token != token:
+		case have.Token != want.Token:
 			return fmt.Errorf("it exists for token %s: %w", have.Token, runtime.ErrExists)
+		case h.lost[id] && !h.empty(id):
+			return fmt.Errorf("processes are left: %w", runtime.ErrExists)
 		}
+		delete(h.lost, id)
 		s = have
 		return nil
 	})
 	return s, err
+}
+
+// LoseSandbox ends the process of a sandbox whose containers share their processes, and so all of these.
+func LoseSandbox(h *Host, id spec.Identity) { h.with(func() { endPause(h, id) }) }
+
+// endPause expects h.mu held.
+func endPause(h *Host, id spec.Identity) {
+	if !h.sandboxes[id].SharedPIDs {
+		return
+	}
+	h.lost[id] = true
+	for _, c := range h.running(id) {
+		h.kill(c)
+	}
+	killLeft(h, id)
 }
 
 // Sandboxes lists all sandboxes, sorted by identity; it needs no daemon.
@@ -104,6 +124,7 @@ func (h *Host) RemoveSandbox(ctx context.Context, id spec.Identity) error {
 			return fmt.Errorf("processes are left: %w", runtime.ErrExists)
 		}
 		delete(h.sandboxes, id)
+		delete(h.lost, id)
 		return nil
 	})
 }
@@ -123,6 +144,7 @@ type link struct {
 type network struct {
 	*machine
 	sandboxes map[spec.Identity]runtime.Sandbox
+	lost      map[spec.Identity]bool // those whose own process has ended
 	links     map[spec.Identity]link
 	dial      func(id spec.Identity, port uint16) (net.Conn, error) // nil: nothing listens
 }

@@ -28,6 +28,7 @@ type Behaviour struct {
 	IgnoreTerm bool // SIGTERM does nothing
 	TermCode   int  // exit code on SIGTERM
 	StopSignal int  // of its image: ends it in place of SIGTERM; 0: SIGTERM does
+	Leaves     bool // what it started outlives it where containers share their processes
 	Unkillable bool // even SIGKILL does nothing, as in D state, until Exit or Reboot
 }
 
@@ -122,7 +123,11 @@ func (h *Host) Reboot() {
 				h.end(c, runtime.Lost, runtime.Exit{Unknown: true})
 			}
 		}
+		for _, c := range h.containers {
+			c.left = false
+		}
 		clear(h.sandboxes)
+		clear(h.lost)
 		clear(h.links)
 		clear(h.scratch)
 	})

@@ -48,7 +48,7 @@ func testSandbox(t *testing.T, m *member) {
 		t.Errorf("EnsureSandbox again returned %+v, want %+v", again, first)
 	}
 	later := spec.Token{Epoch: 1, Number: 999}
-	_, err := m.Runtime.EnsureSandbox(t.Context(), m.id, later, "x")
+	_, err := m.Runtime.EnsureSandbox(t.Context(), runtime.Sandbox{ID: m.id, Token: later, Hostname: "x"})
 	wantKind(t, "EnsureSandbox of another token", err, runtime.ErrExists)
 	all, err := m.Runtime.Sandboxes(t.Context())
 	wantNil(t, "Sandboxes", err)
@@ -56,7 +56,7 @@ func testSandbox(t *testing.T, m *member) {
 		t.Errorf("Sandboxes %+v lacks %+v", all, first)
 	}
 	wantNil(t, "RemoveSandbox", m.Runtime.RemoveSandbox(t.Context(), m.id))
-	s, err := m.Runtime.EnsureSandbox(t.Context(), m.id, later, "x")
+	s, err := m.Runtime.EnsureSandbox(t.Context(), runtime.Sandbox{ID: m.id, Token: later, Hostname: "x"})
 	wantNil(t, "EnsureSandbox after removal", err)
 	if s.Token != later || s.Hostname != "x" {
 		t.Errorf("EnsureSandbox after removal returned %+v", s)
@@ -216,7 +216,7 @@ func testAgain(t *testing.T, m *member) {
 	id := m.started(t, "b", "run")
 	wantNil(t, "Create", m.Runtime.Create(t.Context(), m.container("a", "run")))
 	again := m.Again(t)
-	box, err := again.EnsureSandbox(t.Context(), m.id, m.token, m.id.MemberName())
+	box, err := again.EnsureSandbox(t.Context(), runtime.Sandbox{ID: m.id, Token: m.token, Hostname: m.id.MemberName()})
 	wantNil(t, "EnsureSandbox by another agent", err)
 	if mine := m.sandbox(t); box != mine {
 		t.Errorf("EnsureSandbox by another agent: %+v, want %+v", box, mine)
