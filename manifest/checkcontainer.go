@@ -126,6 +126,7 @@ func (c containerChecks) resources(at string, r *spec.ResourceRequirements) {
 			c.fail(at+".requests["+showKey(name)+"]", fmt.Sprintf("%s is more than the limit %s", r.Requests[name], limit), "raise the limit, or request less")
 		}
 	}
+	c.hugePageLimits(at, r)
 }
 
 // ephemeralStorage is the disk that a container's own files, logs and emptyDirs take.
@@ -139,10 +140,10 @@ func (c containerChecks) resource(at, name string, q scalar.Quantity, leastMemor
 	case name == ephemeralStorage:
 		c.size(at, q, 0)
 		c.warn(at, noEffect, "the disk that a container's own files and logs take is neither reserved nor bounded")
-	case strings.HasPrefix(name, "hugepages-"):
-		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: huge pages of the hosts are neither counted nor bounded")
+	case strings.HasPrefix(name, scalar.HugePagesPrefix):
+		c.hugePages(at, name, q)
 	case name != "cpu":
-		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: only cpu and memory are counted and bounded")
+		c.fail(at, scalar.Quote(name)+" is not supported yet", "remove it: only cpu, memory and huge pages are counted and bounded")
 	case q.Milli < 0:
 		c.fail(at, q.String()+" is too small", "write 0 or more")
 	}

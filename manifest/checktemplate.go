@@ -22,7 +22,7 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	contextChecks{c}.member(at2+".securityContext", s.SecurityContext)
 	hostChecks{c}.hostAccess(at2, s)
 	placementChecks{c}.placement(at2, s)
-	volumes := c.volumes(at2+".volumes", s.Volumes, claims)
+	volumes := c.volumes(at2+".volumes", s.Volumes, claims, s.HugePages())
 	factChecks{c, containerNames(s)}.template(at2, s)
 	if len(s.Containers) == 0 {
 		c.fail(at2+".containers", "contains no container", "write at least one")
@@ -48,8 +48,9 @@ func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	}
 }
 
-// volumes checks the template's volumes and returns all names that may be mounted.
-func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[string]bool) map[string]bool {
+// volumes checks the template's volumes and returns all names that may be mounted; pages are the huge
+// pages that the members request.
+func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[string]bool, pages scalar.HugePages) map[string]bool {
 	known, seen := map[string]bool{}, map[string]bool{}
 	for claim := range claims {
 		known[claim] = true
@@ -68,7 +69,7 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 			"persistentVolumeClaim": v.PersistentVolumeClaim != nil})
 		hostChecks{c}.hostPath(p+".hostPath", v.HostPath)
 		if v.EmptyDir != nil {
-			c.emptyDir(p+".emptyDir", v.EmptyDir)
+			c.emptyDir(p+".emptyDir", v.EmptyDir, pages)
 		}
 		if v.ConfigMap != nil {
 			c.subdomain(p+".configMap.name", v.ConfigMap.Name)
@@ -88,8 +89,13 @@ func (c *checks) volumes(at string, volumes []spec.VolumeMedia, claims map[strin
 	return known
 }
 
-func (c *checks) emptyDir(at string, e *spec.EmptyDir) {
-	c.choice(at+".medium", e.Medium, []string{"", spec.MediumMemory}, "HugePages")
+func (c *checks) emptyDir(at string, e *spec.EmptyDir, pages scalar.HugePages) {
+	media := []string{scalar.MediumHugePages, scalar.MediumHugePages2Mi, scalar.MediumHugePages1Gi}
+	if slices.Contains(media, e.Medium) {
+		hugePageMedium(c, at, e, pages)
+		return
+	}
+	c.choice(at+".medium", e.Medium, append([]string{"", spec.MediumMemory}, media...))
 	if e.SizeLimit == nil {
 		return
 	}

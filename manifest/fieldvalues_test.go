@@ -12,7 +12,7 @@ spec:
     metadata: {labels: {app: web}}
     spec:
       initContainers: [{name: first, image: "web:1", restartPolicy: Always}]
-      containers: [{name: web, image: "web:1", ports: [{containerPort: 80}], volumeMounts: [{name: data, mountPath: /data}]}]
+      containers: [{name: web, image: "web:1", ports: [{containerPort: 80}], volumeMounts: [{name: data, mountPath: /data}], resources: {limits: {cpu: 8, hugepages-2Mi: 2Mi}}}]
       volumes: [{name: files, emptyDir: {}}]
   volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]
 `,
@@ -185,13 +185,13 @@ var tries = map[string][]string{
 	"ResourceFieldSelector.divisor":      {"1m"},
 
 	"ResourceFieldSelector.containerName": {"web"},
-	"ResourceRequirements.limits":         {"{cpu: 2, memory: 64Mi}", "{ephemeral-storage: 1Gi}", "{hugepages-2Mi: 4Mi}", "{example.com/gpu: 1}"},
+	"ResourceRequirements.limits":         {"{cpu: 2, memory: 64Mi}", "{ephemeral-storage: 1Gi}", "{cpu: 2, hugepages-2Mi: 4Mi}", "{example.com/gpu: 1}"},
 	"ResourceRequirements.requests":       {"{cpu: 2, memory: 64Mi}", "{ephemeral-storage: 1Gi}"},
 	"VolumeMount.name":                    {"files"},
 	"VolumeMount.mountPath":               {"/srv"},
 	"VolumeMount.mountPropagation":        {"None", "HostToContainer", "Bidirectional"},
 	"VolumeMount.recursiveReadOnly":       {"Disabled", "IfPossible", "Enabled"},
-	"EmptyDirVolumeSource.medium":         {"Memory", "HugePages"},
+	"EmptyDirVolumeSource.medium":         {"Memory", "HugePages", "HugePages-2Mi"},
 	"EmptyDirVolumeSource.sizeLimit":      {"1Mi with medium: Memory", "1Mi"},
 
 	"Probe.successThreshold": {"1"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Node is nodes/<name>. Written by auth when the node is let in, or by dispatch when it
@@ -37,7 +38,9 @@ type NodeFacts struct {
 	Boot        spec.BootID   `json:"boot"`
 	CPUMillis   int64         `json:"cpuMillis"`
 	MemoryBytes int64         `json:"memoryBytes"`
-	Version     string        `json:"version"`
+	// HugePages are what it has of them, apart from MemoryBytes.
+	HugePages scalar.HugePages `json:"hugePages,omitzero"`
+	Version   string           `json:"version"`
 	// Level is that of templates that its agent carries out (spec.Level); 0, of an agent that does not
 	// say: 1.
 	Level  int    `json:"level,omitempty"`

@@ -19,6 +19,9 @@ const Level = 2
 // asks for it: "containers[0].lifecycle". It is 1, and the path "", when every agent will do.
 func (s *MemberSpec) Needs() (level int, field string) {
 	level, field = newest(reflect.ValueOf(s).Elem())
+	if pages := s.hugePagesField(); pages != "" && level < hugePagesLevel {
+		return hugePagesLevel, pages
+	}
 	return max(level, 1), strings.TrimPrefix(field, ".")
 }
 
@@ -43,7 +46,7 @@ func newest(v reflect.Value) (level int, path string) {
 	case reflect.Slice:
 		for i := range v.Len() {
 			if l, p := newest(v.Index(i)); l > level {
-				level, path = l, fmt.Sprintf("[%d]%s", i, p)
+				level, path = l, indexed(i)+p
 			}
 		}
 	case reflect.Struct:
@@ -59,6 +62,8 @@ func newest(v reflect.Value) (level int, path string) {
 	}
 	return level, path
 }
+
+func indexed(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 func (f *leveled) newest(v reflect.Value) (level int, inner string) {
 	switch {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 //go:embed testdata/level1.txt
@@ -81,6 +83,10 @@ func TestNeedsIsTheNewestFieldOfATemplate(t *testing.T) {
 		{"the hostname that every agent gives", MemberSpec{SetHostnameAsFQDN: new(bool)}, 1, ""},
 		{"the grace of a probe", MemberSpec{Containers: []Container{{LivenessProbe: &Probe{TerminationGracePeriodSeconds: new(int64)}}}},
 			2, "containers[0].livenessProbe.terminationGracePeriodSeconds"},
+		{"huge pages", MemberSpec{Containers: []Container{{}, {Resources: pagesOf(2<<20, 0)}}}, 2, "containers[1].resources"},
+		{"huge pages of an init container", MemberSpec{InitContainers: []Container{{Resources: pagesOf(0, 1<<30)}}}, 2, "initContainers"},
+		{"a volume in huge pages", MemberSpec{Volumes: []VolumeMedia{{EmptyDir: &EmptyDir{Medium: scalar.MediumHugePages}}}}, 2, "volumes[0].emptyDir.medium"},
+		{"a volume in memory", MemberSpec{Volumes: []VolumeMedia{{EmptyDir: &EmptyDir{Medium: MediumMemory}}}}, 1, ""},
 		{"a variable", MemberSpec{Containers: []Container{{Env: []EnvVar{{Name: "x", ValueFrom: &EnvVarSource{ResourceFieldRef: &ResourceFieldRef{}}}}}}},
 			2, "containers[0].env[0].valueFrom.resourceFieldRef"},
 		{"a volume", MemberSpec{Volumes: []VolumeMedia{{}, {Projected: &ProjectedVolume{}}}}, 2, "volumes[1].projected"},

@@ -52,10 +52,11 @@ type VolumeMedia struct {
 	VsphereVolume        any `json:"vsphereVolume,omitempty" stead:"later"`
 }
 
-// EmptyDir is an empty directory of one life, on disk or (Memory) on tmpfs.
+// EmptyDir is an empty directory of one life, on disk, on tmpfs (Memory), or in huge pages.
 type EmptyDir struct {
-	// Medium is "" (disk) or Memory.
-	Medium string `json:"medium,omitempty"`
+	// Medium is "" (disk), Memory, or HugePages, HugePages-2Mi, HugePages-1Gi: huge pages that the containers
+	// request, of the only size or of this one.
+	Medium string `json:"medium,omitempty" stead:"since=2,except=Memory"`
 	// SizeLimit bounds a Memory volume, as the limits of the member's memory do; default: these.
 	// On disk it has no effect.
 	SizeLimit *scalar.Quantity `json:"sizeLimit,omitempty"`

@@ -162,3 +162,20 @@ func TestATreeThatIsNoLongerMountedIsSeen(t *testing.T) {
 		t.Errorf("empty %v, error %v; want an error: nothing can be seen", empty, err)
 	}
 }
+
+func TestHugePagesAreBoundedWhereRuncCan(t *testing.T) {
+	for name, c := range map[string]struct {
+		mounts string
+		files  map[string]string
+		want   bool
+	}{
+		"v2 with the controller":                {unified, map[string]string{"cgroup.controllers": "cpu hugetlb\n"}, true},
+		"v2 without it":                         {unified, map[string]string{"cgroup.controllers": "cpu\n"}, false},
+		"both, and it is v2's, which runc lets": {hybrid, map[string]string{"unified/cgroup.controllers": "hugetlb\n"}, false},
+		"both, and it is v1's":                  {hybrid + "33 24 0:29 / $root/hugetlb rw - cgroup cgroup rw,hugetlb\n", nil, true},
+	} {
+		if got := tree(t, c.mounts, c.files).BoundsHugePages(); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -136,5 +136,6 @@ func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.Secur
 func limit(out *runtime.Container, r spec.ResourceRequirements) {
 	out.CPUMillis = r.Limits["cpu"].Milli
 	out.MemoryBytes = r.Limits["memory"].Value()
+	out.HugePages = r.HugePages()
 	out.CPURequestMillis = r.Request("cpu").Milli
 }

@@ -3,6 +3,7 @@ package files
 import (
 	"testing"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -44,6 +45,34 @@ func TestMemoryVolumesAreBoundedByTheMembersMemory(t *testing.T) {
 		}
 		if got := MemoryVolumeBytes(&s, e); got != c.want {
 			t.Errorf("%s: got %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWhereAnEmptyDirIs: as Kubernetes, one in HugePages has the only size that the member has.
+func TestWhereAnEmptyDirIs(t *testing.T) {
+	pages := func(of map[string]int64) *spec.MemberSpec {
+		limits := map[string]scalar.Quantity{}
+		for size, n := range of {
+			limits[scalar.HugePagesPrefix+size] = scalar.Quantity{Milli: n * 1000}
+		}
+		return &spec.MemberSpec{Containers: []spec.Container{{Resources: spec.ResourceRequirements{Limits: limits}}}}
+	}
+	for _, c := range []struct {
+		medium string
+		of     map[string]int64
+		want   runtime.Scratch
+	}{
+		{"", nil, runtime.Scratch{}},
+		{spec.MediumMemory, nil, runtime.Scratch{Memory: true}},
+		{scalar.MediumHugePages, map[string]int64{"2Mi": 4 << 20}, runtime.Scratch{HugePage: 2 << 20, SizeBytes: 4 << 20}},
+		{scalar.MediumHugePages, map[string]int64{"1Gi": 1 << 30}, runtime.Scratch{HugePage: 1 << 30, SizeBytes: 1 << 30}},
+		{scalar.MediumHugePages1Gi, map[string]int64{"2Mi": 4 << 20, "1Gi": 2 << 30}, runtime.Scratch{HugePage: 1 << 30, SizeBytes: 2 << 30}},
+	} {
+		var got runtime.Scratch
+		Medium(&got, pages(c.of), &spec.EmptyDir{Medium: c.medium})
+		if got != c.want {
+			t.Errorf("%s of %v: %+v, want %+v", c.medium, c.of, got, c.want)
 		}
 	}
 }

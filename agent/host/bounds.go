@@ -63,8 +63,12 @@ func diskBytes(dir string) int64 {
 	return int64(st.Blocks) * st.Bsize
 }
 
-// memoryBytes is the machine's memory, from /proc/meminfo.
+// memoryBytes is the machine's memory, from /proc/meminfo, without its huge pages.
 func memoryBytes() (int64, error) {
+	_, apart, err := hugePages(hugePagesDir)
+	if err != nil {
+		return 0, err
+	}
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0, err
@@ -73,5 +77,5 @@ func memoryBytes() (int64, error) {
 	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
 		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
 	}
-	return kib << 10, nil
+	return kib<<10 - apart, nil
 }

@@ -153,12 +153,16 @@ func (o *Options) Facts() (records.NodeFacts, error) {
 	if err != nil {
 		return records.NodeFacts{}, err
 	}
+	pages, _, err := hugePages(hugePagesDir)
+	if err != nil {
+		return records.NodeFacts{}, err
+	}
 	memory, err := memoryBytes()
 	return records.NodeFacts{
 		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address,
 		Classes:       volume.ClassNames(o.Classes),
 		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
-		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, Version: o.Version, Level: spec.Level,
+		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, HugePages: pages, Version: o.Version, Level: spec.Level,
 	}, err
 }
 

@@ -34,6 +34,8 @@ type Scratch struct {
 	// Memory: on a tmpfs of at most SizeBytes; 0: half of the machine's memory.
 	Memory    bool
 	SizeBytes int64
+	// HugePage, when not 0, is the size of the huge pages that it is in; SizeBytes bounds that, too.
+	HugePage int64
 	// FSGroup may write in it; nil: it is left as it is made, mode 0777.
 	FSGroup *int64
 }

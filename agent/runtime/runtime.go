@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // The kinds of errors a body translates to; test with errors.Is.
@@ -81,6 +82,8 @@ type Container struct {
 	CPUMillis        int64 // limit; 0: none
 	CPURequestMillis int64 // share; 0: none
 	MemoryBytes      int64 // limit; 0: none
+	// HugePages are limits. Hosts without the cgroup controller hugetlb keep none.
+	HugePages scalar.HugePages
 	// OOMScore is the oom_score_adj of its processes, -1000 to 1000: of the processes of a host without memory the kernel
 	// ends the one with the highest first. An agent that may not set a lower one than its own sets its own.
 	OOMScore int

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // What cannot be seen to be unmounted is neither moved nor deleted, and counts as in use.
@@ -142,5 +143,33 @@ func TestAWalkNeverLeavesItsDisk(t *testing.T) {
 	}, func(_ int, name string) error { return fmt.Errorf("%s was visited", name) })
 	if err == nil || !strings.Contains(err.Error(), "was moved meanwhile") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAnEmptyDirInHugePages: a hugetlbfs with pages of the size, which ends with the life.
+func TestAnEmptyDirInHugePages(t *testing.T) {
+	if _, err := os.Stat("/sys/kernel/mm/hugepages/hugepages-2048kB"); err != nil {
+		t.Skip("this kernel has no huge pages of 2Mi")
+	}
+	v := mounting(t)
+	ask := runtime.Scratch{ID: db0, Token: spec.Token{Epoch: 1, Number: 7}, Name: "huge", HugePage: scalar.Page2Mi, SizeBytes: 4 << 20}
+	for range 2 {
+		path, err := v.Scratch(t.Context(), ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var st unix.Statfs_t
+		if err := unix.Statfs(path, &st); err != nil || st.Type != unix.HUGETLBFS_MAGIC || st.Bsize != scalar.Page2Mi || st.Blocks != 2 {
+			t.Errorf("it is %+v, %v; want hugetlbfs with two pages of 2Mi", st, err)
+		}
+	}
+	if clean, err := v.Clean(t.Context(), db0); clean || err != nil {
+		t.Errorf("clean %v, %v while it is mounted", clean, err)
+	}
+	if err := v.RemoveScratch(t.Context(), db0); err != nil {
+		t.Fatal(err)
+	}
+	if clean, err := v.Clean(t.Context(), db0); !clean || err != nil {
+		t.Errorf("clean %v, %v after it was removed", clean, err)
 	}
 }

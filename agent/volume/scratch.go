@@ -25,7 +25,7 @@ type scratchDirs struct {
 }
 
 // Scratch implements runtime.Volumes: an emptyDir, mode 0777 as in Kubernetes. In
-// memory it is a tmpfs of its own (nosuid, nodev).
+// memory it is a tmpfs, or a hugetlbfs, of its own (nosuid, nodev).
 func (d scratchDirs) Scratch(ctx context.Context, s runtime.Scratch) (path string, err error) {
 	defer wrap.Error(&err, "make scratch %s of %s", s.Name, s.ID)
 	if err := checkIdentity(s.ID, s.Name); err != nil {
@@ -35,7 +35,7 @@ func (d scratchDirs) Scratch(ctx context.Context, s runtime.Scratch) (path strin
 		return "", errors.New("the life has no token")
 	}
 	top := d.scratch
-	if s.Memory {
+	if s.Memory || s.HugePage > 0 {
 		top = d.memory
 	}
 	root, err := os.OpenRoot(top)
@@ -54,8 +54,8 @@ func (d scratchDirs) Scratch(ctx context.Context, s runtime.Scratch) (path strin
 	}
 	path = filepath.Join(top, place)
 	made := err == nil
-	if s.Memory {
-		made, err = mountMemory(path, s.SizeBytes)
+	if s.Memory || s.HugePage > 0 {
+		made, err = mountMemory(path, s.SizeBytes, s.HugePage)
 		if err != nil {
 			return "", err
 		}
@@ -78,8 +78,9 @@ func scratchOf(id spec.Identity) string {
 	return filepath.Join(string(id.Namespace), id.MemberName())
 }
 
-// mountMemory mounts a tmpfs at path unless one is there, and reports whether it did.
-func mountMemory(path string, sizeBytes int64) (bool, error) {
+// mountMemory mounts a tmpfs, or a hugetlbfs with pages of that size, at path unless one is there, and reports
+// whether it did.
+func mountMemory(path string, sizeBytes, hugePage int64) (bool, error) {
 	there, err := mountsAt(path)
 	if err != nil || len(there) > 0 {
 		return false, err
@@ -88,8 +89,12 @@ func mountMemory(path string, sizeBytes int64) (bool, error) {
 	if sizeBytes > 0 {
 		options += fmt.Sprintf(",size=%d", sizeBytes)
 	}
-	if err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return false, fmt.Errorf("mount tmpfs at %s: %w", path, err)
+	kind := "tmpfs"
+	if hugePage > 0 {
+		kind, options = "hugetlbfs", options+fmt.Sprintf(",pagesize=%d", hugePage)
+	}
+	if err := unix.Mount(kind, path, kind, unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return false, fmt.Errorf("mount %s at %s: %w", kind, path, err)
 	}
 	return true, nil
 }

@@ -143,10 +143,9 @@ func (w *actor) ownVolume(ctx context.Context, v spec.VolumeMedia) (string, erro
 		}
 		return w.c.Volumes.HostPath(ctx, p)
 	}
-	return w.c.Volumes.Scratch(ctx, runtime.Scratch{
-		ID: w.id, Token: w.token, Name: v.Name, FSGroup: w.fsGroup(),
-		Memory: v.EmptyDir.Medium == spec.MediumMemory, SizeBytes: files.MemoryVolumeBytes(&w.life.Template.Spec, v.EmptyDir),
-	})
+	s := runtime.Scratch{ID: w.id, Token: w.token, Name: v.Name, FSGroup: w.fsGroup()}
+	files.Medium(&s, &w.life.Template.Spec, v.EmptyDir)
+	return w.c.Volumes.Scratch(ctx, s)
 }
 
 // ensureClaims adds to dirs the directories of volumes that belong to PersistentVolumeClaims. That the

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -25,8 +26,9 @@ type nodeRecords struct {
 	fence     entry[records.Fence]
 	members   map[spec.Identity]bool
 	sets      map[spec.SetRef]bool // with a member in members
-	// cpuMillis and memoryBytes are what the members ask for.
+	// cpuMillis, memoryBytes and hugePages are what the members ask for.
 	cpuMillis, memoryBytes int64
+	hugePages              scalar.HugePages
 
 	volumes map[string]*records.Volume       // that it is to give up, by key
 	reports map[string]*records.VolumeReport // by key
@@ -187,7 +189,7 @@ func (s *state) countHost(n *plan.Node, by int) {
 func (n *nodeRecords) planned() plan.Node {
 	p := plan.Node{
 		Node: n.node.record, Labels: n.labels,
-		Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes,
+		Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes, HugePages: n.hugePages,
 	}
 	if f := n.facts.record; f != nil && f.UID == p.Node.UID {
 		p.Facts = f

@@ -4,12 +4,14 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // weight is what a life asks of its node, as it was counted.
 type weight struct {
 	node                   spec.NodeName
 	cpuMillis, memoryBytes int64
+	hugePages              scalar.HugePages
 	avoids                 bool
 }
 
@@ -20,6 +22,7 @@ func (s *state) weigh(t *setState, l *slot) {
 		now.node = m.Node
 		if r := t.revisions[m.Revision].record; r != nil {
 			now.cpuMillis, now.memoryBytes = r.Template.Spec.Requests()
+			now.hugePages = r.Template.Spec.HugePages()
 			now.avoids = r.Template.Spec.Avoiding()
 		}
 	}
@@ -43,6 +46,7 @@ func (s *state) load(w weight, sign int64) {
 	n := s.node(w.node)
 	n.cpuMillis += sign * w.cpuMillis
 	n.memoryBytes += sign * w.memoryBytes
+	n.hugePages = n.hugePages.Plus(w.hugePages, sign)
 	s.dropIdleNode(w.node)
 }
 

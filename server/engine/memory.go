@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 )
 
@@ -144,7 +145,7 @@ func (p *placement) mustWait(ref spec.SetRef, rev store.Rev, w *plan.World) bool
 func sharesNodes(w *plan.World) bool {
 	t := &w.Set.Spec.Template.Spec
 	cpu, memory := t.Requests()
-	return cpu > 0 || memory > 0 || t.Constrained() || len(w.Nodes) > 0 && w.Nodes[0].Residents != nil
+	return cpu > 0 || memory > 0 || t.HugePages() != (scalar.HugePages{}) || t.Constrained() || len(w.Nodes) > 0 && w.Nodes[0].Residents != nil
 }
 
 // observe keeps whether a member of the set waits for a node.

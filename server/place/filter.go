@@ -138,12 +138,15 @@ func (s *search) full(n *proof.Node) string {
 	used := s.used[n.Node.Name]
 	used.cpuMillis += n.CPUMillis
 	used.memoryBytes += n.MemoryBytes
+	used.hugePages = used.hugePages.Plus(n.HugePages, 1)
 	if s.Before == n.Node.Name {
 		cpu, memory := s.Ran.Requests()
-		if s.cpuMillis <= cpu && s.memoryBytes <= memory {
+		pages := s.Ran.HugePages()
+		if s.cpuMillis <= cpu && s.memoryBytes <= memory && s.hugePages.Within(pages) {
 			return "" // also where the node has promised too much
 		}
 		used.cpuMillis, used.memoryBytes = used.cpuMillis-cpu, used.memoryBytes-memory
+		used.hugePages = used.hugePages.Plus(pages, -1)
 	}
 	var lacking []string
 	if left := n.Facts.CPUMillis - used.cpuMillis; n.Facts.CPUMillis > 0 && s.cpuMillis > max(left, 0) {
@@ -154,10 +157,25 @@ func (s *search) full(n *proof.Node) string {
 		lacking = append(lacking, fmt.Sprintf("%s of %s memory left, %s requested",
 			bytesText(left), bytesText(n.Facts.MemoryBytes), bytesText(s.memoryBytes)))
 	}
+	lacking = append(lacking, pagesLacking(n.Facts.HugePages, used.hugePages, s.hugePages)...)
 	if len(lacking) == 0 {
 		return ""
 	}
 	return "has " + strings.Join(lacking, ", and ")
+}
+
+// pagesLacking says of which huge pages too few are left. A node that does not say that it has some has none.
+func pagesLacking(all, used, requested scalar.HugePages) (lacking []string) {
+	for _, size := range []struct {
+		name  string
+		bytes int64
+	}{{"2Mi", scalar.Page2Mi}, {"1Gi", scalar.Page1Gi}} {
+		if left := max(all.Of(size.bytes)-used.Of(size.bytes), 0); requested.Of(size.bytes) > left {
+			lacking = append(lacking, fmt.Sprintf("%s of %s in huge pages of %s left, %s requested",
+				bytesText(left), bytesText(all.Of(size.bytes)), size.name, bytesText(requested.Of(size.bytes))))
+		}
+	}
+	return lacking
 }
 
 // portTaken says which host port of this life is another's at the node: until nothing is

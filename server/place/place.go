@@ -11,6 +11,7 @@ import (
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Request is what a new life asks of its node.
@@ -73,6 +74,7 @@ type fixedFor struct {
 type room struct {
 	lives                  int
 	cpuMillis, memoryBytes int64
+	hugePages              scalar.HugePages
 }
 
 // New returns a Placer over nodes, in the order of names. members counts members of the set by
@@ -89,7 +91,7 @@ func (p *Placer) Take(r *Request, node spec.NodeName) {
 	}
 	u := p.used[node]
 	p.members[node]++
-	p.used[node] = room{u.lives + 1, u.cpuMillis + cpu, u.memoryBytes + memory}
+	p.used[node] = room{u.lives + 1, u.cpuMillis + cpu, u.memoryBytes + memory, u.hugePages.Plus(r.Template.HugePages(), 1)}
 	if r.Template.Constrained() {
 		p.begun[node] = append(p.begun[node], proof.Resident{
 			ID: r.ID, Labels: r.Labels, Revision: r.Revision, Avoids: r.Template.Avoids(r.ID, r.Revision, r.Labels), Ports: r.Template.HostPorts(),
@@ -215,6 +217,7 @@ type search struct {
 	*Placer
 	*Request
 	cpuMillis, memoryBytes int64
+	hugePages              scalar.HugePages
 	ports                  []spec.HostPort
 	level                  int               // of templates that the agent must know
 	newest                 string            // the field that asks for it
@@ -225,6 +228,7 @@ type search struct {
 func (p *Placer) search(r *Request) *search {
 	s := &search{Placer: p, Request: r, ports: r.Template.HostPorts()}
 	s.cpuMillis, s.memoryBytes = r.Template.Requests()
+	s.hugePages = r.Template.HugePages()
 	s.level, s.newest = r.Template.Needs()
 	if r.Isolated && s.level < records.PolicyLevel {
 		s.level, s.newest = records.PolicyLevel, "the NetworkPolicies of the set"

@@ -16,7 +16,7 @@ import (
 // grounds is a world of the set db (app: db) whose members run the template's spec with
 // the fields of text, in YAML. Each node is a line of words:
 //
-//	a zone=x taint=key=value:Effect cpu=USED/MILLIS mem=USED/MiB db-0 other/db-0 web-0:app=x web-1:avoids=db zk-1:shuns=db c-0:port=80/TCP
+//	a zone=x taint=key=value:Effect cpu=USED/MILLIS mem=USED/MiB pages=USED/MiB db-0 other/db-0 web-0:app=x web-1:avoids=db zk-1:shuns=db c-0:port=80/TCP
 //
 // its name, labels, taints, what is asked for there already, and residents: members of
 // the set, or of one in the namespace other, or with another label, or with required
@@ -50,7 +50,7 @@ func ground(t *testing.T, words []string) Node {
 	t.Helper()
 	n := Node{
 		Node:    &records.Node{Name: spec.NodeName(words[0]), UID: spec.UID("uid-" + words[0]), Labels: map[string]string{}},
-		Facts:   &records.NodeFacts{CPUMillis: 4000, MemoryBytes: 4 << 30, Epoch: 1},
+		Facts:   &records.NodeFacts{CPUMillis: 4000, MemoryBytes: 4 << 30, Epoch: 1, Level: spec.Level},
 		Session: &records.Session{UID: spec.UID("uid-" + words[0]), Boot: "boot1"},
 	}
 	for _, word := range words[1:] {
@@ -66,6 +66,8 @@ func ground(t *testing.T, words []string) Node {
 			n.Node.Taints = append(n.Node.Taints, spec.Taint{Key: k, Value: v, Effect: effect})
 		case key == "cpu":
 			n.CPUMillis, n.Facts.CPUMillis = u, most
+		case key == "pages":
+			n.HugePages.Of2Mi, n.Facts.HugePages.Of2Mi = u<<20, most<<20
 		case key == "mem":
 			n.MemoryBytes, n.Facts.MemoryBytes = u<<20, most<<20
 		case other || !labelled:
@@ -250,6 +252,31 @@ func TestRoomIsKeptForAMemberDuringItsUpdate(t *testing.T) {
 		if p := Next(w); len(p.Blocked) != 1 || p.Blocked[0].Reason != causes.BlockedNoRoom {
 			t.Errorf("one that asks for more %s takes what is not there: %+v %+v", name, p.Actions, p.Blocked)
 		}
+	}
+}
+
+// TestHugePagesAreAResourceOfNodes: a node that has none, or has given them to others, takes no member that asks for
+// some; a life that follows takes those of the last.
+func TestHugePagesAreAResourceOfNodes(t *testing.T) {
+	const asks = "initContainers: [{name: i, image: b, resources: {limits: {cpu: 1m, hugepages-2Mi: 6Mi}}}]"
+	w := grounds(t, "parallel 1", asks, "a", "b pages=4/8", "c pages=2/8")
+	if p := Next(w); len(p.Actions) != 1 || p.Actions[0].(Start).Member.Node != "c" {
+		t.Errorf("it is not where the pages are: %+v %+v", p.Actions, p.Blocked)
+	}
+	w = grounds(t, "parallel 1", asks, "a", "b pages=4/8")
+	p := Next(w)
+	if len(p.Blocked) != 1 || p.Blocked[0].Reason != causes.BlockedNoRoom ||
+		!strings.Contains(p.Blocked[0].Text, "node a has 0Mi of 0Mi in huge pages of 2Mi left, 6Mi requested") ||
+		!strings.Contains(p.Blocked[0].Text, "node b has 4Mi of 8Mi in huge pages of 2Mi left, 6Mi requested") {
+		t.Errorf("it does not say what it waits for: %+v %+v", p.Actions, p.Blocked)
+	}
+	w = grounds(t, "parallel 2", asks, "c pages=0/8")
+	if p := Next(w); len(p.Actions) != 1 || len(p.Blocked) != 2 || p.Blocked[1].Reason != causes.BlockedNoRoom {
+		t.Errorf("two take the same pages in one step: %+v %+v", p.Actions, p.Blocked)
+	}
+	w = grounds(t, "parallel 1 0:over@a", asks, "a pages=12/8 db-0")
+	if p := Next(w); len(p.Actions) != 1 {
+		t.Errorf("the pages of its last life are not kept for it: %+v", p.Blocked)
 	}
 }
 

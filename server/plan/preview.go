@@ -211,6 +211,7 @@ func (p *previewRun) load(a Action, sign int) {
 	n.Lives += sign
 	n.CPUMillis += int64(sign) * cpu
 	n.MemoryBytes += int64(sign) * memory
+	n.HugePages = n.HugePages.Plus(t.Spec.HugePages(), int64(sign))
 	if n.Residents == nil {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Node is one host as the leader knows it.
@@ -34,9 +35,10 @@ type Node struct {
 	// Fenced: a person says that it is off, and it has not been heard of since.
 	Fenced bool
 	// Lives counts the lives on it, of all sets, also those that are over and not
-	// replaced; CPUMillis and MemoryBytes are what they ask for.
+	// replaced; CPUMillis, MemoryBytes and HugePages are what they ask for.
 	Lives                  int
 	CPUMillis, MemoryBytes int64
+	HugePages              scalar.HugePages
 	// Residents are these lives, in the order of their identities; given only where it matters to the set
 	// which they are.
 	Residents []Resident

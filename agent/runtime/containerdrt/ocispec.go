@@ -218,6 +218,9 @@ func (r *lifecycle) limits(s *oci.Spec, c runtime.Container) {
 			res.Memory.Swap = &limit // memory and swap together: no swap
 		}
 	}
+	if r.cgroups.BoundsHugePages() {
+		res.HugepageLimits = pageLimits(hostPageSizes(), c.HugePages)
+	}
 	if most := r.cfg.MaxProcesses; most > 0 {
 		res.Pids = &specs.LinuxPids{Limit: &most}
 	}
