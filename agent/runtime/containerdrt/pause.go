@@ -36,7 +36,9 @@ const (
 	pauseUser = 65535
 	// pauseProcesses bounds it: Go's own threads.
 	pauseProcesses int64 = 32
-	labelPause           = labelPrefix + "pause" // of which member
+	// pauseOOMScore keeps the kernel from ending it before all others when memory is short, as in Kubernetes.
+	pauseOOMScore = -998
+	labelPause    = labelPrefix + "pause" // of which member
 )
 
 func pauseID(id spec.Identity) runtime.ContainerID {
@@ -208,7 +210,8 @@ func (r *daemon) pauseSpec(sandbox runtime.Sandbox, root string) oci.SpecOpts {
 		s.Process.User = specs.User{UID: pauseUser, GID: pauseUser}
 		s.Process.Capabilities = &specs.LinuxCapabilities{}
 		s.Process.NoNewPrivileges, s.Process.Rlimits = true, nil
-		processes := pauseProcesses
+		score, processes := max(pauseOOMScore, leastOOMScore()), pauseProcesses
+		s.Process.OOMScoreAdj = &score
 		s.Mounts = slices.DeleteFunc(s.Mounts, func(m specs.Mount) bool { return m.Destination != "/proc" && m.Destination != "/dev" })
 		s.Mounts = append(s.Mounts, specs.Mount{Destination: "/stead-node", Type: "bind", Source: r.cfg.Logger,
 			Options: []string{"bind", "rprivate", "ro", "nosuid", "nodev"}})
