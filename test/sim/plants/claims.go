@@ -20,7 +20,9 @@ var claimPlants = []Plant{
 	{Name: "takes-a-claim-anywhere", Judges: "claims, volumes", See: eachClaim(func(w *plan.World, c *plan.ClaimState) {
 		c.Slot.Volumes = maps.Clone(c.Slot.Volumes)
 		for name, v := range c.Slot.Volumes {
-			own(&v).Node = w.Nodes[len(w.Nodes)-1].Node.Name
+			if len(w.Nodes) > 0 {
+				own(&v).Node = w.Nodes[len(w.Nodes)-1].Node.Name
+			}
 			c.Slot.Volumes[name] = v
 		}
 	}), Often: claims},

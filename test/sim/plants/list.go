@@ -118,7 +118,7 @@ var general = []Plant{
 	{Name: "gives-up-unasked", Judges: "volumes", See: eachSlot(askedToGiveUp), Often: volumes, Blind: "progress"},
 	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *records.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
 	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
-		if w.Set == nil {
+		if w.Set == nil && len(w.Slots) > 0 { // a claim may have none
 			p.Actions = append(p.Actions, plan.Forget{ID: w.Slots[0].ID})
 		}
 	}, Often: volumes},
