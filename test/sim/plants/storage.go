@@ -27,6 +27,9 @@ var storagePlants = []Plant{
 	{Name: "counts-volumes-anew", Judges: "volumes, data", Say: each(func(_ plan.World, a *plan.Start) {
 		a.Volumes = slices.Clone(a.Volumes)
 		for i := range a.Volumes {
+			if a.Volumes[i].ID != a.Member.ID {
+				continue // of a claim
+			}
 			a.Volumes[i].Number = 1
 			a.Identity.VolumeNumbers = maps.Clone(a.Identity.VolumeNumbers)
 			a.Identity.VolumeNumbers[a.Volumes[i].Claim] = 1
