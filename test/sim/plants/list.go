@@ -28,9 +28,9 @@ var general = []Plant{
 	{Name: "late-start-lands", Rare: true, Judges: "bound, one life, token once, progress", LateStartLands: true, Often: []string{"land", "user"}},
 	{Name: "deaf-to-old-tokens", Judges: "progress", DeafToOldTokens: true, Often: restores},
 	{Name: "tells-available-once", Rare: true, Judges: "progress", AvailableOnce: true, Often: []string{"user", "crash-agent"}},
-	{Name: "erases-early", Judges: "volumes", ErasesEarly: true, Often: volumes},
-	{Name: "takes-any-volume", Judges: "volumes", TakesAnyVolume: true, Often: volumes},
-	{Name: "says-gone", Judges: "volumes", SaysGone: true, Often: volumes},
+	{Name: "erases-early", Judges: "volumes, claims, shares", ErasesEarly: true, Often: volumes},
+	{Name: "takes-any-volume", Judges: "volumes, claims, shares", TakesAnyVolume: true, Often: volumes},
+	{Name: "says-gone", Judges: "volumes, claims, shares", SaysGone: true, Often: volumes},
 	// S3, S5, S6, S14: what guarded lives rest on.
 	{Name: "confirmed-by-arrival", Rare: true, Judges: "bound, one life", ConfirmedByArrival: true, Often: silences},
 	{Name: "pong-from-memory", Judges: "bound, one life", PongFromMemory: true, Often: silences},
@@ -70,30 +70,30 @@ var general = []Plant{
 	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: each(lowestFirst)},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
 	{Name: "forgets-the-data", Judges: "data", See: eachSlot(forgetData), Often: volumes},
-	{Name: "makes-volumes-anew", Judges: "volumes", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Volumes = nil })},
-	{Name: "forgets-the-fate", Judges: "volumes", Say: each(func(_ plan.World, a *plan.Stop) { a.Volumes = nil }), Often: volumes},
-	{Name: "forgets-one-that-is-over", Judges: "volumes", Say: forgetOver, Often: volumes},
-	{Name: "decides-for-all-at-once", Judges: "volumes", See: setChange(func(s *records.Set) {
+	{Name: "makes-volumes-anew", Judges: "volumes, claims, shares", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Volumes = nil })},
+	{Name: "forgets-the-fate", Judges: "volumes, claims, shares", Say: each(func(_ plan.World, a *plan.Stop) { a.Volumes = nil }), Often: volumes},
+	{Name: "forgets-one-that-is-over", Judges: "volumes, claims, shares", Say: forgetOver, Often: volumes},
+	{Name: "decides-for-all-at-once", Judges: "volumes, claims, shares", See: setChange(func(s *records.Set) {
 		s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: spec.Delete, WhenDeleted: spec.Delete}
 	}), Often: volumes},
-	{Name: "confuses-the-policies", Judges: "volumes", See: setChange(func(s *records.Set) {
+	{Name: "confuses-the-policies", Judges: "volumes, claims, shares", See: setChange(func(s *records.Set) {
 		if p := s.Spec.Retention; p != nil {
 			s.Spec.Retention = &spec.RetentionPolicy{WhenScaled: p.WhenDeleted, WhenDeleted: p.WhenScaled}
 		}
 	}), Often: volumes},
-	{Name: "gives-up-what-is-wanted", Judges: "volumes", Say: eachFate(func(w plan.World, v *records.Volume) {
+	{Name: "gives-up-what-is-wanted", Judges: "volumes, claims, shares", Say: eachFate(func(w plan.World, v *records.Volume) {
 		if v.Fate == records.FateKeep && w.Set != nil {
 			v.Fate = records.FateDelete
 		}
 	}), Often: volumes, Blind: "progress"},
-	{Name: "gives-up-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *records.Volume) {
+	{Name: "gives-up-at-once", Judges: "volumes, claims, shares", Say: eachFate(func(_ plan.World, v *records.Volume) {
 		if v.Fate == records.FateDelete {
 			v.Fate = records.FateReclaiming
 		}
 	}), Often: volumes, Blind: "progress"},
-	{Name: "takes-a-volume-back", Judges: "volumes", See: func(w *plan.World) { everyVolume(w, nothingReclaimed, func(*records.MemberVolume) {}) }, Often: volumes, Blind: "progress"},
-	{Name: "shrinks-a-volume", Judges: "volumes", Say: eachFate(func(_ plan.World, v *records.Volume) { v.SizeBytes = 0 }), Often: volumes},
-	{Name: "uses-a-volume-id-again", Judges: "volumes", OneVolumeID: true, Often: volumes},
+	{Name: "takes-a-volume-back", Judges: "volumes, claims, shares", See: func(w *plan.World) { everyVolume(w, nothingReclaimed, func(*records.MemberVolume) {}) }, Often: volumes, Blind: "progress"},
+	{Name: "shrinks-a-volume", Judges: "volumes, claims, shares", Say: eachFate(func(_ plan.World, v *records.Volume) { v.SizeBytes = 0 }), Often: volumes},
+	{Name: "uses-a-volume-id-again", Judges: "volumes, claims, shares", OneVolumeID: true, Often: volumes},
 	{Name: "never-gives-up", Judges: "progress", Say: without[plan.SetVolumes], Often: volumes},
 	{Name: "never-drops", Judges: "progress", Say: without[plan.DropVolume], Often: volumes},
 	{Name: "never-stalls", Judges: "deadline", See: func(w *plan.World) { w.Standstill = 0 }, Often: rollouts},
@@ -114,8 +114,8 @@ var general = []Plant{
 		}
 	}, Often: rollouts},
 	{Name: "updates-beside-the-old", Judges: "due", See: notOfType(spec.RecreateStrategy), Often: []string{"recreate"}},
-	{Name: "brings-back-unsaid", Judges: "volumes", Say: each(func(_ plan.World, a *plan.RestoreVolume) { a.Volume.Fate = records.FateKeep }), Often: append([]string{"bring-back"}, volumes...)},
-	{Name: "gives-up-unasked", Judges: "volumes", See: eachSlot(askedToGiveUp), Often: volumes, Blind: "progress"},
+	{Name: "brings-back-unsaid", Judges: "volumes, claims, shares", Say: each(func(_ plan.World, a *plan.RestoreVolume) { a.Volume.Fate = records.FateKeep }), Often: append([]string{"bring-back"}, volumes...)},
+	{Name: "gives-up-unasked", Judges: "volumes, claims, shares", See: eachSlot(askedToGiveUp), Often: volumes, Blind: "progress"},
 	{Name: "acts-for-an-orphan", Judges: "orphans", See: setChange(func(s *records.Set) { s.Orphaned = false }), Often: []string{"orphan"}},
 	{Name: "acts-for-a-set-that-is-gone", Judges: "absence", Say: func(w plan.World, p *plan.Plan) {
 		if w.Set == nil && len(w.Slots) > 0 { // a claim may have none
@@ -132,7 +132,7 @@ var general = []Plant{
 			s.Spec.Ordinals = &spec.Ordinals{Reserved: s.Spec.Ordinals.Reserved}
 		}
 	}), Often: []string{"range"}},
-	{Name: "shares-a-volume", Judges: "volumes", Say: each(shareVolume)},
+	{Name: "shares-a-volume", Judges: "volumes, claims, shares", Say: each(shareVolume)},
 	{Name: "uses-a-token-again", Judges: "tokens, reasons", Say: each(func(_ plan.World, a *plan.Start) {
 		a.Member.Token.Number--
 		a.Identity.LastToken = a.Member.Token

@@ -15,16 +15,16 @@ var storagePlants = []Plant{
 	// S11: a volume is made once, on the disk of its class; what is there is not lost.
 	{Name: "makes-a-volume-twice", Judges: "made once", ForgetsMade: true, TakesAnyDisk: true, Blind: "volumes, progress", Often: disks},
 	{Name: "forgets-what-it-made", Rare: true, Judges: "made once", ForgetsMade: true, Often: disks},
-	{Name: "takes-any-disk", Judges: "volumes", TakesAnyDisk: true, Often: disks},
-	{Name: "erases-what-is-away", Judges: "volumes", ForgetsTrash: true, Often: disks},
-	{Name: "believes-a-loss", Judges: "volumes", BelievesLost: true, Often: disks},
-	{Name: "loses-at-once", Judges: "volumes", Say: eachFate(func(_ plan.World, v *records.Volume) {
+	{Name: "takes-any-disk", Judges: "volumes, claims, shares", TakesAnyDisk: true, Often: disks},
+	{Name: "erases-what-is-away", Judges: "volumes, claims, shares", ForgetsTrash: true, Often: disks},
+	{Name: "believes-a-loss", Judges: "volumes, claims, shares", BelievesLost: true, Often: disks},
+	{Name: "loses-at-once", Judges: "volumes, claims, shares", Say: eachFate(func(_ plan.World, v *records.Volume) {
 		if v.Fate == records.FateLost {
 			v.Fate = records.FateReclaiming
 		}
 	}), Often: disks, Blind: "progress"},
 	{Name: "ends-for-a-loss-that-nobody-sees", Judges: "churn", See: eachSlot(everyVolumeMissing), Often: disks},
-	{Name: "counts-volumes-anew", Judges: "volumes, data", Say: each(func(_ plan.World, a *plan.Start) {
+	{Name: "counts-volumes-anew", Judges: "volumes, data, claims", Say: each(func(_ plan.World, a *plan.Start) {
 		a.Volumes = slices.Clone(a.Volumes)
 		for i := range a.Volumes {
 			if a.Volumes[i].ID != a.Member.ID {
@@ -42,10 +42,10 @@ var storagePlants = []Plant{
 		}
 	}), Often: disks},
 	// S14: volumes that are shared.
-	{Name: "shares-what-is-local", Judges: "volumes", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}, Blind: "made once"},
+	{Name: "shares-what-is-local", Judges: "volumes, claims, shares", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}, Blind: "made once"},
 	{Name: "fears-no-late-write", Judges: "proof, reasons", See: everyVolumeFenced, Often: silences},
 	// S21: a node speaks for itself.
-	{Name: "believes-any-node", Judges: "volumes, progress", BelievesAnyNode: true, Often: []string{"lie", "give-up", "bring-back", "retain", "scale"}},
+	{Name: "believes-any-node", Judges: "volumes, progress, claims, shares", BelievesAnyNode: true, Often: []string{"lie", "give-up", "bring-back", "retain", "scale"}},
 	// Names.
 	{Name: "forgets-the-former-name", Judges: "names", Say: func(w plan.World, p *plan.Plan) {
 		if w.Set != nil {
