@@ -91,18 +91,27 @@ func (t *part) serveAll(ref spec.SetRef, base string, members, former []member) 
 		switch {
 		case !isLabel(n.Name):
 		case n.Name == t.former: // whoever asks by the former name gets former names
-			t.serve(n, n.Name+base, former)
+			t.serve(n, n.Name+base, selected(&n, former))
 		default:
-			t.serve(n, n.Name+base, members)
+			t.serve(n, n.Name+base, selected(&n, members))
 		}
 	}
 	t.services = serviceKeys(&inShort)
 }
 
+// selected are the members that a service selects.
+func selected(n *records.DNSName, members []member) []member {
+	if n.Only == nil {
+		return members
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m member) bool { return !n.Has(m.ordinal) })
+}
+
 type member struct {
-	name  string
-	addr  netip.Addr
-	ready bool
+	name    string
+	ordinal int
+	addr    netip.Addr
+	ready   bool
 }
 
 // members adds a service and the members' own names below it, and returns the members
@@ -117,7 +126,7 @@ func (t *part) members(service, base string) []member {
 		if !isLabel(peer.Name) {
 			continue
 		}
-		m := member{name: peer.Name + "." + service + base, addr: peer.Address.Unmap(), ready: peer.Ready}
+		m := member{name: peer.Name + "." + service + base, ordinal: peer.Ordinal, addr: peer.Address.Unmap(), ready: peer.Ready}
 		n := declare(t.nodes, m.name)
 		if n == nil {
 			continue

@@ -347,6 +347,7 @@ type SetService struct {
 	ExternalName  string         `protobuf:"bytes,7,opt,name=external_name,json=externalName,proto3" json:"external_name,omitempty"` // the name whose alias this one is; "": none's
 	Endpoints     []*SetEndpoint `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`                           // of a service that selects no members
 	Outside       [][]byte       `protobuf:"bytes,9,rep,name=outside,proto3" json:"outside,omitempty"`                               // more addresses that lead as address does
+	Only          *int32         `protobuf:"varint,10,opt,name=only,proto3,oneof" json:"only,omitempty"`                             // the ordinal of the one member that it selects; absent: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -442,6 +443,13 @@ func (x *SetService) GetOutside() [][]byte {
 		return x.Outside
 	}
 	return nil
+}
+
+func (x *SetService) GetOnly() int32 {
+	if x != nil && x.Only != nil {
+		return *x.Only
+	}
+	return 0
 }
 
 // SetEndpoint is a records.Endpoint.
@@ -952,7 +960,7 @@ const file_sets_proto_rawDesc = "" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
 	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\x12#\n" +
-	"\rpolicies_json\x18\v \x03(\fR\fpoliciesJson\"\xc4\x02\n" +
+	"\rpolicies_json\x18\v \x03(\fR\fpoliciesJson\"\xe6\x02\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
@@ -963,7 +971,10 @@ const file_sets_proto_rawDesc = "" +
 	"\x05local\x18\x06 \x01(\bR\x05local\x12#\n" +
 	"\rexternal_name\x18\a \x01(\tR\fexternalName\x123\n" +
 	"\tendpoints\x18\b \x03(\v2\x15.stead.v1.SetEndpointR\tendpoints\x12\x18\n" +
-	"\aoutside\x18\t \x03(\fR\aoutside\"\x9c\x01\n" +
+	"\aoutside\x18\t \x03(\fR\aoutside\x12\x17\n" +
+	"\x04only\x18\n" +
+	" \x01(\x05H\x00R\x04only\x88\x01\x01B\a\n" +
+	"\x05_only\"\x9c\x01\n" +
 	"\vSetEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1b\n" +
@@ -1055,6 +1066,7 @@ func file_sets_proto_init() {
 		return
 	}
 	file_types_proto_init()
+	file_sets_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -99,7 +99,7 @@ func (s *Snapshot) EndpointsOf(n *DNSName, p *spec.ServicePort) (out []Endpoint)
 		}
 	}
 	for i := range s.Peers {
-		if peer := &s.Peers[i]; number != 0 && peer.Node != "" && peer.Address.IsValid() && (peer.Ready || n.PublishNotReady) {
+		if peer := &s.Peers[i]; number != 0 && n.Has(peer.Ordinal) && peer.Node != "" && peer.Address.IsValid() && (peer.Ready || n.PublishNotReady) {
 			out = append(out, Endpoint{Address: peer.Address, Port: number, PortName: p.Name, Protocol: protocol, Host: peer.Name, Node: peer.Node})
 		}
 	}

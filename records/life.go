@@ -166,6 +166,8 @@ type DNSName struct {
 	// AffinitySeconds is how long a client of the address stays with its member; 0: each connection is
 	// led anew.
 	AffinitySeconds int32 `json:"affinitySeconds,omitempty"`
+	// Only is the ordinal of the one member that it selects; nil: all of the set.
+	Only *int32 `json:"only,omitempty"`
 	// OnNode: connections to the address are led to members on the client's own node only.
 	OnNode bool `json:"onNode,omitempty"`
 	// ExternalName is the name whose alias this one is; "": it is none's.
@@ -176,6 +178,9 @@ type DNSName struct {
 	// name resolves to them.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
+
+// Has reports whether the service selects the member of the set with that ordinal.
+func (n *DNSName) Has(ordinal int) bool { return n.Only == nil || int(*n.Only) == ordinal }
 
 // Served reports whether connections to the address of a service may lead to members of the set, or it is no
 // set but a Service of its own (spec.Namespace.ServiceRef).

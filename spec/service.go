@@ -22,9 +22,11 @@ type Service struct {
 type ServiceSpec struct {
 	// ClusterIP is None (the name resolves to the members' addresses), an address of the range of
 	// services that is free, or "": an address is chosen.
-	ClusterIP string            `json:"clusterIP,omitempty"`
-	Selector  map[string]string `json:"selector,omitempty"`
-	Ports     []ServicePort     `json:"ports,omitempty"`
+	ClusterIP string `json:"clusterIP,omitempty"`
+	// Selector are labels of a set's template, and those that a member has of itself:
+	// statefulset.kubernetes.io/pod-name and apps.kubernetes.io/pod-index.
+	Selector map[string]string `json:"selector,omitempty"`
+	Ports    []ServicePort     `json:"ports,omitempty"`
 	// PublishNotReadyAddresses leads to members before they are ready, too.
 	PublishNotReadyAddresses bool `json:"publishNotReadyAddresses,omitempty"`
 	// Type is ClusterIP (default), NodePort: each node's own addresses lead to the members, too, or ExternalName:

@@ -54,7 +54,7 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 	for _, n := range s.Names {
 		service := &proto.SetService{
 			Name: n.Name, PublishNotReady: n.PublishNotReady,
-			Address: n.Address.AsSlice(), AffinitySeconds: n.AffinitySeconds, Local: n.OnNode, ExternalName: n.ExternalName,
+			Address: n.Address.AsSlice(), AffinitySeconds: n.AffinitySeconds, Local: n.OnNode, ExternalName: n.ExternalName, Only: n.Only,
 		}
 		for _, p := range n.Ports {
 			port := &proto.SetPort{Name: p.Name, Port: p.Port, Protocol: p.Protocol, NodePort: p.NodePort}
@@ -136,7 +136,7 @@ func applyHead(s *records.Snapshot, h *proto.SetHead, domain string) {
 		address, _ := netip.AddrFromSlice(n.GetAddress()) // the zero address of none
 		s.Names[i] = records.DNSName{
 			Name: n.GetName(), PublishNotReady: n.GetPublishNotReady(),
-			Address: address, AffinitySeconds: n.GetAffinitySeconds(), OnNode: n.GetLocal(), ExternalName: n.GetExternalName(),
+			Address: address, AffinitySeconds: n.GetAffinitySeconds(), OnNode: n.GetLocal(), ExternalName: n.GetExternalName(), Only: n.Only,
 		}
 		for _, p := range n.GetPorts() {
 			port := spec.ServicePort{Name: p.GetName(), Port: p.GetPort(), Protocol: p.GetProtocol(), NodePort: p.GetNodePort()}

@@ -22,3 +22,12 @@ func TestAPolicyThatCannotBeReadAllowsNothing(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
+
+func TestAServiceOfOneMemberTravelsWithItsSet(t *testing.T) {
+	one := int32(0)
+	s := records.Snapshot{Names: []records.DNSName{{Name: "all"}, {Name: "one", Only: &one}}}
+	got := ApplySet(records.Snapshot{}, WholeSet(&s, "cluster.local"), "cluster.local")
+	if len(got.Names) != 2 || got.Names[0].Only != nil || got.Names[1].Only == nil || *got.Names[1].Only != 0 {
+		t.Errorf("got %+v", got.Names)
+	}
+}

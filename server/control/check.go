@@ -87,7 +87,7 @@ func (a *projection) ports(v cache.View) (warnings []string) {
 func (a *projection) selected(v cache.View, s *records.ServiceRecord) []records.Set {
 	var out []records.Set
 	pick := func(set records.Set) {
-		if set.Ref.Namespace == s.Namespace && spec.MatchesLabels(s.Spec.Selected(), set.Spec.Template.Metadata.Labels) {
+		if selects, _ := s.Selects(&set); selects {
 			out = append(out, set)
 		}
 	}

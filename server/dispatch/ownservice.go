@@ -63,7 +63,7 @@ func EndpointsOf(v cache.View, s *records.ServiceRecord, domain string) (out []r
 	}
 	seen := newSight(v, domain)
 	for _, ref := range v.Sets() {
-		if set := v.Set(ref); ref.Namespace != s.Namespace || !spec.MatchesLabels(s.Spec.Selected(), set.Spec.Template.Metadata.Labels) {
+		if selects, _ := s.Selects(v.Set(ref)); !selects {
 			continue
 		}
 		snap := seen.build(ref)

@@ -73,3 +73,24 @@ func TestTheSnapshotSaysWhereAnAddressLeads(t *testing.T) {
 		}
 	}
 }
+
+func TestAServiceOfOneMemberNamesIt(t *testing.T) {
+	set := &records.Set{Ref: refDB, Spec: spec.SetSpec{ServiceName: "dbs", Template: testTemplate()}}
+	service := func(name string, labels map[string]string) *records.ServiceRecord {
+		return &records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: name}, Address: netip.MustParseAddr("10.89.0.1"), Spec: spec.ServiceSpec{Selector: labels}}
+	}
+	const own = "statefulset.kubernetes.io/pod-name"
+	got := names(set, "", []*records.ServiceRecord{
+		service("all", map[string]string{"app": "db"}), service("one", map[string]string{own: "db-2"}), service("other", map[string]string{own: "web-0"}),
+	})
+	if len(got) != 3 || got[0].Name != "all" || got[0].Only != nil || got[2].Name != "one" || got[2].Only == nil || *got[2].Only != 2 {
+		t.Fatalf("got %+v", got)
+	}
+	s := records.Snapshot{Peers: []records.Peer{
+		{Ordinal: 1, Address: addr(1), Ready: true, Node: "n1"}, {Ordinal: 2, Address: addr(2), Ready: true, Node: "n1"},
+	}}
+	port := spec.ServicePort{Port: 80, TargetPort: &scalar.PortRef{Number: 8080}}
+	if list := s.EndpointsOf(&got[2], &port); len(list) != 1 || list[0].Address != addr(2) {
+		t.Errorf("it leads to %v", list)
+	}
+}

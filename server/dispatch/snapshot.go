@@ -114,7 +114,7 @@ func names(set *records.Set, former string, services []*records.ServiceRecord) [
 		undeclared[former] = true
 	}
 	for _, s := range services {
-		selects := spec.MatchesLabels(s.Spec.Selected(), set.Spec.Template.Metadata.Labels)
+		selects, only := s.Selects(set)
 		if !undeclared[s.Name] && !selects {
 			continue
 		}
@@ -122,7 +122,9 @@ func names(set *records.Set, former string, services []*records.ServiceRecord) [
 		if ofItsOwn(s) { // its name is in a snapshot of its own; the members' names below it are the set's
 			continue
 		}
-		out = append(out, nameOf(s, &set.Spec.Template, selects))
+		n := nameOf(s, &set.Spec.Template, selects)
+		n.Only = only
+		out = append(out, n)
 	}
 	for name := range undeclared {
 		out = append(out, records.DNSName{Name: name})

@@ -27,6 +27,13 @@ spec:
 ---
 apiVersion: v1
 kind: Service
+metadata: {name: one}
+spec:
+  selector: {app: web, statefulset.kubernetes.io/pod-name: web-1}
+  ports: [{port: 80, targetPort: named}]
+---
+apiVersion: v1
+kind: Service
 metadata: {name: alias}
 spec: {type: ExternalName, externalName: web.default.svc.cluster.local}
 ---
@@ -160,6 +167,7 @@ func TestAServiceWithAnAddress(t *testing.T) {
 	ask("web-0")
 	ready("web-1", "note")
 	ask("web-0", "web-1")
+	leadsToOne(t, hosts)
 	text := l.stead("describe", "svc", "web")
 	for _, member := range []string{"web-0", "web-1"} {
 		says(t, text, l.mustMember(member).Status.Address+":8080")
@@ -177,6 +185,25 @@ func TestAServiceWithAnAddress(t *testing.T) {
 	l.stead("delete", "svc", "web", "out")
 	ways = map[string]func() (string, error){hosts[0].nodeName(): ways[hosts[0].nodeName()], hosts[1].nodeName(): ways[hosts[1].nodeName()]}
 	ask()
+}
+
+// leadsToOne: a Service that selects a member by its name leads to that one alone, though both are ready.
+func leadsToOne(t *testing.T, hosts []*Lab) {
+	t.Helper()
+	l := hosts[0]
+	says(t, l.stead("describe", "svc", "one"), l.mustMember("web-1").Status.Address+":8080")
+	address := strings.TrimSpace(l.stead("get", "svc", "one", "-o", "jsonpath={.spec.clusterIP}"))
+	for _, h := range hosts {
+		l.eventually(time.Minute, h.nodeName()+" reaches web-1 by its own Service", func() error {
+			_, err := h.inside(time.Minute, toolBinary, "command", "dial", address+":80")
+			return err
+		})
+		for range 15 {
+			if out, err := h.inside(time.Minute, toolBinary, "command", "dial", address+":80"); err != nil || strings.TrimSpace(out) != "web-1" {
+				t.Fatalf("%s reaches %q, %v by the Service of web-1", h.nodeName(), out, err)
+			}
+		}
+	}
 }
 
 // leadsToEndpoints: a Service without a selector leads to the addresses of its EndpointSlice, from each host and member,
