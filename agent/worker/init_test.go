@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -104,11 +105,11 @@ func TestInitContainersRunInOrderAndOnce(t *testing.T) {
 // mortal are files that keep nothing from the moment on at which their agent was killed.
 type mortal struct {
 	HostFiles
-	dead *bool
+	dead *atomic.Bool
 }
 
 func (m mortal) SaveState(id spec.Identity, s *State) error {
-	if *m.dead {
+	if m.dead.Load() {
 		return errKilled
 	}
 	return m.HostFiles.SaveState(id, s)
@@ -119,24 +120,24 @@ var errKilled = errors.New("killed")
 // diesAt lets the agent that runs next die before its call number k of the host; died says that it
 // got so far.
 func (n *node) diesAt(k int) (died func() bool) {
-	calls, dead := 0, false
+	var calls atomic.Int64
+	var dead atomic.Bool
 	n.change = func(c *Config) { c.Files = mortal{c.Files, &dead} }
 	n.host.OnCall(func(_ context.Context, c fakert.Call) error {
-		if dead {
+		if dead.Load() {
 			return errKilled
 		}
 		if c.Op == "Wait" {
 			return nil
 		}
-		calls++
-		if calls == k {
-			dead = true
+		if calls.Add(1) == int64(k) {
+			dead.Store(true)
 			n.cancel()
 			return errKilled
 		}
 		return nil
 	})
-	return func() bool { synctest.Wait(); return dead }
+	return func() bool { synctest.Wait(); return dead.Load() }
 }
 
 // The agent is killed between any two things that it does to the host: each init container runs to its

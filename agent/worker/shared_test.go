@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,14 +24,21 @@ func sharing(l *records.Life) {
 
 // calls are the operations on the host from now on, but looks.
 func (n *node) calls() func() []string {
+	var mu sync.Mutex
 	var list []string
 	n.host.OnCall(func(_ context.Context, c fakert.Call) error {
 		if !slices.Contains([]string{"Status", "Wait", "Empty", "EnsureImage", "Clean", "SubPath"}, c.Op) {
+			mu.Lock()
+			defer mu.Unlock()
 			list = append(list, c.Op+" "+c.Name)
 		}
 		return nil
 	})
-	return func() []string { return list }
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(list)
+	}
 }
 
 func TestTheContainersOfAMemberShareTheirProcessesWhereItSaysSo(t *testing.T) {
