@@ -56,6 +56,7 @@ func (s *Server) relayTo(ctx context.Context, to *records.Session, ask *proto.As
 	if err != nil {
 		return nil, status.Errorf(codes.Unavailable, "node %s is connected to server %s, which cannot be reached: %v", to.Node, to.Server, err)
 	}
+	asker := ctx
 	ctx, end := context.WithCancel(ctx)
 	stream, err := proto.NewPeersClient(conn).Relay(ctx)
 	if err == nil {
@@ -69,8 +70,9 @@ func (s *Server) relayTo(ctx context.Context, to *records.Session, ask *proto.As
 		defer conn.Close()
 		defer end()
 		_ = t.serve(ctx, relayFrames{stream}, s.stopping) // the asker hears of it by Recv
+		t.dropUntilGone(s.stopping)
 	}):
-		t.bind(ctx)
+		t.bind(asker)
 		if s.spawn(func() { t.receive(relayFrames{stream}, s.stopping) }) {
 			return t, nil
 		}

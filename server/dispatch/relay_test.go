@@ -255,3 +255,44 @@ func TestARelayWhoseAskerHasSaidAllGoesOn(t *testing.T) {
 		t.Errorf("the node got %v, %v, want the end", f, err)
 	}
 }
+
+// What a node says before its end comes through another server, all of it, also while the asker is still
+// sending: the last bytes of a forwarded connection were lost so.
+func TestWhatANodeSaysBeforeItsEndComesThroughAnotherServer(t *testing.T) {
+	for range 10 {
+		t.Run("", saysAllThroughAnother)
+	}
+}
+
+func saysAllThroughAnother(t *testing.T) {
+	const frames = 40
+	r := newRig(t)
+	r.server.cfg.Addresses = []string{"one:1"}
+	dial := r.peers()
+	other, _ := r.beside(func(context.Context, []string) (*grpc.ClientConn, error) { return dial() })
+	n := r.connect(n1)
+	n.welcome()
+	node, asker := r.ask(t.Context(), other, n, &proto.Frame{})
+	defer asker.Close()
+	sent := make(chan error, 1)
+	go func() {
+		var err error
+		for range frames {
+			err = errors.Join(err, node.Send(&proto.Frame{Data: make([]byte, 10<<10)}))
+		}
+		sent <- errors.Join(err, node.CloseSend())
+	}()
+	for got := 0; ; got++ {
+		_ = asker.Send(&proto.Frame{Data: []byte("taken")}) // nobody may be there to hear it
+		_, err := asker.Recv()
+		if errors.Is(err, io.EOF) && got == frames {
+			break
+		}
+		if err != nil {
+			t.Fatalf("after %d of %d frames: %v", got, frames, err)
+		}
+	}
+	if err := <-sent; err != nil {
+		t.Fatal(err)
+	}
+}

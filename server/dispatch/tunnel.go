@@ -148,6 +148,22 @@ func (t *Tunnel) serve(ctx context.Context, stream frames, stopping <-chan struc
 	}
 }
 
+// dropUntilGone takes frames of the asker that the node hears no more, until what the node sent before its end was
+// received, or the asker has gone.
+func (t *Tunnel) dropUntilGone(stopping <-chan struct{}) {
+	for {
+		select {
+		case <-t.out:
+		case <-t.gone:
+			return
+		case <-t.done:
+			return
+		case <-stopping:
+			return
+		}
+	}
+}
+
 // receive moves the node's frames to the asker until the stream or the tunnel ends. What
 // another server said against it stays as it is.
 func (t *Tunnel) receive(stream frames, stopping <-chan struct{}) {
