@@ -216,3 +216,20 @@ func isGone(err error) bool {
 	var gone netlink.LinkNotFoundError
 	return errors.As(err, &gone)
 }
+
+// enforce remembers by want what the kernel is to hold, and has ensure make it so: at once, or by Setup, where the host is
+// not set up yet.
+func (n *Network) enforce(want func(), ensure func(*netlink.Handle) error) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	want()
+	if !n.ready {
+		return nil
+	}
+	h, err := n.host()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return ensure(h)
+}

@@ -70,18 +70,7 @@ func (n *Network) SetPolicies(p Policies) (err error) {
 	if err := n.checkPolicies(p); err != nil {
 		return err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.policies.want(p)
-	if !n.ready {
-		return nil // Setup does it
-	}
-	h, err := n.host()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	return n.policies.ensure(h)
+	return n.enforce(func() { n.policies.want(p) }, n.policies.ensure)
 }
 
 // checkPolicies finds what the kernel cannot be told.

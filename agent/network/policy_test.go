@@ -34,8 +34,8 @@ func TestMembersShareRulesAndGroups(t *testing.T) {
 		r, a := next.sets[name].difference(have.sets[name])
 		removed, added = removed+len(r), added+len(a)
 	}
-	if removed != 1 || added != 1 || len(next.oldChains(have))+len(next.oldSets(have)) != 0 {
-		t.Errorf("one other peer: %d elements removed and %d added, other chains %q and sets %q", removed, added, next.oldChains(have), next.oldSets(have))
+	if removed != 1 || added != 1 || len(onlyIn(have.chains, next.chains))+len(onlyIn(have.sets, next.sets)) != 0 {
+		t.Errorf("one other peer: %d elements removed and %d added, other chains %q and sets %q", removed, added, onlyIn(have.chains, next.chains), onlyIn(have.sets, next.sets))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
-	"slices"
 
 	"github.com/google/nftables/expr"
 )
@@ -87,28 +86,6 @@ func hashOf(v any) []byte {
 	doc, _ := json.Marshal(v) // names, numbers and prefixes always marshal
 	sum := sha256.Sum256(doc)
 	return sum[:]
-}
-
-// oldChains are the names of chains of have to which nothing leads any more, once c is written.
-func (c *policyContent) oldChains(have policyContent) []string {
-	var old []string
-	for _, name := range slices.Sorted(maps.Keys(have.chains)) {
-		if _, wanted := c.chains[name]; !wanted {
-			old = append(old, name)
-		}
-	}
-	return old
-}
-
-// oldSets are the names of groups' sets of have that c has not.
-func (c *policyContent) oldSets(have policyContent) []string {
-	var old []string
-	for _, name := range slices.Sorted(maps.Keys(have.sets)) {
-		if _, wanted := c.sets[name]; !wanted {
-			old = append(old, name)
-		}
-	}
-	return old
 }
 
 // keep adds to c what have has of members that are not to be forgotten. Rules are not read from the kernel:

@@ -120,16 +120,16 @@ func (t *policyTable) write(c *nftables.Conn, want, have policyContent, whole bo
 	}
 	if !whole {
 		for _, chain := range t.chains() {
-			t.addChain(c, chain)
+			addChain(c, chain, t.mark())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.chains)) {
 		if _, there := have.chains[name]; !there {
-			t.addChain(c, ruleChain{&nftables.Chain{Name: name, Table: table}, want.chains[name]})
+			addChain(c, ruleChain{&nftables.Chain{Name: name, Table: table}, want.chains[name]}, t.mark())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(want.sets)) {
-		if err := t.writeSet(c, name, want.sets[name], have.sets[name]); err != nil {
+		if err := writeDifference(c, t.set(name), want.sets[name], have.sets[name], expr.VerdictJump); err != nil {
 			return err
 		}
 	}
@@ -138,7 +138,7 @@ func (t *policyTable) write(c *nftables.Conn, want, have policyContent, whole bo
 
 // tidy removes what the table had and nothing leads to now.
 func (t *policyTable) tidy(c *nftables.Conn, want, have policyContent) error {
-	chains, sets := want.oldChains(have), want.oldSets(have)
+	chains, sets := onlyIn(have.chains, want.chains), onlyIn(have.sets, want.sets)
 	if len(chains)+len(sets) == 0 {
 		return nil
 	}
@@ -151,44 +151,6 @@ func (t *policyTable) tidy(c *nftables.Conn, want, have policyContent) error {
 	return flush(c, t.policyTable())
 }
 
-func (t *policyTable) addChain(c *nftables.Conn, chain ruleChain) {
-	c.AddChain(chain.Chain)
-	for _, exprs := range chain.rules {
-		c.AddRule(&nftables.Rule{Table: chain.Table, Chain: chain.Chain, Exprs: exprs, UserData: []byte(t.mark())})
-	}
-}
-
-// writeSet adds to the transaction what differs in a set, in messages that hold what a list of 64 KiB can.
-func (t *policyTable) writeSet(c *nftables.Conn, name string, want, have elements) error {
-	const most = 256
-	set := t.set(name)
-	removed, added := want.difference(have)
-	for part := range slices.Chunk(removed, most) {
-		if err := c.SetDeleteElements(set, policyElements(part, nil)); err != nil {
-			return fmt.Errorf("write nft set %s: %w", name, err)
-		}
-	}
-	for part := range slices.Chunk(added, most) {
-		if err := c.SetAddElements(set, policyElements(part, want)); err != nil {
-			return fmt.Errorf("write nft set %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// policyElements are these keys, with the chains that values has for them.
-func policyElements(keys []string, values elements) []nftables.SetElement {
-	var list []nftables.SetElement
-	for _, key := range keys {
-		e := nftables.SetElement{Key: []byte(key)}
-		if chain := values[key]; chain != "" {
-			e.VerdictData = &expr.Verdict{Kind: expr.VerdictJump, Chain: chain}
-		}
-		list = append(list, e)
-	}
-	return list
-}
-
 // read lists what the table holds. It is whole if it has all that does not depend on the policies, and no
 // chain with other rules; if it is not, nothing is listed.
 func (t *policyTable) read(c *nftables.Conn) (have policyContent, whole bool, err error) {
@@ -197,18 +159,15 @@ func (t *policyTable) read(c *nftables.Conn) (have policyContent, whole bool, er
 	if err != nil {
 		return none, false, err
 	}
-	isWhole := func(marks []string, rules int) bool {
-		return len(marks) == rules && !slices.ContainsFunc(marks, func(m string) bool { return m != t.mark() })
-	}
 	for _, chain := range t.chains() {
-		if !isWhole(marks[chain.Name], len(chain.rules)) {
+		if !isWhole(marks[chain.Name], chain, t.mark()) {
 			return none, false, nil
 		}
 		delete(marks, chain.Name)
 	}
 	have = newPolicyContent()
 	for name := range marks {
-		if rules, wanted := t.content.chains[name]; wanted && !isWhole(marks[name], len(rules)) {
+		if rules, wanted := t.content.chains[name]; wanted && !isWhole(marks[name], ruleChain{rules: rules}, t.mark()) {
 			return none, false, nil
 		}
 		have.chains[name] = nil
@@ -220,7 +179,7 @@ func (t *policyTable) read(c *nftables.Conn) (have policyContent, whole bool, er
 	found := map[string]bool{}
 	for _, s := range sets {
 		found[s.Name] = true
-		if have.sets[s.Name], err = t.readSet(c, s.Name); err != nil {
+		if have.sets[s.Name], err = readElements(c, t.set(s.Name)); err != nil {
 			return none, false, err
 		}
 	}
@@ -232,39 +191,11 @@ func (t *policyTable) read(c *nftables.Conn) (have policyContent, whole bool, er
 	return have, true, nil
 }
 
-func (t *policyTable) readSet(c *nftables.Conn, name string) (elements, error) {
-	list, err := c.GetSetElements(t.set(name))
-	if err != nil {
-		return nil, fmt.Errorf("list nft set %s: %w", name, err)
-	}
-	out := elements{}
-	for _, e := range list {
-		value := ""
-		if name == mapIngress || name == mapEgress {
-			value = chainOf(e.Val)
-		}
-		out[string(e.Key)] = value
-	}
-	return out, nil
-}
-
 // policySettings are the members that policies hold for, if there are any.
 func (n *node) policySettings() (list []Setting, err error) {
-	err = n.connect(func(c *nftables.Conn) error {
-		chains, err := c.ListChainsOfTableFamily(nftables.TableFamilyIPv4)
-		if err != nil {
-			return fmt.Errorf("list nft chains: %w", err)
-		}
-		name := n.policyTable().Name
-		if !slices.ContainsFunc(chains, func(c *nftables.Chain) bool { return c.Table.Name == name }) {
-			return nil
-		}
-		members, err := c.GetSetElements((&policyTable{node: n}).set(setItself))
-		if err != nil {
-			return fmt.Errorf("list nft set %s: %w", setItself, err)
-		}
-		list = append(list, Setting{"nft", fmt.Sprintf("table ip %s: NetworkPolicies for %d members", name, len(members)), true})
-		return nil
-	})
+	members, there, err := n.countElements((&policyTable{node: n}).set(setItself))
+	if there {
+		list = append(list, Setting{"nft", fmt.Sprintf("table ip %s: NetworkPolicies for %d members", n.policyTable().Name, members), true})
+	}
 	return list, err
 }

@@ -41,18 +41,7 @@ func (n *Network) SetServices(rng netip.Prefix, services []Service) (err error) 
 	if err := n.checkServices(rng, services); err != nil {
 		return err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.services.want(rng, services)
-	if !n.ready {
-		return nil // Setup does it
-	}
-	h, err := n.host()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	return n.services.ensure(h)
+	return n.enforce(func() { n.services.want(rng, services) }, n.services.ensure)
 }
 
 // checkServices finds what cannot be led.

@@ -120,10 +120,8 @@ func (want elements) difference(have elements) (removed, added []string) {
 // newPicks are the chains that want has and have has not, by name.
 func (want content) newPicks(have content) []pick {
 	var out []pick
-	for _, name := range slices.Sorted(maps.Keys(want.picks)) {
-		if _, there := have.picks[name]; !there {
-			out = append(out, want.picks[name])
-		}
+	for _, name := range onlyIn(want.picks, have.picks) {
+		out = append(out, want.picks[name])
 	}
 	return out
 }

@@ -23,12 +23,6 @@ const mostAffine = 1 << 18
 // connection, as only that gets to chains of NAT. kube-proxy has one of its own, 0x4000.
 const ledMark = 0x1000
 
-// ruleChain is a chain and its rules.
-type ruleChain struct {
-	*nftables.Chain
-	rules [][]expr.Any
-}
-
 // mark is kept with each rule of the table: one that reads otherwise is another rule.
 func (t *serviceTable) mark() string {
 	return fmt.Sprintf("stead:services:%d:%s:%s:%s:%d", serviceLayout, t.rng, t.cfg.CIDR, t.cfg.Gateway, t.group())
