@@ -2,29 +2,21 @@ package host
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/stead-project/stead/agent/network"
-	"github.com/stead-project/stead/internal/notify"
-	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
 // leads has this host lead connections to addresses of services to their members, as snapshots say.
 type leads struct {
-	node  spec.NodeName
-	cidr  func() string // the range of services' addresses; "": they have none
-	set   func(netip.Prefix, []network.Service) error
-	log   *slog.Logger
-	fresh chan wantedServices // the newest that is not done yet; it holds one
-	again *notify.Signal      // what was set may be missing
-
-	last *wantedServices // update's alone; nil: nothing came yet
+	keeper[wantedServices]
+	node spec.NodeName
+	cidr func() string // the range of services' addresses; "": they have none
 }
 
 // wantedServices is what a host is to lead.
@@ -40,7 +32,8 @@ func (w *wantedServices) equal(o *wantedServices) bool {
 }
 
 func newLeads(node spec.NodeName, cidr func() string, set func(netip.Prefix, []network.Service) error, log *slog.Logger) *leads {
-	return &leads{node: node, cidr: cidr, set: set, log: log, fresh: make(chan wantedServices, 1), again: notify.New()}
+	keep := func(w wantedServices) error { return set(w.rng, w.list) }
+	return &leads{newKeeper(keep, (*wantedServices).equal, "addresses of services not led to their members", log), node, cidr}
 }
 
 // rng is the range of services' addresses; invalid: they have none.
@@ -60,34 +53,7 @@ func (l *leads) update(snapshots []records.Snapshot) {
 		now.rng = l.last.rng
 	}
 	now.list = servicesOf(snapshots, l.node)
-	if l.last == nil || !l.last.equal(&now) {
-		l.last = &now
-		replace(l.fresh, now)
-	}
-}
-
-// repair has what was set last set again; it does not block.
-func (l *leads) repair() { l.again.Notify() }
-
-// run keeps the host at the newest until ctx ends. What fails is tried again by repair.
-func (l *leads) run(ctx context.Context) error {
-	var last trouble.Last
-	var now *wantedServices
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case w := <-l.fresh:
-			now = &w
-		case <-l.again.C():
-		}
-		if now == nil {
-			continue
-		}
-		if err := l.set(now.rng, now.list); ctx.Err() == nil && last.IsErr(err) {
-			l.log.Warn("addresses of services not led to their members", "err", err)
-		}
-	}
+	l.offer(now)
 }
 
 // servicesOf are the ports of services' addresses, by address, port and protocol, with the members that

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net/netip"
@@ -9,8 +8,6 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/agent/network"
-	"github.com/stead-project/stead/internal/notify"
-	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
@@ -18,13 +15,8 @@ import (
 
 // policies has this host enforce NetworkPolicies, as snapshots say.
 type policies struct {
-	at    place
-	set   func(network.Policies) error
-	log   *slog.Logger
-	fresh chan network.Policies // the newest that is not done yet; it holds one
-	again *notify.Signal        // what was set may be missing
-
-	last *network.Policies // update's alone; nil: nothing came yet
+	keeper[network.Policies]
+	at place
 }
 
 // place is where policies are enforced, and what they speak of as all members, and as DNS.
@@ -35,41 +27,12 @@ type place struct {
 }
 
 func newPolicies(at place, set func(network.Policies) error, log *slog.Logger) *policies {
-	return &policies{at: at, set: set, log: log, fresh: make(chan network.Policies, 1), again: notify.New()}
+	same := func(a, b *network.Policies) bool { return reflect.DeepEqual(a, b) }
+	return &policies{newKeeper(set, same, "NetworkPolicies not enforced as they are now; what was enforced before is", log), at}
 }
 
 // update takes the newest snapshots of all sets; it does not block.
-func (p *policies) update(snapshots []records.Snapshot) {
-	now := p.at.policiesOf(snapshots)
-	if p.last == nil || !reflect.DeepEqual(*p.last, now) {
-		p.last = &now
-		replace(p.fresh, now)
-	}
-}
-
-// repair has what was set last set again; it does not block.
-func (p *policies) repair() { p.again.Notify() }
-
-// run keeps the host at the newest until ctx ends. What fails is tried again by repair.
-func (p *policies) run(ctx context.Context) error {
-	var last trouble.Last
-	var now *network.Policies
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case w := <-p.fresh:
-			now = &w
-		case <-p.again.C():
-		}
-		if now == nil {
-			continue
-		}
-		if err := p.set(*now); ctx.Err() == nil && last.IsErr(err) {
-			p.log.Warn("NetworkPolicies not enforced as they are now; what was enforced before is", "err", err)
-		}
-	}
-}
+func (p *policies) update(snapshots []records.Snapshot) { p.offer(p.at.policiesOf(snapshots)) }
 
 // policiesOf is what NetworkPolicies say of the members here. Sets in brief have none here.
 func (at place) policiesOf(snapshots []records.Snapshot) network.Policies {
