@@ -44,9 +44,6 @@ func (c setChecks) statefulSet(s *spec.StatefulSet) {
 	c.hostname(s)
 }
 
-// maxHostname is the kernel's bound.
-const maxHostname = 64
-
 // hostname checks that the whole name of the highest ordinal fits, where it is to be the hostname.
 func (c setChecks) hostname(s *spec.StatefulSet) {
 	if c.domain == "" || !isTrue(s.Spec.Template.Spec.SetHostnameAsFQDN) {
@@ -57,8 +54,8 @@ func (c setChecks) hostname(s *spec.StatefulSet) {
 		replicas = max(int(*s.Spec.Replicas), 1)
 	}
 	last := spec.Identity{Namespace: s.Metadata.Namespace, Set: spec.SetName(s.Metadata.Name), Ordinal: s.Spec.Ordinals.Range(replicas).End - 1}
-	if name := records.MemberFQDN(last, s.Spec.ServiceName, c.domain); len(name) > maxHostname {
-		c.fail("spec.template.spec.setHostnameAsFQDN", fmt.Sprintf("%s has %d characters, the maximum of a hostname is %d", scalar.Quote(name), len(name), maxHostname),
+	if name := records.MemberFQDN(last, s.Spec.ServiceName, c.domain); len(name) > records.MaxHostname {
+		c.fail("spec.template.spec.setHostnameAsFQDN", fmt.Sprintf("%s has %d characters, the maximum of a hostname is %d", scalar.Quote(name), len(name), records.MaxHostname),
 			"shorten the name of the set, its serviceName or its namespace, or remove it")
 	}
 }

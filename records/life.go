@@ -55,6 +55,9 @@ func (l *Life) FQDN() string {
 	return MemberFQDN(l.Member.ID, l.Service, l.Domain)
 }
 
+// MaxHostname is the kernel's bound of a hostname, in bytes.
+const MaxHostname = 64
+
 // Hostname is what the member's UTS namespace has: its name, or its FQDN with setHostnameAsFQDN.
 func (l *Life) Hostname() string {
 	if long := l.Template.Spec.SetHostnameAsFQDN; long != nil && *long {

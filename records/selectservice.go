@@ -1,9 +1,6 @@
 package records
 
 import (
-	"maps"
-	"strconv"
-
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
 )
@@ -15,22 +12,20 @@ func (r *ServiceRecord) Selects(set *Set) (selects bool, only *int32) {
 	if r.Namespace != set.Ref.Namespace || len(selector) == 0 {
 		return false, nil
 	}
-	name, byName := selector[netpol.LabelMemberName]
-	index, byIndex := selector[netpol.LabelMemberIndex]
-	if !byName && !byIndex {
-		return spec.MatchesLabels(selector, set.Spec.Template.Metadata.Labels), nil
-	}
-	common := maps.Clone(selector)
-	delete(common, netpol.LabelMemberName)
-	delete(common, netpol.LabelMemberIndex)
-	if len(common) > 0 && !spec.MatchesLabels(common, set.Spec.Template.Metadata.Labels) {
+	common, own := netpol.SplitOwn(&spec.LabelSelector{MatchLabels: selector})
+	if !common.Matches(set.Spec.Template.Metadata.Labels) {
 		return false, nil
 	}
-	if !byName {
-		name = string(set.Ref.Name) + "-" + index
+	if own == nil {
+		return true, nil
 	}
-	of, ordinal, err := spec.ParseMemberName(name)
-	if err != nil || of != set.Ref.Name || byIndex && index != strconv.Itoa(ordinal) {
+	name, byName := own.MatchLabels[netpol.LabelMemberName]
+	if !byName {
+		name = string(set.Ref.Name) + "-" + own.MatchLabels[netpol.LabelMemberIndex]
+	}
+	_, ordinal, err := spec.ParseMemberName(name)
+	id := spec.Identity{Namespace: set.Ref.Namespace, Set: set.Ref.Name, Ordinal: ordinal}
+	if err != nil || !own.Matches(netpol.MemberLabels(id)) {
 		return false, nil
 	}
 	one := int32(ordinal)

@@ -23,7 +23,7 @@ func oomScore(s *spec.MemberSpec, c *spec.Container, host int64) int {
 		return oomBestEffort
 	}
 	requested := memoryRequest(c)
-	if isSidecar(s, c) {
+	if c.Role() == spec.RoleSidecar {
 		least := int64(math.MaxInt64)
 		for i := range s.Containers {
 			least = min(least, memoryRequest(&s.Containers[i]))
@@ -35,15 +35,6 @@ func oomScore(s *spec.MemberSpec, c *spec.Container, host int64) int {
 		score -= int(min(1000*float64(requested)/float64(host), 1000))
 	}
 	return min(max(score, oomBestEffort+oomGuaranteed), oomBestEffort-1)
-}
-
-func isSidecar(s *spec.MemberSpec, c *spec.Container) bool {
-	for x, role := range s.All() {
-		if x.Name == c.Name {
-			return role == spec.RoleSidecar
-		}
-	}
-	return false
 }
 
 func memoryRequest(c *spec.Container) int64 {

@@ -199,14 +199,11 @@ func (w *actor) fsGroup() *int64 {
 	return nil
 }
 
-// maxHostname is the kernel's bound.
-const maxHostname = 64
-
 func (w *actor) ensureSandbox(ctx context.Context) error {
 	w.left.sandbox = true
-	if name := w.life.Hostname(); len(name) > maxHostname {
+	if name := w.life.Hostname(); len(name) > records.MaxHostname {
 		return fmt.Errorf("%s has %d characters, the maximum of a hostname is %d: remove setHostnameAsFQDN, or shorten the name of the set, its serviceName or its namespace",
-			name, len(name), maxHostname)
+			name, len(name), records.MaxHostname)
 	}
 	shared := w.life.Template.Spec.ShareProcessNamespace
 	box, err := w.c.Runtime.EnsureSandbox(ctx, runtime.Sandbox{
