@@ -88,7 +88,7 @@ func (p *GroupProgress) Add() {
 	}
 }
 
-// Text says how far it is; "": it has not begun.
+// Text says how far it is; "": it was not started.
 func (p *GroupProgress) Text() string {
 	tree := p.tree.Load()
 	if tree == nil {

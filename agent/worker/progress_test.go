@@ -82,7 +82,7 @@ func TestVolumesAreGivenAsTheirPolicySays(t *testing.T) {
 	}
 }
 
-// TestALargeVolumeIsGivenHoweverLongItTakes: it is reported now and then, and is no failure.
+// TestALargeVolumeIsGivenHoweverLongItTakes: it is reported now and then, and does not count as a failure.
 func TestALargeVolumeIsGivenHoweverLongItTakes(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		n.change = func(c *Config) { c.Volumes = &giver{Host: n.host, files: 600, step: time.Second} }

@@ -259,7 +259,7 @@ func TestASharedSandboxIsMadeAgainWhereACrashLeftIt(t *testing.T) {
 	}
 }
 
-// pauseContainer is the daemon's id of the only container that is no member's.
+// pauseContainer is containerd's id of the only container that belongs to a sandbox, not to a member.
 func (h *host) pauseContainer() string {
 	h.t.Helper()
 	for _, id := range h.containers() {

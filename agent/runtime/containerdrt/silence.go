@@ -17,7 +17,7 @@ const silenceTime = 5 * time.Minute
 var errSilent = errors.New("the registry is silent")
 
 // silence breaks off a pull that waits for its registry and gets nothing. What takes long on this host, as
-// unpacking does, is no silence. It is safe for concurrent use.
+// unpacking does, does not count. It is safe for concurrent use.
 type silence struct {
 	cancel  context.CancelCauseFunc
 	mu      sync.Mutex

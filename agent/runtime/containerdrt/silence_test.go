@@ -120,7 +120,7 @@ func TestOneByteOfAnyLayerIsEnough(t *testing.T) {
 		}
 		s.begin()
 		time.Sleep(2 * time.Second)
-		s.end(false) // which is no byte
+		s.end(false) // nothing was received
 		time.Sleep(silenceTime)
 		synctest.Wait()
 		if !isSilent(ctx) {
