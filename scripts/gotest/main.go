@@ -3,7 +3,7 @@
 // skipped test fails the run unless a line of FILE occurs in its skip message. With
 // -again DIR a test that failed is run once more, alone, when that may have been luck
 // (see Chances); if it passes then, the run goes on, the test is told as FLAKY, and
-// what it said first is kept in DIR:
+// what it said first is kept in DIR. The slowest tests are named:
 //
 //	gotest [-skips test/e2e/SKIPS] [-again .cache/flaky] [go test flags] packages
 //
@@ -18,6 +18,9 @@ import (
 	"strings"
 	"time"
 )
+
+// mostSlow bounds the slow tests that are named.
+const mostSlow = 15
 
 // runner is one call of gotest.
 type runner struct {
@@ -66,6 +69,9 @@ func (r *runner) run() bool {
 	unlisted := r.tellSkips(sum)
 	for _, f := range sum.Flaky {
 		fmt.Fprintf(r.out, "FLAKY %s: it failed, and passed when it was run again alone; what it said first is in %s\n", f.name(), r.kept(f))
+	}
+	for _, t := range sum.Slow[:min(len(sum.Slow), mostSlow)] {
+		fmt.Fprintf(r.out, "slow %-60s %6.1fs\n", t.Test, t.Seconds)
 	}
 	flaky := ""
 	if len(sum.Flaky) > 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,6 +26,15 @@ type Skip struct {
 	Message string
 }
 
+// slowFrom is how many seconds a test takes that is worth a look.
+const slowFrom = 10
+
+// Slow is a test that took long.
+type Slow struct {
+	Test    string // package/TestName
+	Seconds float64
+}
+
 // Summary is what a run of go test came to. Tests that only group others are not
 // counted apart from them, unless they fail by themselves.
 type Summary struct {
@@ -36,6 +46,7 @@ type Summary struct {
 	Failures       []Failure // each test with its subtests as one
 	Flaky          []Failure // of them those that passed at a second run
 	Unended        []string  // tests of failed packages that neither passed nor failed
+	Slow           []Slow    // tests, with their subtests, that took slowFrom or longer, the slowest first
 
 	out     io.Writer
 	output  map[string][]string // by package and test, until it passed
@@ -104,6 +115,10 @@ func (s *Summary) Take(e event) {
 
 func (s *Summary) takeTest(e event, key string) {
 	name := short(e.Package) + "/" + e.Test
+	if e.Elapsed >= slowFrom && !strings.Contains(e.Test, "/") {
+		s.Slow = append(s.Slow, Slow{name, e.Elapsed})
+		slices.SortStableFunc(s.Slow, func(a, b Slow) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	}
 	if e.Action == "fail" {
 		s.failed[e.Package] = true
 		text := strings.Join(s.output[key], "")

@@ -90,3 +90,14 @@ func TestAPackageThatDiesOutsideATestIsBroken(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSlowestTestsComeFirst(t *testing.T) {
+	s, _ := feed(t,
+		event{Action: "pass", Package: module + "/p", Test: "TestQuick", Elapsed: 9.9},
+		event{Action: "pass", Package: module + "/p", Test: "TestSlow/part", Elapsed: 11},
+		event{Action: "pass", Package: module + "/p", Test: "TestSlow", Elapsed: 12},
+		event{Action: "fail", Package: module + "/p", Test: "TestSlower", Elapsed: 13})
+	if want := []Slow{{"p/TestSlower", 13}, {"p/TestSlow", 12}}; !reflect.DeepEqual(s.Slow, want) {
+		t.Fatalf("got %v, want %v", s.Slow, want)
+	}
+}
