@@ -159,7 +159,7 @@ func (l *leader) changed(v cache.View, ch *cache.Changes) {
 			l.enqueue(ref)
 		}
 	}
-	l.placement.enqueueWaiting(*ch, l.enqueue)
+	l.placement.enqueueWaiting(v.Rev(), ch.Room, l.enqueue)
 }
 
 func (l *leader) nodesChanged(v cache.View, ch *cache.Changes) {

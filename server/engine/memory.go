@@ -6,7 +6,6 @@ import (
 
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -158,13 +157,16 @@ func (p *placement) observe(ref spec.SetRef, blocked []plan.Blocked) {
 	}
 }
 
-// enqueueWaiting pushes the sets for which the change may be what they waited for.
-func (p *placement) enqueueWaiting(ch cache.Changes, push func(spec.SetRef)) {
-	for ref := range p.waiting {
-		push(ref)
+// enqueueWaiting pushes the sets for which what is shown at rev may be what they waited for: the life that began last, or
+// (room) that another left its node.
+func (p *placement) enqueueWaiting(rev store.Rev, room bool, push func(spec.SetRef)) {
+	if rev >= p.lastStart {
+		for ref := range p.waiting {
+			push(ref)
+		}
+		clear(p.waiting)
 	}
-	clear(p.waiting)
-	if ch.Room {
+	if room {
 		for ref := range p.unplaced {
 			push(ref)
 		}

@@ -165,3 +165,22 @@ func TestASetThatRequestsNothingDoesNotWait(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoWaitsForALifeToBeSeenIsNotLookedAtBefore: a set that must see the life that began last is evaluated when it is
+// seen, and not again and again until then.
+func TestWhoWaitsForALifeToBeSeenIsNotLookedAtBefore(t *testing.T) {
+	d := newManualTerm(t)
+	d.l.cfg.Cache.Look(d.l.takeChanges)
+	for _, c := range []struct {
+		name  string
+		begun store.Rev
+		want  bool
+	}{{"not seen", d.seen + 1, false}, {"under way", notCommitted, false}, {"seen", d.seen, true}} {
+		d.l.queue, d.l.queued = nil, map[spec.SetRef]bool{}
+		d.l.placement.lastStart, d.l.placement.waiting[db] = c.begun, true
+		d.l.cfg.Cache.Look(d.l.takeChanges)
+		if queued := d.l.queued[db]; queued != c.want || d.l.placement.waiting[db] == c.want {
+			t.Errorf("%s: it is queued: %v, and waits: %v; want %v", c.name, queued, d.l.placement.waiting[db], c.want)
+		}
+	}
+}
