@@ -54,7 +54,7 @@ func New(cfg Config) (*Server, error) {
 	cfg.Store = reserve
 	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), fencing: fence.NewOutcomes(), serving: make(chan struct{})}
 	decide := engine.Config{
-		Store: cfg.Store, Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
+		Store: s.cache.Writer(cfg.Store), Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
 	}
 	if cfg.FenceCommand != "" {
@@ -229,7 +229,7 @@ func reach(a *access.Authority) dispatch.Reach {
 // apis makes the two APIs; neither runs yet.
 func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
-		Store: s.cfg.Store, Cache: s.cache, Offer: s.engine.Offer, Key: key, Name: s.cfg.Name, Boot: s.cfg.Boot, Domain: s.cfg.Domain,
+		Store: s.cache.Writer(s.cfg.Store), Cache: s.cache, Offer: s.engine.Offer, Key: key, Name: s.cfg.Name, Boot: s.cfg.Boot, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), ServiceCIDR: s.cfg.ServiceCIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
 		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
 	})

@@ -71,10 +71,19 @@ type Op struct {
 	Value  []byte
 	Lease  LeaseID
 	Delete bool
+	// Record, unless it is nil, points to what Value was encoded from, which nobody changes any more. See PutRecord.
+	Record any
 }
 
 // Put writes value at key.
 func Put(key string, value []byte) Op { return Op{Key: key, Value: value} }
+
+// PutRecord writes the stored form of record at key. What record refers to must not be changed afterwards, and record must be
+// what its stored form is decoded to: times without a monotonic reading, no empty map or list where none is stored.
+// So a cache may take it instead of decoding it again.
+func PutRecord[T any](key string, record T) Op {
+	return Op{Key: key, Value: Encode(&record), Record: &record}
+}
 
 // PutLeased writes value at key until the lease ends.
 func PutLeased(key string, value []byte, lease LeaseID) Op {

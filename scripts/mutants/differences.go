@@ -29,6 +29,8 @@ var differences = []fault{
 		suite{"agent/files", "^TestWhatVariablesLackIsWhatMakingThemFailsWith$"}},
 	{"S18", "agent/files/media.go", "\tfor key := range before {\n", "\tfor key := range map[FileSource]bool{} {\n",
 		suite{"agent/files", "^TestTheCacheSaysWhatItKnowsInAnotherWay$"}},
+	{"S18", "server/cache/written.go", "bytes.Equal(op.Value, kv.Value)", "bytes.Equal(op.Value, op.Value)",
+		suite{"server/cache", "^TestWhatIsWrittenHereIsNotDecodedAgain$"}},
 	{"S18", "server/engine/historyseen.go", "if !resumed || ", "if ",
 		suite{"server/engine", "^TestAHistoryOfWhatMovedIsThatOfEverything$"}},
 	{"S18", "server/engine/historyseen.go", "ordinals := maps.Clone(h.open)", "ordinals := map[int]bool{}",

@@ -32,6 +32,7 @@ type Cache struct {
 	subs       map[*Subscription]struct{}
 	nodeSubs   map[spec.NodeName][]*NodeSubscription
 	loaded     bool
+	written    written
 }
 
 var _ Reader = (*Cache)(nil)
@@ -108,6 +109,8 @@ func (c *Cache) Load(rev store.Rev, kvs []store.KV) error {
 	if err := c.checkContinues(fresh); err != nil {
 		return err
 	}
+	fresh.written = &c.written
+	c.written.clear() // the snapshot has it, or the watch brings it anew
 	c.state, c.loaded = fresh, true
 	c.publish(&Changes{All: true})
 	return nil

@@ -100,19 +100,19 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.SetKey(ref), records.Set{Ref: ref, UID: spec.UID(fmt.Sprint(r.IntN(3))), Spec: spec.SetSpec{Template: asking(r)}}),
 		put(store.StatusKey(ref), records.SetStatus{Replicas: r.IntN(9)}),
 		put(store.RevisionKey(ref, "h"), records.Revision{Ref: ref, Hash: "h", Number: r.Int64N(5), Template: asking(r)}),
-		put(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Revision: []spec.RevisionHash{"h", "i"}[r.IntN(2)]}),
-		put(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Volumes: []records.MemberVolume{{Claim: "files", ID: "v", Object: true}}}),
-		put(store.ReportKey(id), records.Report{ID: id, Token: token(r.Int64N(3))}),
+		store.PutRecord(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Revision: []spec.RevisionHash{"h", "i"}[r.IntN(2)]}),
+		store.PutRecord(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Volumes: []records.MemberVolume{{Claim: "files", ID: "v", Object: true}}}),
+		store.PutRecord(store.ReportKey(id), records.Report{ID: id, Token: token(r.Int64N(3))}),
 		put(store.ClaimKey("default", "files"), records.ClaimRecord{Meta: records.Meta{Namespace: "default", Name: "files"}, Deleting: r.IntN(2) == 0}),
 		put(store.NetworkPolicyKey("default", "a"), records.NetworkPolicyRecord{Meta: records.Meta{Namespace: "default", Name: "a", Generation: r.Int64N(3)}}),
 		put(store.VolumeKey(files, "files"), records.Volume{ID: files, Claim: "files", UID: volumeOf(r), Node: node, Fate: records.FateKeep}),
-		put(store.IdentityKey(files), records.IdentityRecord{ID: files, VolumeNumbers: map[spec.ClaimName]int{"files": r.IntN(3)}}),
-		put(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
+		store.PutRecord(store.IdentityKey(files), records.IdentityRecord{ID: files, VolumeNumbers: map[spec.ClaimName]int{"files": r.IntN(3)}}),
+		store.PutRecord(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),
 		put(store.VolumeKey(id, "data"), records.Volume{ID: id, Claim: "data", UID: volumeOf(r), Node: node,
 			Fate: []records.VolumeFate{records.FateKeep, records.FateDelete, records.FateReclaiming, records.FateRestoring}[r.IntN(4)], Turn: r.IntN(2)}),
 		put(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: volumeOf(r), Verb: []records.VolumeVerb{records.VerbReclaim, records.VerbRestore}[r.IntN(2)]}),
 		saidOf(id, node, volumeOf(r)),
-		put(store.EventKey(ref, "e"), records.Event{Ref: ref}),
+		store.PutRecord(store.EventKey(ref, "e"), records.Event{Ref: ref}),
 		put(store.NodeKey(node), records.Node{Name: node, UID: "a"}),
 		put(store.SessionKey(node), records.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),
 		put(store.FactsKey(node), records.NodeFacts{Name: node, UID: "a", Strays: []spec.LifeID{{ID: id, Token: token(9)}}[:r.IntN(2)]}),
@@ -132,7 +132,7 @@ func randomOp(r *rand.Rand) store.Op {
 	case 0, 1, 2, 3:
 		return store.Del(op.Key)
 	case 4:
-		op.Value = []byte("junk")
+		op.Value, op.Record = []byte("junk"), nil
 	}
 	return op
 }
@@ -145,7 +145,11 @@ func TestFollowingEqualsLoading(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	for step := range 2000 {
 		op := randomOp(r)
-		rev := commit(t, s, op)
+		by := store.Store(s)
+		if r.IntN(2) == 0 {
+			by = c.Writer(s)
+		}
+		rev := commit(t, by, op)
 		if op.Delete { // a deletion of nothing is no event
 			rev = 0
 		}

@@ -23,6 +23,7 @@ type entry[T any] struct {
 // state is the mirror at one revision. Records are never changed, only replaced.
 type state struct {
 	rev     store.Rev
+	written *written             // nil: nothing is written here
 	mods    map[string]store.Rev // of every key
 	epoch   int64
 	cluster string
@@ -94,9 +95,9 @@ func decode[T any](s *state, ev store.Event, keyOf func(*T) string) (entry[T], e
 	if ev.Delete {
 		return entry[T]{}, nil
 	}
-	record, err := store.Decode[T](ev.KV)
+	record, err := recordOf[T](s, &ev.KV)
 	if err == nil {
-		if want := keyOf(&record); want != ev.Key {
+		if want := keyOf(record); want != ev.Key {
 			err = fmt.Errorf("decode %s: the record belongs to %s", ev.Key, want)
 		}
 	}
@@ -104,7 +105,18 @@ func decode[T any](s *state, ev store.Event, keyOf func(*T) string) (entry[T], e
 		s.broken[ev.Key] = err
 		return entry[T]{mod: ev.Mod}, err
 	}
-	return entry[T]{&record, ev.Mod}, nil
+	return entry[T]{record, ev.Mod}, nil
+}
+
+// recordOf is what kv is the stored form of.
+func recordOf[T any](s *state, kv *store.KV) (*T, error) {
+	if s.written != nil {
+		if record, same := s.written.take(kv).(*T); same {
+			return record, nil
+		}
+	}
+	record, err := store.Decode[T](*kv)
+	return &record, err
 }
 
 // keep has in m what one event wrote, or removes it.

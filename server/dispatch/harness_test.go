@@ -50,7 +50,7 @@ func newStill(t *testing.T) *rig {
 	log := slog.New(slog.NewTextHandler(r.logs, nil))
 	r.Mirrored = servertest.Mirror(t, log, store.Put(store.ClusterKey, []byte("c1")), store.Put(store.EpochKey, []byte("1")))
 	r.server, err = New(Config{
-		Store: r.Store, Cache: r.Cache, Key: key, Name: "s1", Domain: "cluster.local",
+		Store: r.Cache.Writer(r.Store), Cache: r.Cache, Key: key, Name: "s1", Domain: "cluster.local",
 		CIDR: "10.88.0.0/16", TTL: 10 * patience, AnswerTime: patience, Logger: log,
 	})
 	if err != nil {

@@ -58,7 +58,7 @@ func (p pendingReport) txn() store.Txn {
 			store.Seen(store.SessionKey(p.se.node), p.se.rev),
 			store.Seen(store.MemberKey(p.report.ID), p.member),
 		},
-		Then: []store.Op{store.Put(store.ReportKey(p.report.ID), store.Encode(p.report))},
+		Then: []store.Op{store.PutRecord(store.ReportKey(p.report.ID), p.report)},
 	}
 }
 

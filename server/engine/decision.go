@@ -35,6 +35,9 @@ func (d *decision) put(key string, record any) {
 	d.Then = append(d.Then, store.Put(key, store.Encode(record)))
 }
 
+// add does a write that was made before.
+func (d *decision) add(op store.Op) { d.Then = append(d.Then, op) }
+
 // putSeen writes a record if its key is as it is in v.
 func (d *decision) putSeen(v cache.View, key string, record any) {
 	d.seen(v, key)
@@ -59,6 +62,9 @@ func (d *decision) dropIfThere(v cache.View, key string) {
 		d.remove(key)
 	}
 }
+
+// asStored is t as records have it: what is read of them says the same.
+func asStored(t time.Time) time.Time { return t.UTC().Round(0) }
 
 // maxRevisions is how many revisions one transaction removes with their set.
 const maxRevisions = 80
@@ -120,7 +126,7 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 	case plan.MarkReady:
 		id := a.Identity.ID
 		d.seen(v, store.MemberKey(id), store.IdentityKey(id))
-		d.put(store.IdentityKey(id), a.Identity)
+		d.add(store.PutRecord(store.IdentityKey(id), a.Identity))
 	case plan.MarkBootstrapped:
 		set := v.Set(ref)
 		d.absent(store.BootstrappedKey(set.UID))
@@ -177,9 +183,9 @@ func (d *decision) start(v cache.View, a plan.Start) error {
 	}
 	d.noSession(v, a.Lost)
 	d.noUnknownLives(v)
-	d.put(store.MemberKey(m.ID), m)
+	d.add(store.PutRecord(store.MemberKey(m.ID), m))
 	d.removeIfThere(v, store.RequestKey(m.ID))
-	d.put(store.IdentityKey(m.ID), a.Identity)
+	d.add(store.PutRecord(store.IdentityKey(m.ID), a.Identity))
 	d.dropIfThere(v, store.ReportKey(m.ID))
 	return nil
 }
@@ -222,7 +228,7 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 	for _, volume := range a.Volumes {
 		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
 	}
-	d.put(store.MemberKey(a.ID), a.Record(*m))
+	d.add(store.PutRecord(store.MemberKey(a.ID), a.Record(*m)))
 	d.removeIfThere(v, store.RequestKey(a.ID)) // which was about the life that ends
 	return nil
 }
@@ -246,7 +252,7 @@ func (d *decision) forget(v cache.View, a plan.Forget, now time.Time) error {
 	}
 	set := v.Set(a.ID.Ref())
 	a.FreeAddress = a.FreeAddress && d.freeAddress(v, id, now)
-	d.put(store.IdentityKey(a.ID), a.Record(*id, set))
+	d.add(store.PutRecord(store.IdentityKey(a.ID), a.Record(*id, set)))
 	return nil
 }
 
@@ -257,7 +263,7 @@ func (d *decision) freeAddress(v cache.View, id *records.IdentityRecord, now tim
 	if held := v.Addresses()[ip.String()]; held == nil || held.ID != id.ID || held.FreedAt != nil {
 		return false
 	}
-	freed := now.UTC()
+	freed := asStored(now)
 	d.noUnknownLives(v)
 	d.freed = &records.AddressRecord{Address: ip, ID: id.ID, FreedAt: &freed}
 	d.putSeen(v, store.AddressKey(ip), *d.freed)

@@ -80,7 +80,7 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 	}
 	rests := mem.statusRests(now, l.statusDelay(set.Identities()))
 	w.Table = !rests && set.Identities() <= tableSize && w.Set.Replicas() <= tableSize
-	w.VolumeID, w.Now = l.cfg.VolumeID, now.UTC()
+	w.VolumeID, w.Now = l.cfg.VolumeID, asStored(now)
 	w.Nodes = l.withSilence(v, w.Nodes, now)
 	w = mem.members.in(set, w)
 	w.Free = l.pool.candidates(v, addressesWanted(w), now)

@@ -66,7 +66,7 @@ func actionEvents(ref spec.SetRef, d *decision, now time.Time) (list []namedEven
 
 // newEvent is an event of a set, or of a member of it, that was there once.
 func newEvent(ref spec.SetRef, name, kind, member, reason, text string, now time.Time) namedEvent {
-	return namedEvent{name, records.Event{Ref: ref, Member: member, Type: kind, Reason: reason, Message: text, Count: 1, At: now.UTC()}}
+	return namedEvent{name, records.Event{Ref: ref, Member: member, Type: kind, Reason: reason, Message: text, Count: 1, At: asStored(now)}}
 }
 
 // warnings are the events of members that wait for what does not come by itself, nor
@@ -171,7 +171,9 @@ func (l *eventLog) recount(d *decision, list []namedEvent, due map[string]int) {
 
 func (l *eventLog) put(d *decision, n namedEvent) {
 	l.written++
-	d.Then = append(d.Then, store.PutLeased(store.EventKey(l.set.Ref, n.name), store.Encode(n.event), l.lease))
+	op := store.PutRecord(store.EventKey(l.set.Ref, n.name), n.event)
+	op.Lease = l.lease
+	d.add(op)
 }
 
 // takeOldest takes the oldest event, of those the first by name. There is one: where space is

@@ -39,7 +39,7 @@ func historyDecision(v cache.View, w plan.World, now time.Time, seen *historySee
 	startsOnly = true
 	for i := range changes {
 		startsOnly = startsOnly && (changes[i].Kind == records.ChangeJoined || changes[i].Kind == records.ChangeReturned)
-		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, seen.kept.next+int64(i), now.UTC()
+		changes[i].Epoch, changes[i].Number, changes[i].At = w.Epoch, seen.kept.next+int64(i), asStored(now)
 	}
 	page := records.HistoryPage{Ref: ref, SetUID: w.Set.UID}
 	d.seen(v, store.HistoryBaseKey(ref))
@@ -54,7 +54,8 @@ func historyDecision(v cache.View, w plan.World, now time.Time, seen *historySee
 		page.Page, page.Changes = last.Page, append(slices.Clip(last.Changes), changes...)
 	}
 	d.compareLeavers(v, w, changes)
-	d.putSeen(v, store.HistoryPageKey(ref, page.Page), page)
+	d.seen(v, store.HistoryPageKey(ref, page.Page))
+	d.add(store.PutRecord(store.HistoryPageKey(ref, page.Page), page))
 	if h.PageRevs[page.Page] == 0 {
 		for _, old := range outOfWindow(h, page) {
 			d.remove(store.HistoryPageKey(ref, old))

@@ -183,7 +183,7 @@ func (e *evaluation) together(reports []cache.JudgedReport) (store.Txn, []decisi
 	for i := range reports {
 		r := reports[i].Report
 		if !slices.ContainsFunc(decisions, func(d decision) bool { return d.endsRecordOf(r.ID) }) {
-			t.Then = append(t.Then, store.Put(store.ReportKey(r.ID), store.Encode(*r)))
+			t.Then = append(t.Then, store.PutRecord(store.ReportKey(r.ID), *r))
 		}
 	}
 	return t, decisions

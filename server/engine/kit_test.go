@@ -52,7 +52,7 @@ func inCluster(t *testing.T, f func(c *cluster)) {
 // inStore is inCluster with a store that prepare fills.
 func inStore(t *testing.T, prepare func(store.Store) error, f func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) {
-		mem := memstore.New()
+		mem := memstore.New(memstore.WithCheckedRecords())
 		if err := prepare(mem); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func (c *cluster) run(f func(context.Context) error) (stop func()) {
 func (c *cluster) engine(id string, s store.Store) (e *Engine, stop func()) {
 	cached := cache.New(s, slog.New(slog.DiscardHandler))
 	e, err := New(Config{
-		Store: s, Cache: cached, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(),
+		Store: cached.Writer(s), Cache: cached, ID: id, LeaseTTL: 3 * time.Second, CIDR: netip.MustParsePrefix("10.88.0.0/16"), Now: clock(),
 	})
 	if err != nil {
 		c.t.Fatal(err)

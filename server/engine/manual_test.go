@@ -30,7 +30,7 @@ func newManualTerm(t testing.TB) *manualTerm { return newManualTermIn(t, "10.88.
 func newManualTermIn(t testing.TB, cidr string) *manualTerm {
 	d := &manualTerm{mirror: newMirror(t)}
 	e, err := New(Config{
-		Store: d.mirror.mem, Cache: d.cache, ID: "a", CIDR: netip.MustParsePrefix(cidr),
+		Store: d.cache.Writer(d.mirror.mem), Cache: d.cache, ID: "a", CIDR: netip.MustParsePrefix(cidr),
 		Now: func() time.Time { return d.now }, Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Next: func(w plan.World) plan.Plan {
 			if d.next != nil {

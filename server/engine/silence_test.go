@@ -26,7 +26,11 @@ type mirror struct {
 }
 
 func newMirror(t testing.TB) *mirror {
-	m := &mirror{t: t, mem: memstore.New(), now: time.Unix(1000, 0)}
+	var options []memstore.Option
+	if _, counted := t.(*testing.B); !counted {
+		options = append(options, memstore.WithCheckedRecords())
+	}
+	m := &mirror{t: t, mem: memstore.New(options...), now: time.Unix(1000, 0)}
 	m.cache = cache.New(m.mem, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = m.mem.Close() })
 	m.commit(store.Put(store.LeaderKey, []byte("a")), store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})), m.session())

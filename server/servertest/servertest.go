@@ -49,7 +49,7 @@ type Mirrored struct {
 // mirror shows them.
 func Mirror(t *testing.T, log *slog.Logger, ops ...store.Op) *Mirrored {
 	t.Helper()
-	m := &Mirrored{Store: memstore.New(), t: t}
+	m := &Mirrored{Store: memstore.New(memstore.WithCheckedRecords()), t: t}
 	var rev store.Rev
 	for _, op := range ops {
 		rev = m.write(op)

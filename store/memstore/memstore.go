@@ -39,7 +39,9 @@ type Store struct {
 	watches   map[*watch]struct{}
 	fail      func(Call) Fault
 	closed    bool
-	origin    store.Origin // Rev and Current are filled in with each answer
+	checked   bool           // see WithCheckedRecords
+	records   map[string]any // by key; those that were written with their value
+	origin    store.Origin   // Rev and Current are filled in with each answer
 }
 
 var _ store.Store = (*Store)(nil)
@@ -57,6 +59,12 @@ func WithClock(now func() time.Time) Option {
 // ones are compacted.
 func WithHistory(n int) Option {
 	return func(s *Store) { s.history = max(n, 1) }
+}
+
+// WithCheckedRecords has the store panic when the record of a store.Op is not what its value is decoded to, or was
+// changed by the time that something else is written at its key.
+func WithCheckedRecords() Option {
+	return func(s *Store) { s.checked, s.records = true, map[string]any{} }
 }
 
 // New returns an empty store at revision 1, as etcd's. Close ends its timers.
@@ -162,6 +170,9 @@ func (s *Store) apply(ops []store.Op) {
 		old, exists := s.keys[op.Key]
 		if op.Delete && !exists {
 			continue
+		}
+		if s.checked {
+			s.checkRecord(&old, &op)
 		}
 		if l := s.leases[old.Lease]; l != nil {
 			delete(l.keys, op.Key)

@@ -52,6 +52,7 @@ func (s *Store) Restore(b Backup, how Restored) {
 	s.rev, s.log = b.rev+how.Bump, nil
 	s.compacted = s.rev + 1
 	s.keys = make(map[string]store.KV, len(b.keys))
+	clear(s.records)
 	for key, kv := range b.keys {
 		s.keys[key] = clone(kv)
 	}

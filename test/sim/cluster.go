@@ -122,7 +122,7 @@ func New(seed uint64, plant plants.Plant) *Cluster {
 }
 
 func (w *Cluster) freshStore() {
-	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock }), memstore.WithHistory(2000))
+	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock }), memstore.WithHistory(2000), memstore.WithCheckedRecords())
 	w.observer, w.seen = cache.New(w.mem, discard), 1
 	must(w.observer.Load(1, nil))
 }

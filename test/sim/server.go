@@ -79,12 +79,12 @@ func (s *server) start() {
 	must(s.cache.Load(rev, kvs))
 	s.fed = rev
 	s.eng = got(engine.New(engine.Config{
-		Store: s.storeLink, Cache: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
+		Store: s.cache.Writer(s.storeLink), Cache: s.cache, ID: s.name, LeaseTTL: leaderTTL, CIDR: netip.MustParsePrefix("10.88.0.0/24"),
 		Quarantine: time.Minute, VolumeID: w.newVolume, Now: s.now, Next: s.next, Cold: cold,
 	}))
 	s.eng.Start()
 	s.nodes = got(dispatch.New(dispatch.Config{
-		Store: s.storeLink, Cache: reader{s.cache, s}, Offer: s.offer, Key: got(seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))), Name: s.name, Domain: "cluster.local",
+		Store: s.cache.Writer(s.storeLink), Cache: reader{s.cache, s}, Offer: s.offer, Key: got(seal.NewKey(bytes.Repeat([]byte{7}, seal.KeyBytes))), Name: s.name, Domain: "cluster.local",
 		CIDR: "10.88.0.0/24", TTL: sessionTTL, Logger: discard, Known: s.knows,
 	}))
 	s.publish = s.nodes.ManualPublisher()
