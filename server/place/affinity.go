@@ -146,6 +146,9 @@ func (s *search) countTerm(t *term, weight int64) topologyCount {
 
 // residents calls f for every life but the asker's own.
 func (s *search) residents(f func(*proof.Node, *proof.Resident)) {
+	if !s.known && len(s.begun) == 0 {
+		return
+	}
 	for i := range s.nodes {
 		s.residentsOf(&s.nodes[i], func(r *proof.Resident) { f(&s.nodes[i], r) })
 	}

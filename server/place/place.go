@@ -56,11 +56,13 @@ type Refusal struct {
 // Placer chooses nodes for the lives of one set that begin in one step of the planner.
 type Placer struct {
 	nodes   []proof.Node          // in the order of names
+	known   bool                  // it is known who runs on them
 	folded  map[spec.NodeName]int // see New
 	members map[spec.NodeName]int
 	used    map[spec.NodeName]room             // by the lives that begin in this step
 	begun   map[spec.NodeName][]proof.Resident // these lives, where it matters who they are
 	fixed   map[fixedFor][]*proof.Node         // see candidates
+	orders  map[fixedFor]*order                // of the candidates
 	fit     []*proof.Node                      // of the choice that is made: kept for its room
 }
 
@@ -80,7 +82,8 @@ type room struct {
 // New returns a Placer over nodes, in the order of names. members counts members of the set by
 // node, and the Placer owns it; folded counts more of them, and is not changed.
 func New(nodes []proof.Node, folded, members map[spec.NodeName]int) *Placer {
-	return &Placer{nodes: nodes, folded: folded, members: members}
+	known := slices.ContainsFunc(nodes, func(n proof.Node) bool { return len(n.Residents) > 0 })
+	return &Placer{nodes: nodes, folded: folded, members: members, known: known}
 }
 
 // Take notes that the life begins on a node: the next Choose counts it.
@@ -97,6 +100,9 @@ func (p *Placer) Take(r *Request, node spec.NodeName) {
 			ID: r.ID, Labels: r.Labels, Revision: r.Revision, Avoids: r.Template.Avoids(r.ID, r.Revision, r.Labels), Ports: r.Template.HostPorts(),
 		})
 	}
+	for _, o := range p.orders {
+		o.take(node)
+	}
 }
 
 // Choose returns the node of a new life: the one that holds its volumes; else, of those that
@@ -109,6 +115,9 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 	s := p.search(r)
 	if home != "" {
 		return s.at(home)
+	}
+	if n, found := s.firstInOrder(); found {
+		return n, nil
 	}
 	p.fit = p.fit[:0]
 	for _, n := range s.candidates() {

@@ -55,10 +55,14 @@ func (s *search) points(fit []*proof.Node) []int64 {
 
 // prefers reports whether anything is preferred among these nodes.
 func (s *search) prefers(fit []*proof.Node) bool {
+	return s.mayPrefer() || slices.ContainsFunc(fit, func(n *proof.Node) bool { return len(n.Node.Taints) > 0 })
+}
+
+// mayPrefer reports whether the template prefers anything.
+func (s *search) mayPrefer() bool {
 	soft := func(t spec.Spread) bool { return t.Unsatisfiable() == spec.ScheduleAnyway }
 	return len(s.preferred) > 0 || s.Template.Affinity != nil && s.Template.Affinity.NodeAffinity != nil ||
-		slices.ContainsFunc(s.Template.TopologySpreadConstraints, soft) ||
-		slices.ContainsFunc(fit, func(n *proof.Node) bool { return len(n.Node.Taints) > 0 })
+		slices.ContainsFunc(s.Template.TopologySpreadConstraints, soft)
 }
 
 // taintsAgainst counts the taints of a node that ask members to stay away and are not tolerated.
