@@ -8,7 +8,7 @@ var joined = []fault{
 		suite{"server/engine", "^TestAJoinedTransactionComparesWhatBothReliedOn$"}},
 	{"S7", "server/engine/joined.go", "if !slices.ContainsFunc(decisions, func(d decision) bool { return d.endsRecordOf(r.ID) }) {", "if r != nil {",
 		suite{"server/engine", "^TestAReportIsStoredInOneTransactionWithWhatFollows$"}},
-	{"S7", "server/engine/joined.go", "t.Then = append(t.Then, store.Put(store.ReportKey(r.ID), store.Encode(*r)))", "_ = r",
+	{"S7", "server/engine/joined.go", "t.Then = append(t.Then, store.PutRecord(store.ReportKey(r.ID), *r))", "_ = r",
 		suite{"server/engine", "^TestAReportIsStoredInOneTransactionWithWhatFollows$"}},
 	{"S7", "server/cache/judged.go", "if v.Seen(g.Key) != g {", "if g.Key == \"\" {",
 		suite{"server/cache", "^TestAViewWithReportsIsTheViewAfterThem$"}},

@@ -7,7 +7,7 @@
 // With -guard it runs TestGuard alone, compares what is counted there, never times, with
 // test/bench/guard.json, and exits 1 when something rose; with -update it writes that file.
 //
-// Rows that need root and containerd are left out with a word without root. It
+// Benchmarks that need root, or a program that is not there, are left out with a line that says so. It
 // exits 1 when a benchmark fails or tells no more what a row wants of it. A missed
 // goal fails nothing: on a shared machine one run proves little.
 package main
@@ -26,22 +26,28 @@ import (
 // run is one `go test -bench`.
 type run struct {
 	pkg, bench, time string
-	root             bool
+	// needs are the programs that it needs, and root; none: neither.
+	needs []string
+	// tells are the benchmarks that a run with needs tells of.
+	tells []string
 }
+
+// containerPrograms are what starting containers needs.
+var containerPrograms = []string{"containerd", "ctr", "runc"}
 
 // runs take about five minutes together.
 var runs = []run{
-	{"./test/bench", "Ready|EtcdStart|Resolvable", "5x", false},
-	{"./test/bench", "Scale|Hollow", "1x", false},
-	{"./server/engine", "Ready/(ordered|parallel)100$", "3x", false},
-	{"./server/engine", "Step", "2000x", false},
-	{"./server/plan", "Next", "100ms", false},
-	{"./dnsd", ".", "500ms", false},
-	{"./agent/network", "Attach|Service", "20x", true},
-	{"./agent/probe", "Storm", "1x", false},
-	{"./agent/runtime/containerdrt", "Start", "20x", true},
-	{"./agent/runtime/containerdrt", "Probe", "200x", true},
-	{"./test/e2e", ".", "1x", true},
+	{"./test/bench", "Ready|EtcdStart|Resolvable", "5x", nil, nil},
+	{"./test/bench", "Scale|Hollow", "1x", nil, nil},
+	{"./server/engine", "Ready/(ordered|parallel)100$", "3x", nil, nil},
+	{"./server/engine", "Step", "2000x", nil, nil},
+	{"./server/plan", "Next", "100ms", nil, nil},
+	{"./dnsd", ".", "500ms", nil, nil},
+	{"./agent/network", "Attach|Service", "20x", []string{"ip"}, []string{"Attach", "Service"}},
+	{"./agent/probe", "Storm", "1x", nil, nil},
+	{"./agent/runtime/containerdrt", "Start", "20x", containerPrograms, []string{"Start"}},
+	{"./agent/runtime/containerdrt", "Probe", "200x", containerPrograms, []string{"Probe"}},
+	{"./test/e2e", ".", "1x", append([]string{"ip", "nsenter"}, containerPrograms...), []string{"Members", "Dev"}},
 }
 
 func main() {
@@ -65,9 +71,11 @@ func everything() {
 	began := time.Now()
 	root := os.Getuid() == 0
 	found, failed := figures{}, false
+	var silent []string // benchmarks that were left out
 	for _, r := range runs {
-		if r.root && !root {
-			fmt.Printf("%-30s needs root, left out\n", r.pkg)
+		if why := r.lacks(root, exec.LookPath); why != "" {
+			fmt.Printf("%-30s needs %s: %s left out\n", r.pkg, why, strings.Join(r.tells, ", "))
+			silent = append(silent, r.tells...)
 			continue
 		}
 		at := time.Now()
@@ -85,7 +93,7 @@ func everything() {
 		os.Exit(1)
 	}
 	fmt.Printf("\n%s, in %s\n", began.UTC().Format("2006-01-02 15:04 UTC"), time.Since(began).Round(time.Second))
-	if gone := missing(rows(), found); root && len(gone) > 0 {
+	if gone := missing(rows(), found, silent); len(gone) > 0 {
 		failed = true
 		fmt.Printf("FAIL: no benchmark told %s\n", strings.Join(gone, ", "))
 	}
@@ -94,10 +102,24 @@ func everything() {
 	}
 }
 
+// lacks is what the run needs and is not there; "": nothing.
+func (r *run) lacks(root bool, lookPath func(string) (string, error)) string {
+	if len(r.needs) > 0 && !root {
+		return "root"
+	}
+	var gone []string
+	for _, program := range r.needs {
+		if _, err := lookPath(program); err != nil {
+			gone = append(gone, program)
+		}
+	}
+	return strings.Join(gone, ", ")
+}
+
 // do runs it and returns what it printed.
 func (r run) do() ([]byte, error) {
 	cmd := exec.Command("go", "test", "-run", "^$", "-bench", r.bench, "-benchtime", r.time, "-timeout", "10m", r.pkg)
-	if r.root {
+	if len(r.needs) > 0 {
 		cmd.Env = append(os.Environ(), "STEAD_ROOT_TESTS=1")
 	}
 	var out bytes.Buffer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -59,8 +60,46 @@ func TestATableShowsRatioGoalAndVerdict(t *testing.T) {
 
 func TestAFigureThatNobodyTellsIsNamed(t *testing.T) {
 	rows := []row{{what: "head"}, {what: "a", ours: cell{"Start", "bare-ms", 1, ""}, floor: cell{"Start", "none", 1, ""}}}
-	if got := missing(rows, read(output)); !slices.Equal(got, []string{"Start none"}) {
+	if got := missing(rows, read(output), []string{"Probe"}); !slices.Equal(got, []string{"Start none"}) {
 		t.Fatalf("got %q", got)
+	}
+	if got := missing(rows, read(output), []string{"Start"}); len(got) > 0 {
+		t.Fatalf("of benchmarks that were left out: got %q", got)
+	}
+}
+
+func TestARunIsLeftOutForWhatItLacks(t *testing.T) {
+	there := func(program string) (string, error) {
+		if program == "ctr" || program == "runc" {
+			return "", errors.New("not found")
+		}
+		return "/usr/bin/" + program, nil
+	}
+	containers, plain := run{needs: containerPrograms}, run{}
+	for _, c := range []struct {
+		r    *run
+		root bool
+		want string
+	}{{&plain, false, ""}, {&plain, true, ""}, {&containers, false, "root"}, {&containers, true, "ctr, runc"}} {
+		if got := c.r.lacks(c.root, there); got != c.want {
+			t.Errorf("%v as root %v: got %q, want %q", c.r.needs, c.root, got, c.want)
+		}
+	}
+}
+
+// A row of a benchmark that may be left out is found by the name that its run tells of.
+func TestEveryRunTellsOfItsRows(t *testing.T) {
+	var all []string
+	for _, r := range runs {
+		all = append(all, r.tells...)
+		if len(r.needs) > 0 && len(r.tells) == 0 {
+			t.Errorf("%s %s may be left out, and does not say what of", r.pkg, r.bench)
+		}
+	}
+	for _, name := range all {
+		if !slices.ContainsFunc(rows(), func(r row) bool { return strings.HasPrefix(r.ours.bench, name) }) {
+			t.Errorf("no row is told by %s", name)
+		}
 	}
 }
 
