@@ -34,6 +34,7 @@ func (s step) forgetSurplus() {
 // there is nobody left.
 func (s step) shrink(reason records.Reason) bool {
 	var above *memberState     // the highest that is not gone yet
+	var after string           // what those below it wait for, in words
 	var fates []records.Volume // for the first stop
 	if s.ordered() {
 		fates = s.fates()
@@ -49,7 +50,10 @@ func (s step) shrink(reason records.Reason) bool {
 		case held:
 			s.block(t, causes.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
 		case above != nil && s.ordered():
-			s.block(t, causes.BlockedSuccessor, fmt.Sprintf("it stops after %s: %s", above.ID.MemberName(), s.stateText(above)))
+			if after == "" {
+				after = fmt.Sprintf("it stops after %s: %s", above.ID.MemberName(), s.stateText(above))
+			}
+			s.block(t, causes.BlockedSuccessor, after)
 		default:
 			s.stop(t, reason, string(reason), fates...)
 			s.blockWaiting(t)
