@@ -134,6 +134,7 @@ type room struct {
 	compares map[Compare]bool
 	writes   map[string]bool
 	bytes    int
+	txn      *Txn // what it is made of, each compare once; nil: not kept
 }
 
 func newRoom(shared []Compare) *room {
@@ -162,10 +163,16 @@ func (r *room) fits(u Txn) bool {
 
 func (r *room) add(u Txn) {
 	for _, g := range u.If {
+		if r.txn != nil && !r.compares[g] {
+			r.txn.If = append(r.txn.If, g)
+		}
 		r.compares[g] = true
 	}
 	for _, op := range u.Then {
 		r.writes[op.Key] = true
+	}
+	if r.txn != nil {
+		r.txn.Then = append(r.txn.Then, u.Then...)
 	}
 	r.bytes += u.bytes()
 }
@@ -173,14 +180,16 @@ func (r *room) add(u Txn) {
 // Together makes one transaction of shared and of those units, in their order, that fit into it
 // beside those before them, as CommitAll would; fitting are their indexes.
 func Together(shared []Compare, units []Txn) (t Txn, fitting []int) {
-	room := newRoom(shared)
+	room := newRoom(nil)
+	room.txn = &t
+	room.add(Txn{If: shared})
 	for i, u := range units {
 		if room.fits(u) {
 			room.add(u)
 			fitting = append(fitting, i)
 		}
 	}
-	return join(shared, units, fitting), fitting
+	return t, fitting
 }
 
 // join makes one transaction of shared and the units of group; a compare that

@@ -212,11 +212,12 @@ func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	default:
 		return ref, false
 	}
-	parts := strings.SplitN(rest, "/", 3)
-	if len(parts) < 2 {
+	namespace, rest, two := strings.Cut(rest, "/")
+	name, _, _ := strings.Cut(rest, "/")
+	if !two {
 		return ref, false
 	}
-	return spec.SetRef{Namespace: spec.Namespace(parts[0]), Name: spec.SetName(parts[1])}, true
+	return spec.SetRef{Namespace: spec.Namespace(namespace), Name: spec.SetName(name)}, true
 }
 
 // Encode makes the stored form of a record: JSON.

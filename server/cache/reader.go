@@ -104,9 +104,17 @@ func (s *Subscription) C() <-chan struct{} { return s.changed.C() }
 func (s *Subscription) Take() Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.gathered.none() {
+		return Changes{}
+	}
 	ch := *s.gathered
 	s.gathered = newChanges()
 	return ch
+}
+
+// none: nothing changed.
+func (c *Changes) none() bool {
+	return !c.All && !c.Leadership && !c.Room && len(c.Sets)+len(c.Nodes)+len(c.Services)+len(c.Policies)+len(c.Members) == 0
 }
 
 // Close ends it: nothing is gathered any more.

@@ -132,7 +132,8 @@ func (l *slot) refresh(s *state) {
 // applySet takes over one change of a record that belongs to a set.
 func (s *state) applySet(ref spec.SetRef, ev store.Event, ch *Changes) (err error) {
 	kind, rest := store.Kind(ev.Key)
-	parts := strings.Split(rest, "/")[2:]
+	var space [4]string
+	parts := elements(space[:0], rest)[2:]
 	if kind == store.KindVolumeReport {
 		return s.applyVolumeReport(s.set(ref), parts, ev, ch)
 	}
@@ -169,6 +170,14 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event, ch *Changes) (err erro
 		return s.applyMember(t, kind, parts, ev, ch)
 	}
 	return err
+}
+
+// elements appends those of a key to list.
+func elements(list []string, key string) []string {
+	for element := range strings.SplitSeq(key, "/") {
+		list = append(list, element)
+	}
+	return list
 }
 
 // applyHistory takes over the base or a page of a set's history.

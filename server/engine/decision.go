@@ -107,8 +107,15 @@ func joinRevision(list []decision) []decision {
 	return []decision{head}
 }
 
+// mostlyCompares and mostlyWrites are as many as a decision mostly has, with the events of it.
+const (
+	mostlyCompares = 10
+	mostlyWrites   = 5
+)
+
 func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d decision, err error) {
 	d.action = a
+	d.If, d.Then = make([]store.Compare, 0, mostlyCompares), make([]store.Op, 0, mostlyWrites)
 	switch a := a.(type) {
 	case plan.AddRevision:
 		d.absent(store.RevisionKey(ref, a.Revision.Hash))

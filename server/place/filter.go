@@ -2,7 +2,6 @@ package place
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -108,10 +107,14 @@ func (s *search) classMissing(n *proof.Node) string {
 
 // mislabelled says which labels of the node are not those that this life must have.
 func (s *search) mislabelled(n *proof.Node) string {
-	for _, key := range slices.Sorted(maps.Keys(s.Template.NodeSelector)) {
-		if want := s.Template.NodeSelector[key]; n.Labels[key] != want {
-			return fmt.Sprintf("has no label %s=%s", key, want)
+	first, lacks := "", false // by key
+	for key, want := range s.Template.NodeSelector {
+		if n.Labels[key] != want && (!lacks || key < first) {
+			first, lacks = key, true
 		}
+	}
+	if lacks {
+		return fmt.Sprintf("has no label %s=%s", first, s.Template.NodeSelector[first])
 	}
 	if f := s.Template.Affinity; f != nil && f.NodeAffinity != nil && f.NodeAffinity.Required != nil && !f.NodeAffinity.Required.Matches(n.Labels) {
 		return "does not have the labels that the node affinity requires"
