@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/internal/wrap"
@@ -24,6 +25,14 @@ type Service struct {
 	Affinity time.Duration
 	// Endpoints are IPv4, sorted and distinct; none: connections are rejected at once.
 	Endpoints []netip.AddrPort
+	// OnlyNear: clients outside, who are neither members nor this host, are led to Near alone, and are seen there with
+	// their own address. While Near is empty, and Endpoints is not, what they send is dropped.
+	OnlyNear bool
+	// Near are some of Endpoints, sorted and distinct: those on this host.
+	Near []netip.AddrPort
+	// Sources are the ranges from which connections to Address are led; what comes from elsewhere is dropped, whoever
+	// sends it. A range of IPv6 is nobody's. None: all are led.
+	Sources []netip.Prefix
 }
 
 // SetServices makes the host lead connections to exactly these services, whether members, the host
@@ -67,12 +76,33 @@ func (n *node) checkServices(rng netip.Prefix, services []Service) error {
 			return fmt.Errorf("service %s: invalid affinity %s", s, s.Affinity)
 		}
 		seen[id] = true
+		if err := s.checkClients(); err != nil {
+			return err
+		}
 		distinct := map[netip.AddrPort]bool{}
 		for _, e := range s.Endpoints {
 			if !e.Addr().Is4() || e.Addr().IsUnspecified() || e.Port() == 0 || distinct[e] {
 				return fmt.Errorf("service %s: endpoint %s must be an IPv4 address and a port, and be there once", s, e)
 			}
 			distinct[e] = true
+		}
+	}
+	return nil
+}
+
+// checkClients finds what cannot be led of what is about clients outside.
+func (s Service) checkClients() error {
+	if len(s.Near) > 0 && !s.OnlyNear {
+		return fmt.Errorf("service %s: endpoints near without OnlyNear", s)
+	}
+	for _, e := range s.Near {
+		if !slices.Contains(s.Endpoints, e) {
+			return fmt.Errorf("service %s: endpoint near %s is not one of its endpoints", s, e)
+		}
+	}
+	for _, p := range s.Sources {
+		if !p.IsValid() || !s.Address.IsValid() {
+			return fmt.Errorf("service %s: source %s must be a range, and the service have an address", s, p)
 		}
 	}
 	return nil

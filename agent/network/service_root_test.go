@@ -223,7 +223,9 @@ func TestServicesAreRepairedAndOutliveTheProcess(t *testing.T) {
 			must(t, n.nft(func(c *nftables.Conn) error { return dropOne(c, n.serviceTable(), "prerouting") }))
 		},
 		"a pick's": func() {
-			must(t, n.nft(func(c *nftables.Conn) error { return dropOne(c, n.serviceTable(), pickOf(affine).name()) }))
+			must(t, n.nft(func(c *nftables.Conn) error {
+				return dropOne(c, n.serviceTable(), pickOf(affine, affine.Endpoints).name())
+			}))
 		},
 		"all of ours": func() { must(t, n.dropTable(n.serviceTable())); must(t, n.dropTable(n.table())) },
 	} {

@@ -3,15 +3,11 @@ package network
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // service is of 10.96.0.<last>:80/TCP, or of the node port 30080; endpoints are those of 10.88.0.<n>:7.
@@ -32,21 +28,36 @@ func (s Service) with(edit func(*Service)) Service {
 	return s
 }
 
+// near has clients outside led to 10.88.0.<n>:7 alone.
+func near(endpoints ...byte) func(*Service) {
+	return func(s *Service) { s.OnlyNear, s.Near = true, service(1, endpoints...).Endpoints }
+}
+
+// onlyFrom has connections led from these ranges alone.
+func onlyFrom(ranges ...string) func(*Service) {
+	return func(s *Service) {
+		for _, text := range ranges {
+			s.Sources = append(s.Sources, netip.MustParsePrefix(text))
+		}
+	}
+}
+
 // linesOf writes content as text: addresses, protocols and ports of 4 bytes each, in order.
 func linesOf(c content) (out []string) {
 	for set, all := range c.sets {
 		for key, value := range all {
-			if set == setServices {
+			if set == setServices || set == setOutside || set == setGuarded {
 				value = " → " + value
 			} else if value != "" {
 				value = " →" + words(value, "ap")
 			}
-			layout := map[string]string{setServices: "atp", setEndpoints: "atpn", setLed: "atpap", setSelf: "aa"}[set]
+			layout := map[string]string{setServices: "atp", setEndpoints: "atpn", setLed: "atpap", setSelf: "aa",
+				setOutside: "atp", setNear: "atpn", setGuarded: "atp"}[set]
 			out = append(out, set+words(key, layout)+value)
 		}
 	}
 	slices.Sort(out)
-	return append(out, slices.Sorted(maps.Keys(c.picks))...)
+	return append(out, slices.Sorted(maps.Keys(c.shared))...)
 }
 
 func words(b, layout string) string {
@@ -117,6 +128,46 @@ func TestContentOfServices(t *testing.T) {
 			services 10.96.0.2 proto6 80 → pick-1-2s-HASH
 			pick-1-2s-HASH
 			port-1`},
+		{"clients outside are led to what is near, by an address and a port of the node", []Service{
+			service(1, 10, 11).with(near(11)), service(0, 10).with(near(10)),
+		}, `
+			endpoints 0.0.0.0 proto6 30080 #0 → 10.88.0.10 7
+			endpoints 10.96.0.1 proto6 80 #0 → 10.88.0.10 7
+			endpoints 10.96.0.1 proto6 80 #1 → 10.88.0.11 7
+			led 0.0.0.0 proto6 30080 10.88.0.10 7
+			led 10.96.0.1 proto6 80 10.88.0.10 7
+			led 10.96.0.1 proto6 80 10.88.0.11 7
+			near 0.0.0.0 proto6 30080 #0 → 10.88.0.10 7
+			near 10.96.0.1 proto6 80 #0 → 10.88.0.11 7
+			outside 0.0.0.0 proto6 30080 → near-port-1
+			outside 10.96.0.1 proto6 80 → near-pick-1
+			self 10.88.0.10 10.88.0.10
+			self 10.88.0.11 10.88.0.11
+			services 0.0.0.0 proto6 30080 → port-1
+			services 10.96.0.1 proto6 80 → pick-2
+			near-pick-1
+			near-port-1
+			pick-2
+			port-1`},
+		{"what clients outside send is dropped where nothing is near, and refused where there is nothing", []Service{
+			service(1, 10).with(near()), service(2).with(near()),
+		}, `
+			endpoints 10.96.0.1 proto6 80 #0 → 10.88.0.10 7
+			led 10.96.0.1 proto6 80 10.88.0.10 7
+			outside 10.96.0.1 proto6 80 → discard
+			self 10.88.0.10 10.88.0.10
+			services 10.96.0.1 proto6 80 → pick-1
+			services 10.96.0.2 proto6 80 → refuse
+			pick-1`},
+		{"equal sources share a chain", []Service{
+			service(1).with(onlyFrom("192.0.2.0/24")), service(2).with(onlyFrom("192.0.2.0/24")), service(3),
+		}, `
+			guarded 10.96.0.1 proto6 80 → from-HASH
+			guarded 10.96.0.2 proto6 80 → from-HASH
+			services 10.96.0.1 proto6 80 → refuse
+			services 10.96.0.2 proto6 80 → refuse
+			services 10.96.0.3 proto6 80 → refuse
+			from-HASH`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := strings.Fields(strings.ReplaceAll(strings.TrimSpace(tt.want), " ", "_"))
@@ -125,8 +176,10 @@ func TestContentOfServices(t *testing.T) {
 			}
 			got := linesOf(contentOf(tt.services))
 			for i, line := range got {
-				if at := strings.Index(line, "2s-"); at >= 0 {
-					got[i] = line[:at+3] + "HASH"
+				for _, before := range []string{"2s-", "from-"} {
+					if at := strings.Index(line, before); at >= 0 {
+						got[i] = line[:at+len(before)] + "HASH"
+					}
 				}
 			}
 			if !slices.Equal(got, want) {
@@ -139,7 +192,7 @@ func TestContentOfServices(t *testing.T) {
 func TestOneServicesChangeIsAFewElements(t *testing.T) {
 	all := manyServices(1000, 3)
 	before := contentOf(all)
-	if picks := before.newPicks(newContent()); len(picks) != 1 {
+	if picks := before.newShared(newContent()); len(picks) != 1 {
 		t.Errorf("%d chains for services of one size", len(picks))
 	}
 	all[500].Endpoints = all[500].Endpoints[:2]
@@ -173,19 +226,19 @@ func manyServices(n, endpoints int) (all []Service) {
 
 func TestAChainGoesOnceNothingLedToIt(t *testing.T) {
 	affine := func(s *Service) { s.Affinity = time.Hour }
-	names := func(c content) []string { return slices.Sorted(maps.Keys(c.picks)) }
+	names := func(c content) []string { return slices.Sorted(maps.Keys(c.shared)) }
 	before := contentOf([]Service{service(1, 10, 11).with(affine), service(2, 10, 11).with(affine), service(3, 10)})
 	if got := names(before); len(got) != 2 {
 		t.Errorf("chains of three services, two of them alike: %q", got)
 	}
 	after := contentOf([]Service{service(1, 10, 12).with(affine), service(2, 10, 11)})
-	if got := after.oldPicks(before); len(got) != 0 {
+	if got := after.oldShared(before); len(got) != 0 {
 		t.Errorf("removed while services lead there: %q", got)
 	}
 	// What the write before left.
 	have := contentOf([]Service{service(1, 10, 12).with(affine), service(2, 10, 11)})
-	maps.Copy(have.picks, before.picks)
-	if got := after.oldPicks(have); !slices.Equal(got, names(before)) {
+	maps.Copy(have.shared, before.shared)
+	if got := after.oldShared(have); !slices.Equal(got, names(before)) {
 		t.Errorf("removed by the next write: %q, want %q", got, names(before))
 	}
 }
@@ -217,6 +270,10 @@ func TestServicesThatAreRefused(t *testing.T) {
 		{"", []Service{service(0), service(0)}, "service 30080/TCP is there twice"},
 		{"", []Service{service(1, 10, 10)}, "endpoint 10.88.0.10:7"},
 		{"", []Service{service(1).with(func(s *Service) { s.Endpoints = make([]netip.AddrPort, 1) })}, "endpoint"},
+		{"", []Service{service(1, 10).with(near(11))}, "endpoint near 10.88.0.11:7 is not one of its endpoints"},
+		{"", []Service{service(1, 10).with(near(10)).with(func(s *Service) { s.OnlyNear = false })}, "without OnlyNear"},
+		{"", []Service{service(0, 10).with(onlyFrom("192.0.2.0/24"))}, "and the service have an address"},
+		{"", []Service{service(1, 10).with(func(s *Service) { s.Sources = make([]netip.Prefix, 1) })}, "must be a range"},
 	} {
 		r := rng
 		if tt.rng != "" {
@@ -229,46 +286,5 @@ func TestServicesThatAreRefused(t *testing.T) {
 	right := []Service{service(1, 10), service(1).with(func(s *Service) { s.Protocol = "UDP" }), service(0, 10)}
 	if err := n.SetServices(rng, right); err != nil {
 		t.Errorf("services that are right, before the host is set up: %v", err)
-	}
-}
-
-func TestWhichConnectionsOfUDPAreStale(t *testing.T) {
-	udp := func(s *Service) { s.Protocol = "UDP" }
-	s := staleFlows{
-		content: contentOf([]Service{service(1, 10).with(udp), service(2).with(udp), service(0, 11).with(udp), service(3, 10)}),
-		rng:     netip.MustParsePrefix("10.96.0.0/16"),
-		gone: contentOf([]Service{
-			service(0, 12).with(udp).with(func(s *Service) { s.Port = 30081 }),
-		}).sets[setLed],
-		own: map[netip.Addr]bool{atHost: true},
-	}
-	for _, tt := range []struct {
-		to, at   string
-		protocol uint8
-		want     bool
-	}{
-		{"10.96.0.1:80", "10.88.0.10:7", unix.IPPROTO_UDP, false},
-		{"10.96.0.1:80", "10.88.0.11:7", unix.IPPROTO_UDP, true},
-		{"10.96.0.1:80", "10.88.0.10:8", unix.IPPROTO_UDP, true},
-		{"10.96.0.1:80", "10.96.0.1:80", unix.IPPROTO_UDP, true}, // it was not led
-		{"10.96.0.1:80", "10.88.0.11:7", unix.IPPROTO_TCP, false},
-		{"10.96.0.2:80", "10.88.0.10:7", unix.IPPROTO_UDP, true},
-		{"10.96.0.9:80", "10.88.0.10:7", unix.IPPROTO_UDP, true}, // its service is gone
-		{"192.0.2.1:30080", "10.88.0.11:7", unix.IPPROTO_UDP, false},
-		{"192.0.2.1:30080", "192.0.2.1:30080", unix.IPPROTO_UDP, true},
-		{"192.0.2.1:30081", "10.88.0.12:7", unix.IPPROTO_UDP, true},
-		{"192.0.2.1:30081", "10.88.0.13:7", unix.IPPROTO_UDP, false}, // another's
-		{"192.0.2.2:30080", "192.0.2.2:30080", unix.IPPROTO_UDP, false},
-		{"192.0.2.2:30081", "10.88.0.12:7", unix.IPPROTO_UDP, false},
-		{"10.88.0.10:7", "10.88.0.10:7", unix.IPPROTO_UDP, false},
-	} {
-		to, at := netip.MustParseAddrPort(tt.to), netip.MustParseAddrPort(tt.at)
-		f := &netlink.ConntrackFlow{
-			Forward: netlink.IPTuple{DstIP: net.IP(to.Addr().AsSlice()), DstPort: to.Port(), Protocol: tt.protocol},
-			Reverse: netlink.IPTuple{SrcIP: net.IP(at.Addr().AsSlice()), SrcPort: at.Port(), Protocol: tt.protocol},
-		}
-		if got := s.contain(f); got != tt.want {
-			t.Errorf("protocol %d to %s at %s: stale %t, want %t", tt.protocol, to, at, got, tt.want)
-		}
 	}
 }

@@ -136,7 +136,8 @@ func TestNftReadsTheTable(t *testing.T) {
 	n, h := host(t, nil)
 	must(t, n.Setup(t.Context()))
 	affine := func(s *Service) { s.Affinity = time.Hour }
-	must(t, n.SetServices(serviceRange, []Service{service(1, 10), service(2, 10, 11).with(affine), service(3), service(0, 10).with(affine)}))
+	must(t, n.SetServices(serviceRange, []Service{service(1, 10), service(2, 10, 11).with(affine), service(3),
+		service(0, 10).with(affine).with(near(10)), service(4, 10).with(near()), service(5, 10).with(near(10)).with(onlyFrom("192.0.2.0/24", "0.0.0.0/0"))}))
 	command(t, h, "nft", "list", "ruleset")
 	command(t, h, "nft", "-j", "list", "ruleset")
 }
@@ -182,7 +183,7 @@ func TestARangeThatTheHostUsesIsRefused(t *testing.T) {
 	same(t, "the host after the refusal", before, picture(t, h))
 	must(t, hh.LinkDel(br))
 	must(t, n.Setup(t.Context())) // what was wanted is done when the address is away
-	if after := strings.Join(picture(t, h), "\n"); !strings.Contains(after, "-services prerouting: 2 rules") {
+	if after := strings.Join(picture(t, h), "\n"); !strings.Contains(after, "-services prerouting: 5 rules") {
 		t.Errorf("after a repair: %s", after)
 	}
 }

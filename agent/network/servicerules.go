@@ -13,7 +13,7 @@ import (
 
 // serviceLayout is the number of the table's layout: of its sets, chains and rules. A table of another one is
 // replaced as a whole; raise it with every change of them.
-const serviceLayout = 1
+const serviceLayout = 2
 
 // mostAffine is how many clients of services with affinity a host remembers; who comes then is led at
 // random.
@@ -33,9 +33,12 @@ func (t *serviceTable) sets() []*nftables.Set {
 	addr, protocol, port := nftables.TypeIPAddr, nftables.TypeInetProto, nftables.TypeInetService
 	concat := nftables.MustConcatSetType
 	sets := []*nftables.Set{
+		{Name: setGuarded, IsMap: true, KeyType: concat(addr, protocol, port), DataType: nftables.TypeVerdict},
+		{Name: setOutside, IsMap: true, KeyType: concat(addr, protocol, port), DataType: nftables.TypeVerdict},
 		{Name: setServices, IsMap: true, KeyType: concat(addr, protocol, port), DataType: nftables.TypeVerdict},
 		// A number in the host's order is what nft calls a mark.
 		{Name: setEndpoints, IsMap: true, KeyType: concat(addr, protocol, port, nftables.TypeMark), DataType: concat(addr, port)},
+		{Name: setNear, IsMap: true, KeyType: concat(addr, protocol, port, nftables.TypeMark), DataType: concat(addr, port)},
 		{Name: setLed, KeyType: concat(addr, protocol, port, addr, port)},
 		{Name: setSelf, KeyType: concat(addr, addr)},
 		{Name: setAffinity, KeyType: concat(addr, addr, port, addr, port), Dynamic: true, HasTimeout: true, Size: mostAffine},
@@ -57,12 +60,15 @@ func (t *serviceTable) chains() []ruleChain {
 	base := func(name string, kind nftables.ChainType, hook *nftables.ChainHook, at nftables.ChainPriority, rules ...[]expr.Any) ruleChain {
 		return ruleChain{&nftables.Chain{Name: name, Table: t.serviceTable(), Type: kind, Hooknum: hook, Priority: &at}, rules}
 	}
+	address, nodePort := verdictOf(setServices, false), append(t.toHost(), verdictOf(setServices, true)...)
 	chains := []ruleChain{
 		{&nftables.Chain{Name: refuse, Table: t.serviceTable()}, [][]expr.Any{refuseTCP(), refuseAny()}},
+		{&nftables.Chain{Name: discard, Table: t.serviceTable()}, [][]expr.Any{dropped()}},
 		{&nftables.Chain{Name: "source", Table: t.serviceTable()},
 			[][]expr.Any{t.selfRule(), t.memberRule(), t.hereRule(), {&expr.Masq{}}}},
-		base("prerouting", nat, nftables.ChainHookPrerouting, dnat+1, leadBy(false), append(t.toHost(), leadBy(true)...)),
-		base("output", nat, nftables.ChainHookOutput, dnat+1, leadBy(false), append(t.toHost(), leadBy(true)...)),
+		base("prerouting", nat, nftables.ChainHookPrerouting, dnat+1, verdictOf(setGuarded, false),
+			t.fromOutside(verdictOf(setOutside, false)), address, t.fromOutside(slices.Concat(t.toHost(), verdictOf(setOutside, true))), nodePort),
+		base("output", nat, nftables.ChainHookOutput, dnat+1, verdictOf(setGuarded, false), address, nodePort),
 		base("postrouting", nat, nftables.ChainHookPostrouting, snat, sourceRule()),
 	}
 	if t.rng.IsValid() {
@@ -107,10 +113,32 @@ func serviceInto(register uint32, nodePort bool) []expr.Any {
 
 func jump(to string) expr.Any { return &expr.Verdict{Kind: expr.VerdictGoto, Chain: to} }
 
-// leadBy is "ip daddr . meta l4proto . th dport vmap @services"; of node ports with 0.0.0.0 in place
-// of the address.
-func leadBy(nodePort bool) []expr.Any {
-	return append(serviceInto(reg0, nodePort), &expr.Lookup{SourceRegister: reg0, SetName: setServices, IsDestRegSet: true})
+// verdictOf is "ip daddr . meta l4proto . th dport vmap @NAME"; of node ports with 0.0.0.0 in place of the address.
+func verdictOf(name string, nodePort bool) []expr.Any {
+	return append(serviceInto(reg0, nodePort), &expr.Lookup{SourceRegister: reg0, SetName: name, IsDestRegSet: true})
+}
+
+// fromOutside is "ip saddr != CIDR fib saddr type != local" and the rest: of clients that are neither members nor the
+// host itself.
+func (t *serviceTable) fromOutside(rest []expr.Any) []expr.Any {
+	return slices.Concat(addressIs(sourceAt, expr.CmpOpNeq, t.cfg.CIDR), []expr.Any{
+		&expr.Fib{Register: 1, ResultADDRTYPE: true, FlagSADDR: true},
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
+	}, rest)
+}
+
+// dropped is "counter drop".
+func dropped() []expr.Any { return []expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}} }
+
+// rules of sources are those of the chain: what comes from one of them returns, and is led by the rules after it. A
+// range of IPv6 is nobody's.
+func (s sources) rules() (out [][]expr.Any) {
+	for _, p := range s {
+		if p.Addr().Is4() {
+			out = append(out, append(addressIs(sourceAt, expr.CmpOpEq, p), &expr.Verdict{Kind: expr.VerdictReturn}))
+		}
+	}
+	return append(out, dropped())
 }
 
 // rangeRule is "ip daddr RANGE goto refuse".
@@ -163,7 +191,7 @@ func (t *serviceTable) memberRule() []expr.Any {
 }
 
 // hereRule is "oifgroup MEMBERS snat to GATEWAY". As kube-proxy does, it takes their address from clients
-// outside also when the endpoint is here (externalTrafficPolicy: Cluster).
+// outside also when the endpoint is here, but not from those that are led to Near (externalTrafficPolicy: Local).
 func (t *serviceTable) hereRule() []expr.Any {
 	exprs := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyOIFGROUP, Register: 1},
@@ -172,27 +200,29 @@ func (t *serviceTable) hereRule() []expr.Any {
 	return append(exprs, t.fromGateway()...)
 }
 
-// chain is that of a pick. Each rule leads, or leaves it to the next. With affinity first the endpoints that the
-// client had, then all with the same chance; the others are without it for when no more clients can be remembered, and
-// for a packet that comes while endpoints change: one of all, the first, and then it is rejected.
-func (t *serviceTable) chain(p pick) ruleChain {
-	c := ruleChain{Chain: &nftables.Chain{Name: p.name(), Table: t.serviceTable()}}
+// rules are those of the pick's chain. Each rule leads, or leaves it to the next. With affinity first the endpoints
+// that the client had, then all with the same chance; the others are without it for when no more clients can be
+// remembered, and for a packet that comes while endpoints change: one of all, the first, and then it is rejected.
+func (p pick) rules() (out [][]expr.Any) {
 	for _, e := range p.endpoints {
 		had := &expr.Lookup{SourceRegister: reg0, SetName: setAffinity}
-		c.rules = append(c.rules, slices.Concat(p.client(e), []expr.Any{had, p.remember()}, lead(reg3)))
+		out = append(out, slices.Concat(p.client(e), []expr.Any{had, p.remember()}, p.lead(reg3)))
 	}
 	for i, e := range p.endpoints {
-		c.rules = append(c.rules, slices.Concat(oneOf(len(p.endpoints)-i), p.client(e), []expr.Any{p.remember()}, lead(reg3)))
+		out = append(out, slices.Concat(oneOf(len(p.endpoints)-i), p.client(e), []expr.Any{p.remember()}, p.lead(reg3)))
 	}
-	c.rules = append(c.rules, append(p.choose(p.among), lead(reg4)...), append(p.choose(1), lead(reg4)...), []expr.Any{jump(refuse)})
-	return c
+	return append(out, append(p.choose(p.among), p.lead(reg4)...), append(p.choose(1), p.lead(reg4)...), []expr.Any{jump(refuse)})
 }
 
-// choose is "… . numgen random mod AMONG map @endpoints" into the registers 4 and 5.
+// choose is "… . numgen random mod AMONG map @endpoints" into the registers 4 and 5; near "map @near".
 func (p pick) choose(among int) []expr.Any {
+	endpoints := setEndpoints
+	if p.near {
+		endpoints = setNear
+	}
 	return append(serviceInto(reg0, p.nodePort),
 		&expr.Numgen{Register: reg3, Modulus: uint32(among), Type: unix.NFT_NG_RANDOM},
-		&expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: setEndpoints})
+		&expr.Lookup{SourceRegister: reg0, DestRegister: reg4, IsDestRegSet: true, SetName: endpoints})
 }
 
 // oneOf is "numgen random mod N 0".
@@ -218,8 +248,12 @@ func (p pick) remember() expr.Any {
 	return &expr.Dynset{SrcRegKey: reg0, SetName: setAffinity, Operation: unix.NFT_DYNSET_OP_UPDATE, Timeout: p.affinity}
 }
 
-// lead is "meta mark set meta mark | ledMark dnat to" this register and the next.
-func lead(register uint32) []expr.Any {
-	return append(setMark(reg6, ledMark),
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: register + 1, Specified: true})
+// lead is "meta mark set meta mark | ledMark dnat to" this register and the next; without the mark, who is led keeps
+// its address.
+func (p pick) lead(register uint32) []expr.Any {
+	to := &expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: register, RegProtoMin: register + 1, Specified: true}
+	if p.near {
+		return []expr.Any{to}
+	}
+	return append(setMark(reg6, ledMark), to)
 }

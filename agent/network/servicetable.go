@@ -82,7 +82,7 @@ func (t *serviceTable) sweep(h *netlink.Handle, changed udpChange) error {
 		return nil
 	}
 	t.swept = false
-	s := staleFlows{content: t.content, rng: t.rng, gone: t.gone, own: map[netip.Addr]bool{}}
+	s := staleFlows{content: t.content, rng: t.rng, members: t.cfg.CIDR, gateway: t.cfg.Gateway, gone: t.gone, own: map[netip.Addr]bool{}}
 	addrs, err := addresses(h, nil)
 	if err != nil {
 		return err
@@ -103,14 +103,25 @@ func (t *serviceTable) sweep(h *netlink.Handle, changed udpChange) error {
 type staleFlows struct {
 	content content
 	rng     netip.Prefix
+	members netip.Prefix
+	gateway netip.Addr
 	gone    elements // led until now
 	own     map[netip.Addr]bool
+}
+
+// led are where clients at an address are led by a service.
+func (s staleFlows) led(key string, from netip.Addr) elements {
+	if _, near := s.content.sets[setOutside][key]; !near || s.members.Contains(from) || from == s.gateway || from.IsLoopback() || s.own[from] {
+		return s.content.sets[setLed]
+	}
+	return s.content.near
 }
 
 func (s staleFlows) contain(f *netlink.ConntrackFlow) bool {
 	to, ok := netip.AddrFromSlice(f.Forward.DstIP)
 	at, ok2 := netip.AddrFromSlice(f.Reverse.SrcIP)
-	if f.Forward.Protocol != unix.IPPROTO_UDP || !ok || !ok2 {
+	from, ok3 := netip.AddrFromSlice(f.Forward.SrcIP)
+	if f.Forward.Protocol != unix.IPPROTO_UDP || !ok || !ok2 || !ok3 {
 		return false
 	}
 	to = to.Unmap()
@@ -122,7 +133,7 @@ func (s staleFlows) contain(f *netlink.ConntrackFlow) bool {
 	for _, name := range names {
 		key := serviceID{name, f.Forward.DstPort, unix.IPPROTO_UDP}.bytes()
 		if _, there := s.content.sets[setServices][key]; there {
-			_, led := s.content.sets[setLed][key+endpoint]
+			_, led := s.led(key, from.Unmap())[key+endpoint]
 			return !led
 		}
 		if _, gone := s.gone[key+endpoint]; gone {

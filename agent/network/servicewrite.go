@@ -31,20 +31,29 @@ func (t *serviceTable) write() (change udpChange, err error) {
 				return err
 			}
 		}
-		for _, p := range t.content.newPicks(have) {
-			addChain(c, t.chain(p), t.mark())
+		for _, shared := range t.content.newShared(have) {
+			addChain(c, t.chain(shared), t.mark())
 		}
 		for _, set := range t.sets() {
-			if err := writeDifference(c, set, t.content.sets[set.Name], have.sets[set.Name], expr.VerdictGoto); err != nil {
+			kind := expr.VerdictGoto
+			if set.Name == setGuarded {
+				kind = expr.VerdictJump // what is not dropped there is led
+			}
+			if err := writeDifference(c, set, t.content.sets[set.Name], have.sets[set.Name], kind); err != nil {
 				return err
 			}
 		}
-		for _, name := range t.content.oldPicks(have) {
+		for _, name := range t.content.oldShared(have) {
 			c.DelChain(&nftables.Chain{Name: name, Table: t.serviceTable()})
 		}
 		return flush(c, t.serviceTable())
 	})
 	return change, err
+}
+
+// chain is that of a shared one.
+func (t *serviceTable) chain(s sharedChain) ruleChain {
+	return ruleChain{&nftables.Chain{Name: s.name(), Table: t.serviceTable()}, s.rules()}
 }
 
 // connect runs f with a connection into the host's namespace that takes large transactions and
@@ -98,10 +107,10 @@ func (t *serviceTable) read(c *nftables.Conn) (have content, whole bool, err err
 		delete(marks, chain.Name)
 	}
 	for name := range marks {
-		if p, wanted := t.content.picks[name]; wanted && !isWhole(marks[name], t.chain(p), t.mark()) {
+		if s, wanted := t.content.shared[name]; wanted && !isWhole(marks[name], t.chain(s), t.mark()) {
 			return have, false, nil
 		}
-		have.picks[name] = pick{}
+		have.shared[name] = nil
 	}
 	sets, err := c.GetSets(t.serviceTable())
 	if err != nil {
