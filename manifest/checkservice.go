@@ -9,12 +9,10 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// serviceChecks are those of what of a service is for clients outside.
-type serviceChecks struct{ *checks }
-
 func (c *checks) service(s *spec.Service) {
 	c.label("metadata.name", s.Metadata.Name)
 	c.metadata("metadata", &s.Metadata)
+	serviceChecks{c}.clients(s)
 	switch s.Spec.Type {
 	case "ClusterIP":
 	case "LoadBalancer", "NodePort":
@@ -44,36 +42,6 @@ func (c *checks) service(s *spec.Service) {
 	c.servicePorts(&s.Spec)
 	serviceChecks{c}.outside(&s.Spec)
 	c.traffic(&s.Spec)
-}
-
-// outside checks the addresses for clients outside. Whose they are is for the servers to say.
-func (c serviceChecks) outside(s *spec.ServiceSpec) {
-	switch {
-	case s.LoadBalancerIP == "":
-	case s.Type != "LoadBalancer":
-		c.warn("spec.loadBalancerIP", noEffect, "it counts for type LoadBalancer only")
-	case !c.balanced:
-		c.warn("spec.loadBalancerIP", noEffect, noBalancer)
-	default:
-		c.outsideAddress("spec.loadBalancerIP", s.LoadBalancerIP)
-	}
-	if len(s.ExternalIPs) > 0 && (s.Headless() || s.IsAlias()) {
-		c.warn("spec.externalIPs", noEffect, "the Service has no address of its own, and leads no connections")
-		return
-	}
-	seen := map[string]bool{}
-	for i, text := range s.ExternalIPs {
-		at := index("spec.externalIPs", i)
-		c.outsideAddress(at, text)
-		c.once(at, text, seen)
-	}
-}
-
-// outsideAddress refuses addresses that no machine outside reaches this cluster by.
-func (c serviceChecks) outsideAddress(at, text string) {
-	if a, err := netip.ParseAddr(text); err != nil || !a.Is4() || a.IsUnspecified() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() {
-		c.fail(at, scalar.Quote(text)+" is not an IPv4 address that clients outside reach", "write one of those that the operator gave, or leave it out")
-	}
 }
 
 // alias checks a service of type ExternalName, as Kubernetes does. What says where an address leads, or to which

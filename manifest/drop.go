@@ -39,13 +39,23 @@ func (c *checks) dropLastApplied(m *spec.ObjectMeta) {
 }
 
 // dropUnusedOfService removes from a checked service what a warning said has no effect, and earlier versions
-// did not keep: what they stored stays equal to its manifest.
-func dropUnusedOfService(s *spec.ServiceSpec, balanced bool) {
+// did not keep: what they stored stays equal to its manifest. What its annotation says it says as a field.
+func dropUnusedOfService(m *spec.Service, balanced bool) {
+	s := &m.Spec
+	if len(s.LoadBalancerSourceRanges) == 0 {
+		s.LoadBalancerSourceRanges = annotatedRanges(m)
+	}
 	if !balanced || s.Type != "LoadBalancer" {
-		s.LoadBalancerIP = ""
+		s.LoadBalancerIP, s.LoadBalancerSourceRanges = "", nil
 	}
 	if s.IsAlias() || s.Headless() {
 		s.ExternalIPs = nil
+	}
+	if !s.IsReachedOutside() {
+		s.ExternalTrafficPolicy = ""
+	}
+	if !s.AnswersHealth() {
+		s.HealthCheckNodePort = 0
 	}
 	if !s.IsAlias() {
 		s.ExternalName = ""

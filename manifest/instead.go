@@ -125,15 +125,12 @@ var instead = map[string]string{
 	"SliceEndpoint.hints":              noProxy,
 	"SliceEndpoint.deprecatedTopology": noProxy,
 
-	"ServiceSpec.clusterIPs":               "clusterIP alone counts: a Service has one address",
-	"ServiceSpec.ipFamilies":               oneAddress,
-	"ServiceSpec.ipFamilyPolicy":           oneAddress,
-	"ServiceSpec.externalTrafficPolicy":    noProxy,
-	"ServiceSpec.trafficDistribution":      noProxy,
-	"ServiceSpec.loadBalancerClass":        "Stead itself gives addresses, of the servers' --load-balancer-cidr",
-	"ServiceSpec.loadBalancerSourceRanges": everybody,
-	"ServiceSpec.healthCheckNodePort":      "nothing answers at this port: every host leads to all members that are ready",
-	"ServicePort.appProtocol":              "connections are led as they are, whatever they carry",
+	"ServiceSpec.clusterIPs":          "clusterIP alone counts: a Service has one address",
+	"ServiceSpec.ipFamilies":          oneAddress,
+	"ServiceSpec.ipFamilyPolicy":      oneAddress,
+	"ServiceSpec.trafficDistribution": noProxy,
+	"ServiceSpec.loadBalancerClass":   "Stead itself gives addresses, of the servers' --load-balancer-cidr",
+	"ServicePort.appProtocol":         "connections are led as they are, whatever they carry",
 }
 
 // Sentences of several fields.
@@ -148,6 +145,5 @@ const (
 	onNodes     = "mount it on the nodes, declare it there with --storage-class, and write a volumeClaimTemplate"
 	noProxy     = "connections are led to all members that are ready, wherever they run"
 	oneAddress  = "a member has one address"
-	everybody   = "everybody who reaches the address may connect: let your router decide who does"
 	noBalancer  = "the operator gave no addresses for load balancers (stead server --load-balancer-cidr)"
 )

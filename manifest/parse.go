@@ -227,7 +227,7 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		read(s, &s.Metadata)
 		spec.DefaultService(&s.Spec)
 		c.service(s)
-		dropUnusedOfService(&s.Spec, p.opts.LoadBalancers)
+		dropUnusedOfService(s, p.opts.LoadBalancers)
 	case "PodDisruptionBudget":
 		s := added(&p.out.Budgets)
 		read(s, &s.Metadata)

@@ -32,8 +32,20 @@ func TestServicesOfCharts(t *testing.T) {
 				"f:4:89: spec.sessionAffinityConfig.clientIP.timeoutSeconds: 86401 is out of range; write 1 to 86400",
 				"f:4:114: spec.internalTrafficPolicy: \"Node\" is unknown; write Cluster or Local"}},
 		{"a load balancer", "type: LoadBalancer, externalTrafficPolicy: Local, loadBalancerSourceRanges: [10.0.0.0/8], allocateLoadBalancerNodePorts: false, ports: [{port: 8080}]",
-			[]string{"f:4:29: spec.type: " + outside,
-				"f:4:49: spec.externalTrafficPolicy: has no effect here; " + noProxy, "f:4:79: spec.loadBalancerSourceRanges: has no effect here; " + everybody}, nil},
+			[]string{"f:4:29: spec.type: " + outside, "f:4:79: spec.loadBalancerSourceRanges: has no effect here; " + noBalancer}, nil},
+		{"for clients outside, of other types", "externalTrafficPolicy: Local, loadBalancerSourceRanges: [10.0.0.0/8], healthCheckNodePort: 30080, ports: [{port: 80}]",
+			[]string{"f:4:29: spec.externalTrafficPolicy: has no effect here; it counts for types NodePort and LoadBalancer, and for externalIPs",
+				"f:4:59: spec.loadBalancerSourceRanges: has no effect here; it counts for type LoadBalancer only",
+				"f:4:99: spec.healthCheckNodePort: has no effect here; it counts for type LoadBalancer with externalTrafficPolicy Local only"}, nil},
+		{"the same, as its defaults", "externalTrafficPolicy: Cluster, loadBalancerSourceRanges: [], healthCheckNodePort: 0, ports: [{port: 80}]", nil, nil},
+		{"only what is near", "type: NodePort, externalTrafficPolicy: Local, ports: [{port: 80}]", nil, nil},
+		{"only what is near, by addresses outside", "externalIPs: [192.0.2.1], externalTrafficPolicy: Local, ports: [{port: 80}]", nil, nil},
+		{"mistakes for clients outside", "type: LoadBalancer, externalTrafficPolicy: Node, ports: [{port: 80}]", nil,
+			[]string{"f:4:49: spec.externalTrafficPolicy: \"Node\" is unknown; write Cluster or Local"}},
+		{"mistakes of the health's port", "type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 80, ports: [{port: 80}]", nil,
+			[]string{"f:4:79: spec.healthCheckNodePort: 80 is out of range; write 30000 to 32767"}},
+		{"one port for both", "type: LoadBalancer, externalTrafficPolicy: Local, healthCheckNodePort: 30080, ports: [{port: 80, nodePort: 30080}]", nil,
+			[]string{"f:4:79: spec.healthCheckNodePort: 30080 is spec.ports[0].nodePort, too; write another, or leave it out"}},
 		{"addresses outside", "type: NodePort, externalIPs: [192.0.2.1], ports: [{port: 80}]", nil, nil},
 		{"addresses outside without one", "clusterIP: None, externalIPs: [192.0.2.1], loadBalancerIP: 192.0.2.1, ports: [{port: 80}]", []string{
 			"f:4:46: spec.externalIPs: has no effect here; the Service has no address of its own, and leads no connections",
@@ -83,4 +95,33 @@ func shown(list []Problem) (out []string) {
 		out = append(out, p.String())
 	}
 	return out
+}
+
+// TestRangesOfClients: in the field or, as it was before there was one, in the annotation; kept as the field.
+func TestRangesOfClients(t *testing.T) {
+	const at = "metadata.annotations[service.beta.kubernetes.io/load-balancer-source-ranges]"
+	for _, tt := range []struct {
+		field, annotation string
+		kept              []string
+		said              []string
+	}{
+		{"[192.0.2.0/24, 198.51.100.7/32]", "", []string{"192.0.2.0/24", "198.51.100.7/32"}, nil},
+		{"[]", "192.0.2.0/24, 198.51.100.7/32", []string{"192.0.2.0/24", " 198.51.100.7/32"}, nil},
+		{"[192.0.2.0/24]", "198.51.100.7/32", []string{"192.0.2.0/24"}, nil},
+		{"[]", " ", nil, nil},
+		{"[192.0.2.0/24, 192.0.2.7]", "", nil, []string{`f:4:90: spec.loadBalancerSourceRanges[1]: "192.0.2.7" is not a range of addresses; write it as 192.0.2.0/24`}},
+		{"[]", "everybody", nil, []string{`f:3:36: ` + at + `: "everybody" is not a range of addresses; write it as 192.0.2.0/24`}},
+		{"['2001:db8::/32']", "", []string{"2001:db8::/32"},
+			[]string{"f:4:76: spec.loadBalancerSourceRanges[0]: has no effect here; no client comes from it: Services have IPv4 addresses only"}},
+	} {
+		text := "apiVersion: v1\nkind: Service\nmetadata: {name: db, annotations: {service.beta.kubernetes.io/load-balancer-source-ranges: '" + tt.annotation + "'}}\n" +
+			"spec: {selector: {app: db}, type: LoadBalancer, loadBalancerSourceRanges: " + tt.field + ", ports: [{port: 80}]}\n" + serviceSet
+		o, problems, warnings := Parse([]Source{{Name: "f", Content: []byte(text)}}, Options{LoadBalancers: true})
+		if got := shown(append(problems, warnings...)); !slices.Equal(got, tt.said) {
+			t.Errorf("%s, %s: got %q, want %q", tt.field, tt.annotation, got, tt.said)
+		}
+		if got := o.Services[0].Spec.LoadBalancerSourceRanges; len(problems) == 0 && !slices.Equal(got, tt.kept) {
+			t.Errorf("%s, %s: kept %q, want %q", tt.field, tt.annotation, got, tt.kept)
+		}
+	}
 }

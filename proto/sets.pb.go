@@ -343,11 +343,16 @@ type SetService struct {
 	// is led anew.
 	AffinitySeconds int32 `protobuf:"varint,5,opt,name=affinity_seconds,json=affinitySeconds,proto3" json:"affinity_seconds,omitempty"`
 	// local: connections to the address are led to members on the client's own node only.
-	Local         bool           `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
-	ExternalName  string         `protobuf:"bytes,7,opt,name=external_name,json=externalName,proto3" json:"external_name,omitempty"` // the name whose alias this one is; "": none's
-	Endpoints     []*SetEndpoint `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`                           // of a service that selects no members
-	Outside       [][]byte       `protobuf:"bytes,9,rep,name=outside,proto3" json:"outside,omitempty"`                               // more addresses that lead as address does
-	Only          *int32         `protobuf:"varint,10,opt,name=only,proto3,oneof" json:"only,omitempty"`                             // the ordinal of the one member that it selects; absent: all
+	Local        bool           `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`
+	ExternalName string         `protobuf:"bytes,7,opt,name=external_name,json=externalName,proto3" json:"external_name,omitempty"` // the name whose alias this one is; "": none's
+	Endpoints    []*SetEndpoint `protobuf:"bytes,8,rep,name=endpoints,proto3" json:"endpoints,omitempty"`                           // of a service that selects no members
+	Outside      [][]byte       `protobuf:"bytes,9,rep,name=outside,proto3" json:"outside,omitempty"`                               // more addresses that lead as address does
+	Only         *int32         `protobuf:"varint,10,opt,name=only,proto3,oneof" json:"only,omitempty"`                             // the ordinal of the one member that it selects; absent: all
+	// outside_local: clients outside are led to members on the node only to which they connect.
+	OutsideLocal  bool     `protobuf:"varint,11,opt,name=outside_local,json=outsideLocal,proto3" json:"outside_local,omitempty"`
+	Balancer      []byte   `protobuf:"bytes,12,opt,name=balancer,proto3" json:"balancer,omitempty"`                        // of outside, the address to which connections are led from sources alone; empty: none
+	Sources       []string `protobuf:"bytes,13,rep,name=sources,proto3" json:"sources,omitempty"`                          // ranges (CIDR)
+	HealthPort    int32    `protobuf:"varint,14,opt,name=health_port,json=healthPort,proto3" json:"health_port,omitempty"` // where each node says by HTTP how many of the members are on it; 0: nowhere
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -448,6 +453,34 @@ func (x *SetService) GetOutside() [][]byte {
 func (x *SetService) GetOnly() int32 {
 	if x != nil && x.Only != nil {
 		return *x.Only
+	}
+	return 0
+}
+
+func (x *SetService) GetOutsideLocal() bool {
+	if x != nil {
+		return x.OutsideLocal
+	}
+	return false
+}
+
+func (x *SetService) GetBalancer() []byte {
+	if x != nil {
+		return x.Balancer
+	}
+	return nil
+}
+
+func (x *SetService) GetSources() []string {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+func (x *SetService) GetHealthPort() int32 {
+	if x != nil {
+		return x.HealthPort
 	}
 	return 0
 }
@@ -960,7 +993,7 @@ const file_sets_proto_rawDesc = "" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
 	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\x12#\n" +
-	"\rpolicies_json\x18\v \x03(\fR\fpoliciesJson\"\xe6\x02\n" +
+	"\rpolicies_json\x18\v \x03(\fR\fpoliciesJson\"\xe2\x03\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
@@ -973,7 +1006,12 @@ const file_sets_proto_rawDesc = "" +
 	"\tendpoints\x18\b \x03(\v2\x15.stead.v1.SetEndpointR\tendpoints\x12\x18\n" +
 	"\aoutside\x18\t \x03(\fR\aoutside\x12\x17\n" +
 	"\x04only\x18\n" +
-	" \x01(\x05H\x00R\x04only\x88\x01\x01B\a\n" +
+	" \x01(\x05H\x00R\x04only\x88\x01\x01\x12#\n" +
+	"\routside_local\x18\v \x01(\bR\foutsideLocal\x12\x1a\n" +
+	"\bbalancer\x18\f \x01(\fR\bbalancer\x12\x18\n" +
+	"\asources\x18\r \x03(\tR\asources\x12\x1f\n" +
+	"\vhealth_port\x18\x0e \x01(\x05R\n" +
+	"healthPortB\a\n" +
 	"\x05_only\"\x9c\x01\n" +
 	"\vSetEndpoint\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x12\n" +

@@ -177,6 +177,14 @@ type DNSName struct {
 	ExternalName string `json:"externalName,omitempty"`
 	// Outside are more addresses that lead as Address does, for clients outside; its name does not resolve to them.
 	Outside []netip.Addr `json:"outside,omitempty"`
+	// OutsideOnNode: clients outside, by Outside or ports of the nodes, are led to members on the node only to which
+	// they connect, and keep their address.
+	OutsideOnNode bool `json:"outsideOnNode,omitempty"`
+	// Balancer is the one of Outside to which connections are led from Sources alone; invalid: there are no Sources.
+	Balancer netip.Addr     `json:"balancer,omitzero"`
+	Sources  []netip.Prefix `json:"sources,omitempty"`
+	// HealthPort is where each node says by HTTP how many of the members it leads to are on it; 0: nowhere.
+	HealthPort int32 `json:"healthPort,omitempty"`
 	// Endpoints are, of a Service of its own, all that its ports lead to (see EndpointsOf); without an Address the
 	// name resolves to them.
 	Endpoints []Endpoint `json:"endpoints,omitempty"`

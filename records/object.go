@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -62,6 +63,36 @@ func (r *ServiceRecord) Outside() (out []netip.Addr) {
 	return out
 }
 
+// Sources are the ranges from which connections to the load balancer's address are led; nil: from everywhere. One that
+// cannot be read is nobody's.
+func (r *ServiceRecord) Sources() (out []netip.Prefix) {
+	if !r.LoadBalancer.IsValid() {
+		return nil
+	}
+	for _, text := range r.Spec.LoadBalancerSourceRanges {
+		p, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			p = netip.PrefixFrom(netip.IPv6Unspecified(), 128)
+		}
+		out = append(out, p.Masked())
+	}
+	return out
+}
+
+// NodePorts are the numbers of the nodes' ports that the service has, each held by nodeports/<port>: those of its ports, and
+// the one that says who is ready. A number may be there twice.
+func (r *ServiceRecord) NodePorts() (out []int32) {
+	for _, p := range r.Spec.Ports {
+		if p.NodePort != 0 {
+			out = append(out, p.NodePort)
+		}
+	}
+	if r.Spec.HealthCheckNodePort != 0 {
+		out = append(out, r.Spec.HealthCheckNodePort)
+	}
+	return out
+}
+
 // Addresses are all that the service has.
 func (r *ServiceRecord) Addresses() []netip.Addr {
 	if !r.Address.IsValid() {
@@ -79,7 +110,7 @@ type ServiceAddress struct {
 	Freed     bool           `json:"freed,omitempty"`
 }
 
-// NodePort is nodeports/<port>: the service whose port of the nodes it is, of any protocol.
+// NodePort is nodeports/<port>: the service whose port of the nodes it is, of any protocol, or whose health is told there.
 type NodePort struct {
 	Port      int32          `json:"port"`
 	Namespace spec.Namespace `json:"namespace"`

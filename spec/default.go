@@ -50,6 +50,7 @@ func DefaultService(s *ServiceSpec) {
 	set(d, &s.Type, "ClusterIP")
 	set(defaulter{clear: true}, &s.SessionAffinity, "None")
 	set(defaulter{clear: true}, &s.InternalTrafficPolicy, "Cluster")
+	set(defaulter{clear: true}, &s.ExternalTrafficPolicy, "Cluster")
 	setPointer(defaulter{clear: true}, &s.AllocateLoadBalancerNodePorts, true)
 	for i := range s.Ports {
 		set(d, &s.Ports[i].Protocol, "TCP")
@@ -61,6 +62,9 @@ func ShowDefaults(s *ServiceSpec) {
 	d := defaulter{}
 	set(d, &s.SessionAffinity, "None")
 	set(d, &s.InternalTrafficPolicy, "Cluster")
+	if s.IsReachedOutside() {
+		set(d, &s.ExternalTrafficPolicy, "Cluster")
+	}
 	if s.Type == "LoadBalancer" {
 		setPointer(d, &s.AllocateLoadBalancerNodePorts, true)
 	}

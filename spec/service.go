@@ -50,15 +50,22 @@ type ServiceSpec struct {
 	// InternalTrafficPolicy is Cluster (default) or Local: connections to the address are led to
 	// members on the client's own node only.
 	InternalTrafficPolicy string `json:"internalTrafficPolicy,omitempty"`
+	// ExternalTrafficPolicy is Cluster (default) or Local: a node leads clients outside, by its ports and by addresses
+	// for clients outside, to members on itself only, which see the client's address; without one it drops what
+	// they send. Hosts, for themselves, and members are led as with Cluster.
+	ExternalTrafficPolicy string `json:"externalTrafficPolicy,omitempty"`
+	// LoadBalancerSourceRanges are the ranges (CIDR) from which connections to the address of type LoadBalancer are
+	// led; others are dropped, those of members and hosts, too. None: everybody's.
+	LoadBalancerSourceRanges []string `json:"loadBalancerSourceRanges,omitempty"`
+	// HealthCheckNodePort is the port at which each node says by HTTP how many ready members it has, for type
+	// LoadBalancer with externalTrafficPolicy Local: 30000 to 32767; 0: one is chosen, and kept.
+	HealthCheckNodePort int32 `json:"healthCheckNodePort,omitempty"`
 
-	ClusterIPs               any `json:"clusterIPs,omitempty" stead:"ignored"`
-	IPFamilies               any `json:"ipFamilies,omitempty" stead:"ignored"`
-	IPFamilyPolicy           any `json:"ipFamilyPolicy,omitempty" stead:"ignored,same=SingleStack"`
-	ExternalTrafficPolicy    any `json:"externalTrafficPolicy,omitempty" stead:"ignored,same=Cluster"`
-	LoadBalancerClass        any `json:"loadBalancerClass,omitempty" stead:"ignored"`
-	LoadBalancerSourceRanges any `json:"loadBalancerSourceRanges,omitempty" stead:"ignored,zero"`
-	HealthCheckNodePort      any `json:"healthCheckNodePort,omitempty" stead:"ignored,zero"`
-	TrafficDistribution      any `json:"trafficDistribution,omitempty" stead:"ignored"`
+	ClusterIPs          any `json:"clusterIPs,omitempty" stead:"ignored"`
+	IPFamilies          any `json:"ipFamilies,omitempty" stead:"ignored"`
+	IPFamilyPolicy      any `json:"ipFamilyPolicy,omitempty" stead:"ignored,same=SingleStack"`
+	LoadBalancerClass   any `json:"loadBalancerClass,omitempty" stead:"ignored"`
+	TrafficDistribution any `json:"trafficDistribution,omitempty" stead:"ignored"`
 }
 
 // ServicePort is a port of a service; named ones have SRV records.
@@ -144,6 +151,17 @@ func (s *ServiceSpec) OpensPorts() bool {
 
 // OnNode reports whether connections to the address are led to members on the client's own node only.
 func (s *ServiceSpec) OnNode() bool { return s.InternalTrafficPolicy == "Local" }
+
+// OutsideOnNode reports whether clients outside are led to members on the node only to which they connect.
+func (s *ServiceSpec) OutsideOnNode() bool { return s.ExternalTrafficPolicy == "Local" }
+
+// AnswersHealth reports whether each node says at a port of its own how many ready members it has.
+func (s *ServiceSpec) AnswersHealth() bool { return s.Type == "LoadBalancer" && s.OutsideOnNode() }
+
+// IsReachedOutside reports whether clients outside are led by a port of the nodes or an address of their own.
+func (s *ServiceSpec) IsReachedOutside() bool {
+	return s.Type == "NodePort" || s.Type == "LoadBalancer" || s.Type == "ClusterIP" && !s.Headless() && len(s.ExternalIPs) > 0
+}
 
 // Reached are the ports at which clients reach the members of t: of a headless service the
 // target ports, as in the endpoints of Kubernetes, where a named port that t does not have is

@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -12,28 +13,43 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// leads has this host lead connections to addresses of services to their members, as snapshots say.
+// leads has this host lead connections to addresses of services to their members, as snapshots say, and say how many of
+// them are here.
 type leads struct {
 	keeper[wantedServices]
-	node spec.NodeName
-	cidr func() string // the range of services' addresses; "": they have none
+	node   spec.NodeName
+	cidr   func() string // the range of services' addresses; "": they have none
+	health *healthPorts
 }
 
 // wantedServices is what a host is to lead.
 type wantedServices struct {
-	rng  netip.Prefix
-	list []network.Service
+	rng    netip.Prefix
+	list   []network.Service
+	health []serviceHealth
 }
 
 func (w *wantedServices) equal(o *wantedServices) bool {
-	return w.rng == o.rng && slices.EqualFunc(w.list, o.list, func(a, b network.Service) bool {
-		return a.Address == b.Address && a.Port == b.Port && a.Protocol == b.Protocol && a.Affinity == b.Affinity && slices.Equal(a.Endpoints, b.Endpoints)
+	return w.rng == o.rng && slices.Equal(w.health, o.health) && slices.EqualFunc(w.list, o.list, func(a, b network.Service) bool {
+		return a.Address == b.Address && a.Port == b.Port && a.Protocol == b.Protocol && a.Affinity == b.Affinity && slices.Equal(a.Endpoints, b.Endpoints) &&
+			a.OnlyNear == b.OnlyNear && slices.Equal(a.Near, b.Near) && slices.Equal(a.Sources, b.Sources)
 	})
 }
 
 func newLeads(node spec.NodeName, cidr func() string, set func(netip.Prefix, []network.Service) error, log *slog.Logger) *leads {
-	keep := func(w wantedServices) error { return set(w.rng, w.list) }
-	return &leads{newKeeper(keep, (*wantedServices).equal, "addresses of services not led to their members", log), node, cidr}
+	health := newHealthPorts(log)
+	keep := func(w wantedServices) error {
+		err := set(w.rng, w.list)
+		health.set(w.health, err == nil)
+		return err
+	}
+	return &leads{newKeeper(keep, (*wantedServices).equal, "addresses of services not led to their members", log), node, cidr, health}
+}
+
+// run keeps the host at the newest until ctx ends.
+func (l *leads) run(ctx context.Context) error {
+	defer l.health.close()
+	return l.keeper.run(ctx)
 }
 
 // rng is the range of services' addresses; invalid: they have none.
@@ -52,50 +68,30 @@ func (l *leads) update(snapshots []records.Snapshot) {
 	default: // of one that gives none any more
 		now.rng = l.last.rng
 	}
-	now.list = servicesOf(snapshots, l.node)
+	now.list, now.health = servicesOf(snapshots, l.node), healthOf(snapshots, l.node)
 	l.offer(now)
 }
 
 // servicesOf are the ports of services' addresses, by address, port and protocol, with the members that
 // they lead to on node. A service may select several sets: its members are those of all.
 func servicesOf(snapshots []records.Snapshot, node spec.NodeName) []network.Service {
-	type key struct {
-		address  netip.Addr
-		port     uint16
-		protocol string
-	}
-	found := map[key]*network.Service{}
+	found := foundServices{}
 	for i := range snapshots {
 		s := &snapshots[i]
 		for j := range s.Names {
-			n := &s.Names[j]
-			if !n.Address.IsValid() {
-				continue
-			}
-			for _, p := range n.Ports {
-				members := endpoints(s, n, &p, node)
-				keys := []key{{n.Address, uint16(p.Port), cmp.Or(p.Protocol, "TCP")}}
-				for _, a := range n.Outside {
-					keys = append(keys, key{a, keys[0].port, keys[0].protocol})
-				}
-				if p.NodePort != 0 {
-					keys = append(keys, key{port: uint16(p.NodePort), protocol: keys[0].protocol})
-				}
-				for _, k := range keys {
-					if found[k] == nil {
-						found[k] = &network.Service{
-							Address: k.address, Port: k.port, Protocol: k.protocol, Affinity: time.Duration(n.AffinitySeconds) * time.Second,
-						}
-					}
-					found[k].Endpoints = append(found[k].Endpoints, members...)
+			if n := &s.Names[j]; n.Address.IsValid() {
+				for k := range n.Ports {
+					found.add(s, n, &n.Ports[k], node)
 				}
 			}
 		}
 	}
 	list := make([]network.Service, 0, len(found))
 	for _, s := range found {
-		slices.SortFunc(s.Endpoints, netip.AddrPort.Compare)
-		s.Endpoints = slices.Compact(s.Endpoints)
+		for _, endpoints := range []*[]netip.AddrPort{&s.Endpoints, &s.Near} {
+			slices.SortFunc(*endpoints, netip.AddrPort.Compare)
+			*endpoints = slices.Compact(*endpoints)
+		}
 		list = append(list, *s)
 	}
 	slices.SortFunc(list, func(a, b network.Service) int {
@@ -104,12 +100,55 @@ func servicesOf(snapshots []records.Snapshot, node spec.NodeName) []network.Serv
 	return list
 }
 
-// endpoints are where a port of a service leads to on node.
-func endpoints(s *records.Snapshot, n *records.DNSName, p *spec.ServicePort, node spec.NodeName) (out []netip.AddrPort) {
+// serviceKey is what packets to a service have in common; the address of a port of the nodes is invalid.
+type serviceKey struct {
+	address  netip.Addr
+	port     uint16
+	protocol string
+}
+
+type foundServices map[serviceKey]*network.Service
+
+// add adds where a port of a service leads: its own address, those for clients outside, and the port of the nodes.
+// internalTrafficPolicy is about the first alone, and externalTrafficPolicy about the others, as in Kubernetes.
+func (f foundServices) add(s *records.Snapshot, n *records.DNSName, p *spec.ServicePort, node spec.NodeName) {
+	var all, near []netip.AddrPort
 	for _, e := range s.EndpointsOf(n, p) {
-		if !n.OnNode || e.Node == node {
-			out = append(out, netip.AddrPortFrom(e.Address, uint16(e.Port)))
+		at := netip.AddrPortFrom(e.Address, uint16(e.Port))
+		all = append(all, at)
+		if e.Node == node {
+			near = append(near, at)
 		}
 	}
-	return out
+	port, protocol := uint16(p.Port), cmp.Or(p.Protocol, "TCP")
+	own := f.at(serviceKey{n.Address, port, protocol}, n)
+	if n.OnNode {
+		own.Endpoints = append(own.Endpoints, near...)
+	} else {
+		own.Endpoints = append(own.Endpoints, all...)
+	}
+	var outside []*network.Service
+	for _, a := range n.Outside {
+		service := f.at(serviceKey{a, port, protocol}, n)
+		if a == n.Balancer {
+			service.Sources = n.Sources
+		}
+		outside = append(outside, service)
+	}
+	if p.NodePort != 0 {
+		outside = append(outside, f.at(serviceKey{port: uint16(p.NodePort), protocol: protocol}, n))
+	}
+	for _, service := range outside {
+		service.Endpoints = append(service.Endpoints, all...)
+		if n.OutsideOnNode {
+			service.OnlyNear, service.Near = true, append(service.Near, near...)
+		}
+	}
+}
+
+func (f foundServices) at(key serviceKey, n *records.DNSName) *network.Service {
+	if f[key] == nil {
+		f[key] = &network.Service{Address: key.address, Port: key.port, Protocol: key.protocol, Affinity: time.Duration(n.AffinitySeconds) * time.Second}
+	}
+	return f[key]
 }

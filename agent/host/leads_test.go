@@ -56,36 +56,56 @@ func TestServicesAreDerivedFromAllSnapshots(t *testing.T) {
 		s.Address, s.Port = netip.Addr{}, 30080
 		return s
 	}
+	all, here := http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.9:9090"), addrPorts("10.88.0.3:8080")
+	balancer := netip.MustParseAddr("203.0.113.1")
+	office := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	near := func(s network.Service, list []netip.AddrPort) network.Service {
+		s.OnlyNear, s.Near = true, list
+		return s
+	}
+	guarded := func(s network.Service) network.Service {
+		s.Sources = office
+		return s
+	}
+	at := func(a netip.Addr, list ...network.Service) (out []network.Service) {
+		for _, s := range list {
+			s.Address = a
+			out = append(out, s)
+		}
+		return out
+	}
 	for _, tt := range []struct {
 		name   string
 		change func(*records.DNSName)
-		want   network.Service
+		want   []network.Service
 	}{
-		{"those that are ready", func(*records.DNSName) {}, http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.9:9090")},
-		{"also those that are not, which live", func(n *records.DNSName) { n.PublishNotReady = true },
-			http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.4:8080", "10.88.0.9:9090")},
-		{"also by addresses for clients outside", func(n *records.DNSName) { n.Outside = []netip.Addr{netip.MustParseAddr("203.0.113.1")} },
-			http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.9:9090")},
-		{"those on this node", func(n *records.DNSName) { n.OnNode = true }, http("10.88.0.3:8080")},
+		{"those that are ready", func(*records.DNSName) {}, []network.Service{atNodes(all), dns, all}},
+		{"also those that are not, which live", func(n *records.DNSName) { n.PublishNotReady = true }, func() []network.Service {
+			all := http("10.88.0.2:8080", "10.88.0.3:8080", "10.88.0.4:8080", "10.88.0.9:9090")
+			return []network.Service{atNodes(all), dns, all}
+		}()},
+		{"also by addresses for clients outside", func(n *records.DNSName) { n.Outside = []netip.Addr{balancer} },
+			slices.Concat([]network.Service{atNodes(all), dns, all}, at(balancer, dns, all))},
+		{"those on this node, by the own address alone", func(n *records.DNSName) { n.OnNode, n.Outside = true, []netip.Addr{balancer} },
+			slices.Concat([]network.Service{atNodes(all), dns, http("10.88.0.3:8080")}, at(balancer, dns, all))},
+		{"those on this node, for clients outside", func(n *records.DNSName) { n.OutsideOnNode, n.Outside = true, []netip.Addr{balancer} },
+			slices.Concat([]network.Service{near(atNodes(all), here), dns, all}, at(balancer, near(dns, nil), near(all, here)))},
+		{"from sources, by the address of the load balancer", func(n *records.DNSName) {
+			n.Outside, n.Balancer, n.Sources = []netip.Addr{balancer, balancer.Next()}, balancer, office
+		}, slices.Concat([]network.Service{atNodes(all), dns, all}, at(balancer, guarded(dns), guarded(all)), at(balancer.Next(), dns, all))},
 	} {
 		sets := twoSets()
 		tt.change(&sets[0].Names[1])
 		tt.change(&sets[1].Names[0])
-		want := []network.Service{atNodes(tt.want), dns, tt.want}
-		for _, a := range sets[0].Names[1].Outside {
-			for _, s := range []network.Service{dns, tt.want} {
-				s.Address = a
-				want = append(want, s)
-			}
-		}
-		if diff := cmp.Diff(want, servicesOf(sets, "n1"), cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
+		equal := []cmp.Option{cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}, netip.Prefix{}), cmpopts.EquateEmpty()}
+		if diff := cmp.Diff(tt.want, servicesOf(sets, "n1"), equal...); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
 }
 
 // A Service that selects no members leads to its endpoints, by the name and protocol of its ports; as kube-proxy, on
-// each node alone to those there with internalTrafficPolicy Local.
+// each node alone to those there with internalTrafficPolicy and externalTrafficPolicy Local.
 func TestAServiceOfItsOwnLeadsToItsEndpoints(t *testing.T) {
 	web := netip.MustParseAddr("10.89.0.7")
 	at := func(ip string, port int32, name, protocol string, node spec.NodeName) records.Endpoint {
@@ -95,19 +115,17 @@ func TestAServiceOfItsOwnLeadsToItsEndpoints(t *testing.T) {
 		{Name: "http", Port: 80, NodePort: 30080, TargetPort: &scalar.PortRef{}}, {Name: "http", Port: 81, Protocol: "UDP", TargetPort: &scalar.PortRef{}}},
 		Endpoints: []records.Endpoint{at("192.0.2.2", 8080, "http", "TCP", "n2"), at("192.0.2.1", 8080, "http", "TCP", "n1"), at("192.0.2.1", 8080, "http", "TCP", "n1"),
 			at("192.0.2.3", 8080, "other", "TCP", ""), at("192.0.2.4", 53, "http", "UDP", ""), {Address: netip.MustParseAddr("192.0.2.5")}}}
-	for _, tt := range []struct {
-		onNode   bool
-		tcp, udp []string
-	}{
-		{false, []string{"192.0.2.1:8080", "192.0.2.2:8080"}, []string{"192.0.2.4:53"}},
-		{true, []string{"192.0.2.1:8080"}, nil},
-	} {
-		name.OnNode = tt.onNode
-		want := []network.Service{{Port: 30080, Protocol: "TCP", Endpoints: addrPorts(tt.tcp...)}, {Address: web, Port: 80, Protocol: "TCP", Endpoints: addrPorts(tt.tcp...)},
-			{Address: web, Port: 81, Protocol: "UDP", Endpoints: addrPorts(tt.udp...)}}
+	tcp, here := addrPorts("192.0.2.1:8080", "192.0.2.2:8080"), addrPorts("192.0.2.1:8080")
+	for _, local := range []bool{false, true} {
+		name.OnNode, name.OutsideOnNode = local, local
+		want := []network.Service{{Port: 30080, Protocol: "TCP", Endpoints: tcp}, {Address: web, Port: 80, Protocol: "TCP", Endpoints: tcp},
+			{Address: web, Port: 81, Protocol: "UDP", Endpoints: addrPorts("192.0.2.4:53")}}
+		if local {
+			want[0].OnlyNear, want[0].Near, want[1].Endpoints, want[2].Endpoints = true, here, here, nil
+		}
 		got := servicesOf([]records.Snapshot{{Ref: spec.Namespace("default").ServiceRef("web"), Names: []records.DNSName{name}}}, "n1")
 		if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{}), cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("on this node alone %t: %s", tt.onNode, diff)
+			t.Errorf("on this node alone %t: %s", local, diff)
 		}
 	}
 }

@@ -77,6 +77,15 @@ func (d describer) service(ctx context.Context, got *proto.Object) error {
 	if s.IsAlias() {
 		d.fields("ExternalName", s.ExternalName)
 	}
+	if s.IsReachedOutside() {
+		d.fields("Ext policy", cmp.Or(s.ExternalTrafficPolicy, "Cluster"))
+	}
+	if s.HealthCheckNodePort != 0 {
+		d.fields("Health port", fmt.Sprint(s.HealthCheckNodePort))
+	}
+	if len(s.LoadBalancerSourceRanges) > 0 {
+		d.fields("Led from", strings.Join(s.LoadBalancerSourceRanges, ","))
+	}
 	if len(s.Ports) == 0 {
 		return nil
 	}

@@ -55,6 +55,10 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 		service := &proto.SetService{
 			Name: n.Name, PublishNotReady: n.PublishNotReady,
 			Address: n.Address.AsSlice(), AffinitySeconds: n.AffinitySeconds, Local: n.OnNode, ExternalName: n.ExternalName, Only: n.Only,
+			OutsideLocal: n.OutsideOnNode, Balancer: n.Balancer.AsSlice(), HealthPort: n.HealthPort,
+		}
+		for _, p := range n.Sources {
+			service.Sources = append(service.Sources, p.String())
 		}
 		for _, p := range n.Ports {
 			port := &proto.SetPort{Name: p.Name, Port: p.Port, Protocol: p.Protocol, NodePort: p.NodePort}
@@ -133,35 +137,49 @@ func applyHead(s *records.Snapshot, h *proto.SetHead, domain string) {
 	}
 	s.Names = make([]records.DNSName, len(h.GetServices()))
 	for i, n := range h.GetServices() {
-		address, _ := netip.AddrFromSlice(n.GetAddress()) // the zero address of none
-		s.Names[i] = records.DNSName{
-			Name: n.GetName(), PublishNotReady: n.GetPublishNotReady(),
-			Address: address, AffinitySeconds: n.GetAffinitySeconds(), OnNode: n.GetLocal(), ExternalName: n.GetExternalName(), Only: n.Only,
-		}
-		for _, p := range n.GetPorts() {
-			port := spec.ServicePort{Name: p.GetName(), Port: p.GetPort(), Protocol: p.GetProtocol(), NodePort: p.GetNodePort()}
-			if address.IsValid() {
-				port.TargetPort = &scalar.PortRef{Number: p.GetTarget()}
-			}
-			s.Names[i].Ports = append(s.Names[i].Ports, port)
-		}
-		for _, raw := range n.GetOutside() {
-			if a, ok := netip.AddrFromSlice(raw); ok {
-				s.Names[i].Outside = append(s.Names[i].Outside, a)
-			}
-		}
-		for _, e := range n.GetEndpoints() {
-			at, _ := netip.AddrFromSlice(e.GetAddress())
-			s.Names[i].Endpoints = append(s.Names[i].Endpoints, records.Endpoint{
-				Address: at, Port: e.GetPort(), PortName: e.GetPortName(), Protocol: e.GetProtocol(), Host: e.GetHost(), Node: spec.NodeName(e.GetNode()),
-			})
-		}
+		s.Names[i] = toName(n)
 	}
 	s.Expected = nil
 	for _, p := range h.GetExpected() {
 		s.Expected = append(s.Expected, toPeer(s, p, domain))
 	}
 	s.Policies = toPolicies(h.GetPoliciesJson())
+}
+
+func toName(n *proto.SetService) records.DNSName {
+	address, _ := netip.AddrFromSlice(n.GetAddress()) // the zero address of none
+	balancer, _ := netip.AddrFromSlice(n.GetBalancer())
+	out := records.DNSName{
+		Name: n.GetName(), PublishNotReady: n.GetPublishNotReady(),
+		Address: address, AffinitySeconds: n.GetAffinitySeconds(), OnNode: n.GetLocal(), ExternalName: n.GetExternalName(), Only: n.Only,
+		OutsideOnNode: n.GetOutsideLocal(), Balancer: balancer, HealthPort: n.GetHealthPort(),
+	}
+	for _, p := range n.GetPorts() {
+		port := spec.ServicePort{Name: p.GetName(), Port: p.GetPort(), Protocol: p.GetProtocol(), NodePort: p.GetNodePort()}
+		if address.IsValid() {
+			port.TargetPort = &scalar.PortRef{Number: p.GetTarget()}
+		}
+		out.Ports = append(out.Ports, port)
+	}
+	for _, raw := range n.GetOutside() {
+		if a, ok := netip.AddrFromSlice(raw); ok {
+			out.Outside = append(out.Outside, a)
+		}
+	}
+	for _, text := range n.GetSources() {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			p = netip.PrefixFrom(netip.IPv6Unspecified(), 128) // nobody's
+		}
+		out.Sources = append(out.Sources, p)
+	}
+	for _, e := range n.GetEndpoints() {
+		at, _ := netip.AddrFromSlice(e.GetAddress())
+		out.Endpoints = append(out.Endpoints, records.Endpoint{
+			Address: at, Port: e.GetPort(), PortName: e.GetPortName(), Protocol: e.GetProtocol(), Host: e.GetHost(), Node: spec.NodeName(e.GetNode()),
+		})
+	}
+	return out
 }
 
 // toPolicies reads what a server sent of policies. One that cannot be read allows nothing in either

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/records"
@@ -16,21 +17,23 @@ import (
 // one, as in Kubernetes.
 const staticNodePorts = 86
 
-// nodePorts gives the ports of now, which replaces old (nil: it is new), their ports of the nodes: the one that
-// is written, the one that the port has, or any. It returns what is to be written.
+// nodePorts gives the ports of now, which replaces old (nil: it is new), their ports of the nodes, and now the one at
+// which nodes say who is ready: the one that is written, the one that it has, or any. It returns what is to be written.
 func (d *draft) nodePorts(old, now *records.ServiceRecord, o *manifest.Objects) (also store.Txn, problem *manifest.Problem) {
 	now.Spec.Ports = slices.Clone(now.Spec.Ports)
-	var had []spec.ServicePort
-	if old != nil {
-		had = old.Spec.Ports
+	if old == nil {
+		old = &records.ServiceRecord{}
 	}
 	if now.Spec.OpensPorts() {
-		keepNodePorts(had, now.Spec.Ports)
+		keepNodePorts(old.Spec.Ports, &now.Spec)
+	}
+	if had := old.Spec.HealthCheckNodePort; now.Spec.AnswersHealth() && now.Spec.HealthCheckNodePort == 0 && !slices.Contains(now.NodePorts(), had) {
+		now.Spec.HealthCheckNodePort = had
 	}
 	d.cfg.Cache.Look(func(v cache.View) {
 		problem = d.chooseNodePorts(v, now, o)
 		if problem == nil {
-			also = nodePortWrites(v, had, now)
+			also = nodePortWrites(v, old.NodePorts(), now)
 		}
 	})
 	return also, problem
@@ -38,11 +41,12 @@ func (d *draft) nodePorts(old, now *records.ServiceRecord, o *manifest.Objects) 
 
 // keepNodePorts has ports without a number keep that of the port of their number and protocol, unless
 // another one writes it.
-func keepNodePorts(had, now []spec.ServicePort) {
-	for i := range now {
+func keepNodePorts(had []spec.ServicePort, s *spec.ServiceSpec) {
+	for i := range s.Ports {
 		for _, was := range had {
 			written := func(q spec.ServicePort) bool { return q.NodePort == was.NodePort && q.Protocol == was.Protocol }
-			if p := &now[i]; p.NodePort == 0 && was.Port == p.Port && was.Protocol == p.Protocol && !slices.ContainsFunc(now, written) {
+			p, same := &s.Ports[i], was.Port == s.Ports[i].Port && was.Protocol == s.Ports[i].Protocol
+			if p.NodePort == 0 && same && was.NodePort != s.HealthCheckNodePort && !slices.ContainsFunc(s.Ports, written) {
 				p.NodePort = was.NodePort
 			}
 		}
@@ -58,18 +62,17 @@ func (d *draft) chooseNodePorts(v cache.View, now *records.ServiceRecord, o *man
 		}
 	}
 	for _, s := range d.after.services {
-		for _, p := range s.Spec.Ports {
-			taken[p.NodePort] = fmt.Sprintf("%s/%s of this apply", s.Namespace, s.Name)
+		for _, port := range s.NodePorts() {
+			taken[port] = fmt.Sprintf("%s/%s of this apply", s.Namespace, s.Name)
 		}
 	}
-	for i := range now.Spec.Ports {
-		p := &now.Spec.Ports[i]
-		if by := taken[p.NodePort]; by != "" && p.NodePort != 0 {
-			return &manifest.Problem{Path: fmt.Sprintf("spec.ports[%d].nodePort", i), What: fmt.Sprintf("%d is the node port of Service %s", p.NodePort, by),
-				Fix: "write another, or leave it out"}
+	numbers := numbersOf(now)
+	for _, n := range numbers {
+		if by := taken[*n.at]; by != "" && *n.at != 0 {
+			return &manifest.Problem{Path: n.path, What: fmt.Sprintf("%d is the node port of Service %s", *n.at, by), Fix: "write another, or leave it out"}
 		}
 	}
-	if !now.Spec.OpensPorts() {
+	if !now.Spec.OpensPorts() && !now.Spec.AnswersHealth() {
 		return nil
 	}
 	for set := range d.setsAhead(v, o) {
@@ -77,22 +80,38 @@ func (d *draft) chooseNodePorts(v cache.View, now *records.ServiceRecord, o *man
 			taken[int32(h.Port)] = "a host port"
 		}
 	}
-	for _, p := range now.Spec.Ports { // each number once, also of other protocols
-		taken[p.NodePort] = "this Service"
+	for _, n := range numbers { // each number once, also of other protocols
+		taken[*n.at] = "this Service"
 	}
-	for i := range now.Spec.Ports {
-		p := &now.Spec.Ports[i]
-		if p.NodePort != 0 {
+	for _, n := range numbers {
+		if *n.at != 0 || !n.wanted {
 			continue
 		}
-		p.NodePort = freeNodePort(fmt.Sprintf("%s/%s/%d/%s", now.Namespace, now.Name, p.Port, p.Protocol), taken)
-		if p.NodePort == 0 {
+		*n.at = freeNodePort(fmt.Sprintf("%s/%s/%s", now.Namespace, now.Name, n.of), taken)
+		if *n.at == 0 {
 			return &manifest.Problem{Path: "spec.type", What: fmt.Sprintf("no port of the nodes is free, of %d to %d", spec.FirstNodePort, spec.LastNodePort),
 				Fix: "write type: ClusterIP, or delete Services that are not needed"}
 		}
-		taken[p.NodePort] = "this Service"
+		taken[*n.at] = "this Service"
 	}
 	return nil
+}
+
+// portNumber is one of a service's numbers of ports of the nodes.
+type portNumber struct {
+	at     *int32 // 0: it has none yet
+	path   string
+	of     string // what it is for, in its service
+	wanted bool   // it is chosen if it is not written
+}
+
+func numbersOf(s *records.ServiceRecord) (out []portNumber) {
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		path, of := fmt.Sprintf("spec.ports[%d].nodePort", i), fmt.Sprintf("%d/%s", p.Port, p.Protocol)
+		out = append(out, portNumber{&p.NodePort, path, of, s.Spec.OpensPorts()})
+	}
+	return append(out, portNumber{&s.Spec.HealthCheckNodePort, "spec.healthCheckNodePort", "health", s.Spec.AnswersHealth()})
 }
 
 // freeNodePort searches from a place that follows from a port's name; 0: there is none.
@@ -115,24 +134,17 @@ func freeNodePort(name string, taken map[int32]string) int32 {
 }
 
 // nodePortWrites takes the numbers that a service has now, and frees those that it had.
-func nodePortWrites(v cache.View, had []spec.ServicePort, now *records.ServiceRecord) (also store.Txn) {
-	numbers := func(ports []spec.ServicePort) map[int32]bool {
-		out := map[int32]bool{}
-		for _, p := range ports {
-			out[p.NodePort] = p.NodePort != 0
-		}
-		return out
-	}
-	was, is := numbers(had), numbers(now.Spec.Ports)
-	for port := range is {
-		if is[port] && !was[port] {
+func nodePortWrites(v cache.View, had []int32, now *records.ServiceRecord) (also store.Txn) {
+	has := now.NodePorts()
+	for _, port := range slices.Compact(slices.Sorted(slices.Values(has))) {
+		if !slices.Contains(had, port) {
 			key := store.NodePortKey(port)
 			also.If = append(also.If, v.Seen(key))
 			also.Then = append(also.Then, store.Put(key, store.Encode(records.NodePort{Port: port, Namespace: now.Namespace, Name: now.Name})))
 		}
 	}
-	for port := range was {
-		if r := cache.NodePorts(v)[port]; was[port] && !is[port] && r != nil && r.Namespace == now.Namespace && r.Name == now.Name {
+	for _, port := range slices.Compact(slices.Sorted(slices.Values(had))) {
+		if r := cache.NodePorts(v)[port]; !slices.Contains(has, port) && r != nil && r.Namespace == now.Namespace && r.Name == now.Name {
 			key := store.NodePortKey(port)
 			also.If = append(also.If, v.Seen(key))
 			also.Then = append(also.Then, store.Del(key))
@@ -176,10 +188,11 @@ func (a *projection) hostPorts(v cache.View, o *manifest.Objects) (out []manifes
 			continue
 		}
 		for _, s := range a.services {
-			for i, p := range s.Spec.Ports {
-				if has := func(h spec.HostPort) bool { return int32(h.Port) == p.NodePort }; slices.ContainsFunc(v.Set(ref).Spec.Template.Spec.HostPorts(), has) {
-					out = append(out, o.Locate("Service", s.Namespace, s.Name, []manifest.Problem{{Path: fmt.Sprintf("spec.ports[%d].nodePort", i),
-						What: fmt.Sprintf("%d is a host port of set %s", p.NodePort, ref), Fix: "write another nodePort"}})...)
+			for _, n := range numbersOf(s) {
+				if has := func(h spec.HostPort) bool { return int32(h.Port) == *n.at }; slices.ContainsFunc(v.Set(ref).Spec.Template.Spec.HostPorts(), has) {
+					field := n.path[strings.LastIndexByte(n.path, '.')+1:]
+					out = append(out, o.Locate("Service", s.Namespace, s.Name, []manifest.Problem{{Path: n.path,
+						What: fmt.Sprintf("%d is a host port of set %s", *n.at, ref), Fix: "write another " + field}})...)
 				}
 			}
 		}
@@ -190,7 +203,7 @@ func (a *projection) hostPorts(v cache.View, o *manifest.Objects) (out []manifes
 // nodePortOf is the Service, given or stored, whose port of the nodes a number is; "": it is none's.
 func (a *projection) nodePortOf(v cache.View, port int32) string {
 	for _, s := range a.services {
-		if slices.ContainsFunc(s.Spec.Ports, func(p spec.ServicePort) bool { return p.NodePort == port }) {
+		if slices.Contains(s.NodePorts(), port) {
 			return string(s.Namespace) + "/" + s.Name
 		}
 	}

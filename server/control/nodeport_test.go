@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,15 +18,21 @@ import (
 // nodePorts are those of the stored service, in the order of its ports.
 func (r *rig) nodePorts(name string) (ports []int32) {
 	r.t.Helper()
+	for _, p := range r.service(name).Spec.Ports {
+		ports = append(ports, p.NodePort)
+	}
+	return ports
+}
+
+// service is a stored one.
+func (r *rig) service(name string) records.ServiceRecord {
+	r.t.Helper()
 	kv, _ := r.Get(store.ServiceKey("default", name))
 	s, err := store.Decode[records.ServiceRecord](kv)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for _, p := range s.Spec.Ports {
-		ports = append(ports, p.NodePort)
-	}
-	return ports
+	return s
 }
 
 // opened is a Service of type NodePort with these ports.
@@ -64,6 +71,52 @@ func TestNodePorts(t *testing.T) {
 	r.judgeNodePorts("at the end")
 }
 
+// watched is a Service of type LoadBalancer whose health each node tells.
+func watched(name, field, ports string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s}\nspec: {type: LoadBalancer, externalTrafficPolicy: Local, selector: {app: db}, ports: [%s], %s}\n---\n",
+		name, ports, field)
+}
+
+// TestTheHealthOfAServiceHasAPort: chosen or as written, kept, one service's alone, and free when nobody is to ask there.
+func TestTheHealthOfAServiceHasAPort(t *testing.T) {
+	r := newRig(t)
+	health := func(name string) int32 { return r.service(name).Spec.HealthCheckNodePort }
+	r.mustApply(watched("web", "", "{port: 80}"))
+	had, port := health("web"), r.nodePorts("web")[0]
+	if had < spec.FirstNodePort || had > spec.LastNodePort || had == port {
+		t.Fatalf("got %d, and %d for its port", had, port)
+	}
+	if got := r.mustApply(watched("web", "", "{port: 80}")); got[0] != "service web unchanged" || health("web") != had {
+		t.Errorf("%s: had %d, has %d", got, had, health("web"))
+	}
+	if got, err := r.api.Get(r.ctx, &proto.GetRequest{Kind: proto.KindService, Name: "web"}); err != nil || !strings.Contains(string(got.GetJson()), fmt.Sprintf(`"healthCheckNodePort":%d`, had)) {
+		t.Errorf("shown as %s, %v", got.GetJson(), err)
+	}
+	for _, wrong := range []struct{ manifest, want string }{
+		{opened("other", fmt.Sprintf("{port: 80, nodePort: %d}", had)), "spec.ports[0].nodePort:"},
+		{watched("other", fmt.Sprint("healthCheckNodePort: ", had), "{port: 80}"), "spec.healthCheckNodePort:"},
+		{watched("other", fmt.Sprint("healthCheckNodePort: ", port), "{port: 80}"), "spec.healthCheckNodePort:"},
+	} {
+		_, err := r.apply(wrong.manifest)
+		refused(t, err, codes.FailedPrecondition, "a.yaml:4:", wrong.want, "is the node port of Service default/web; write another, or leave it out")
+	}
+	_, err := r.apply(strings.Replace(setYAML, "containerPort: 2379", fmt.Sprintf("containerPort: 2379, hostPort: %d", had), 1))
+	refused(t, err, codes.FailedPrecondition, "is the node port of Service default/web")
+	r.mustApply(watched("web", fmt.Sprint("healthCheckNodePort: ", port), "{port: 80}")) // as its port was
+	if health("web") != port || r.nodePorts("web")[0] == port {
+		t.Errorf("the health is told at %d, its port is %v; want the former at %d", health("web"), r.nodePorts("web"), port)
+	}
+	r.mustApply(opened("other", fmt.Sprintf("{port: 80, nodePort: %d}", had)))
+	r.mustApply(web("web", "type: LoadBalancer"))
+	if health("web") != 0 {
+		t.Errorf("with the policy Cluster the health is told at %d", health("web"))
+	}
+	r.judgeNodePorts("after the policy went")
+	r.mustApply(watched("web", fmt.Sprint("healthCheckNodePort: ", port), "{port: 80}"))
+	r.deleteService("web")
+	r.judgeNodePorts("at the end")
+}
+
 // TestANodePortIsNoHostPort: of a set that is given, or stored.
 func TestANodePortIsNoHostPort(t *testing.T) {
 	set := strings.Replace(setYAML, "containerPort: 2379", "containerPort: 2379, hostPort: 30007", 1)
@@ -92,12 +145,15 @@ func TestNoTwoServicesHaveOneNodePort(t *testing.T) {
 			return []string{fmt.Sprintf("port: %d", 80+rnd.IntN(3)), fmt.Sprintf("port: %d, nodePort: %d", 80+rnd.IntN(3), 30000+rnd.IntN(4))}[rnd.IntN(2)]
 		}
 		what := "deleted"
-		switch rnd.IntN(4) {
+		switch rnd.IntN(5) {
 		case 0:
 			_, _ = r.api.Delete(r.ctx, &proto.DeleteRequest{Kind: proto.KindService, Name: name})
 		case 1:
 			_, err := r.apply(web(name, ""))
 			what = fmt.Sprint("closed ", err)
+		case 2:
+			_, err := r.apply(watched(name, []string{"", fmt.Sprint("healthCheckNodePort: ", 30000+rnd.IntN(4))}[rnd.IntN(2)], "{name: a, "+port()+"}"))
+			what = fmt.Sprint("watched ", err)
 		default:
 			_, err := r.apply(opened(name, fmt.Sprintf("{name: a, %s}, {name: b, protocol: UDP, %s}", port(), port())))
 			what = fmt.Sprint("opened ", err)
@@ -117,10 +173,11 @@ func (r *rig) judgeNodePorts(what string) {
 	}
 	for _, kv := range kvs {
 		name := kv.Key[strings.LastIndex(kv.Key, "/")+1:]
-		for _, port := range r.nodePorts(name) {
-			if port == 0 {
-				continue
-			}
+		s := r.service(name)
+		if health := s.Spec.HealthCheckNodePort; (health != 0) != s.Spec.AnswersHealth() || health != 0 && slices.Contains(r.nodePorts(name), health) {
+			r.t.Fatalf("%s: %s tells its health at %d, and has the ports %v", what, name, health, r.nodePorts(name))
+		}
+		for _, port := range s.NodePorts() {
 			if by := of[port]; by != "" && by != name {
 				r.t.Fatalf("%s: %s and %s have port %d", what, by, name, port)
 			}

@@ -175,8 +175,8 @@ func (s *shared) freeAddress(ctx context.Context, kv store.KV, txn *store.Txn) e
 		keys = append(keys, store.ServiceAddressKey(a))
 	}
 	addresses := len(keys)
-	for _, p := range service.Spec.Ports {
-		keys = append(keys, store.NodePortKey(p.NodePort))
+	for _, port := range service.NodePorts() {
+		keys = append(keys, store.NodePortKey(port))
 	}
 	_, kvs, err := s.cfg.Store.Get(ctx, keys...)
 	if err != nil {

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -53,6 +54,7 @@ func TestTheSnapshotSaysWhereAnAddressLeads(t *testing.T) {
 	service := &records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "db"}, Address: netip.MustParseAddr("10.89.0.1"),
 		LoadBalancer: netip.MustParseAddr("203.0.113.1"),
 		Spec: spec.ServiceSpec{Selector: map[string]string{"app": "db"}, PublishNotReadyAddresses: true, ExternalIPs: []string{"198.51.100.1", "203.0.113.1"},
+			Type: "LoadBalancer", ExternalTrafficPolicy: "Local", HealthCheckNodePort: 30002, LoadBalancerSourceRanges: []string{" 192.0.2.7/24", "2001:db8::/32", "no"},
 			SessionAffinity: "ClientIP", SessionAffinityConfig: &spec.SessionAffinityConfig{ClientIP: &spec.ClientIPAffinity{TimeoutSeconds: &seconds}},
 			Ports: []spec.ServicePort{{Name: "same", Port: 2379, Protocol: "UDP", NodePort: 30001}, {Name: "number", Port: 80, TargetPort: &scalar.PortRef{Number: 81}},
 				{Name: "named", Port: 82, TargetPort: &scalar.PortRef{Name: "http"}}, {Name: "nobody", Port: 83, TargetPort: &scalar.PortRef{Name: "x"}}}}}
@@ -61,6 +63,9 @@ func TestTheSnapshotSaysWhereAnAddressLeads(t *testing.T) {
 		got := names(set, "", []*records.ServiceRecord{service})
 		if len(got) != 1 || got[0].Address != service.Address || !slices.Equal(got[0].Outside, []netip.Addr{service.LoadBalancer, netip.MustParseAddr("198.51.100.1")}) || got[0].AffinitySeconds != 60 || !got[0].PublishNotReady || len(got[0].Ports) != 4 {
 			t.Fatalf("got %+v", got)
+		}
+		if n := got[0]; !n.OutsideOnNode || n.HealthPort != 30002 || n.Balancer != service.LoadBalancer || fmt.Sprint(n.Sources) != "[192.0.2.0/24 2001:db8::/32 ::/128]" {
+			t.Errorf("of clients outside: got %+v", n)
 		}
 		for i, want := range []int32{2379, 81, 8080, 0} {
 			if app == "other" {

@@ -83,8 +83,10 @@ func anySetOp(r *rand.Rand) store.Op {
 		put(store.SessionKey(node), records.Session{Node: node, UID: spec.UID(node), Boot: "b1", ID: spec.SessionID(r.Int64N(2)), Resumed: r.IntN(2) == 0}),
 		put(store.ServiceKey("default", "svc"), records.ServiceRecord{Meta: records.Meta{Namespace: "default", Name: "svc"}, Spec: spec.ServiceSpec{
 			Selector: []map[string]string{nil, {"app": "db"}}[r.IntN(2)], Ports: []spec.ServicePort{{Name: "p", Port: 1 + r.Int32N(3), NodePort: 30000 + r.Int32N(2)}},
-			SessionAffinity: []string{"", "ClientIP"}[r.IntN(2)], InternalTrafficPolicy: []string{"", "Local"}[r.IntN(2)]},
-			Address: []netip.Addr{{}, netip.MustParseAddr("10.89.0.1")}[r.IntN(2)]}),
+			SessionAffinity: []string{"", "ClientIP"}[r.IntN(2)], InternalTrafficPolicy: []string{"", "Local"}[r.IntN(2)],
+			ExternalTrafficPolicy: []string{"", "Local"}[r.IntN(2)], HealthCheckNodePort: r.Int32N(2), LoadBalancerSourceRanges: []string{"10.0.0.0/8"}[:r.IntN(2)]},
+			LoadBalancer: []netip.Addr{{}, netip.MustParseAddr("203.0.113.1")}[r.IntN(2)],
+			Address:      []netip.Addr{{}, netip.MustParseAddr("10.89.0.1")}[r.IntN(2)]}),
 		put(store.IdentityKey(id), records.IdentityRecord{ID: id, Address: addr(id.Ordinal), VolumeReady: map[spec.ClaimName]int{"data": r.IntN(2)}}),
 		put(store.IdentityKey(id), records.IdentityRecord{ID: id}),
 		put(store.VolumeKey(id, "data"), volume),

@@ -142,7 +142,11 @@ func nameOf(s *records.ServiceRecord, t *spec.Template, selects bool) records.DN
 		return n
 	}
 	n.Address, n.AffinitySeconds, n.OnNode = s.Address, int32(s.Spec.Affinity().Seconds()), s.Spec.OnNode()
-	n.Outside = s.Outside()
+	n.Outside, n.OutsideOnNode, n.Sources = s.Outside(), s.Spec.OutsideOnNode(), s.Sources()
+	if len(n.Sources) > 0 {
+		n.Balancer = s.LoadBalancer
+	}
+	n.HealthPort = s.Spec.HealthCheckNodePort
 	if !selects {
 		t = nil
 	}

@@ -69,7 +69,7 @@ var home = map[string][]string{
 	"github.com/coreos/go-systemd/":   {"cmd/stead"},
 	"golang.org/x/term":               {"cmd/..."},
 	"github.com/prometheus/":          {"server", "agent", "dnsd", "cmd/..."},
-	"golang.org/x/net/netutil":        {"dnsd"},
+	"golang.org/x/net/netutil":        {"dnsd", "agent/host"},
 	"golang.org/x/sync/":              {"..."},
 	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd", "proto"},
 	"k8s.io/client-go/util/jsonpath":  {"cmd/stead"},

@@ -27,6 +27,16 @@ spec:
 ---
 apiVersion: v1
 kind: Service
+metadata: {name: near}
+spec:
+  type: LoadBalancer
+  externalTrafficPolicy: Local
+  loadBalancerSourceRanges: [172.31.9.98/32]
+  selector: {app: web}
+  ports: [{port: 80, targetPort: named, nodePort: 30081}]
+---
+apiVersion: v1
+kind: Service
 metadata: {name: one}
 spec:
   selector: {app: web, statefulset.kubernetes.io/pod-name: web-1}
@@ -168,12 +178,14 @@ func TestAServiceWithAnAddress(t *testing.T) {
 	ready("web-1", "note")
 	ask("web-0", "web-1")
 	leadsToOne(t, hosts)
+	leadsToWhatIsNear(t, hosts, client, "web-0", "web-1")
 	text := l.stead("describe", "svc", "web")
 	for _, member := range []string{"web-0", "web-1"} {
 		says(t, text, l.mustMember(member).Status.Address+":8080")
 	}
 	ready("web-0", "remove")
 	ask("web-1")
+	leadsToWhatIsNear(t, hosts, client, "web-1")
 
 	// The address is kept by what is applied again, and leads nowhere when the Service is gone.
 	l.apply("web", webSet)
@@ -182,7 +194,7 @@ func TestAServiceWithAnAddress(t *testing.T) {
 	}
 	says(t, l.stead("get", "svc", "out"), "LoadBalancer", balanced, "80:30080/TCP")
 	leadsToEndpoints(hosts)
-	l.stead("delete", "svc", "web", "out")
+	l.stead("delete", "svc", "web", "out", "near")
 	ways = map[string]func() (string, error){hosts[0].nodeName(): ways[hosts[0].nodeName()], hosts[1].nodeName(): ways[hosts[1].nodeName()]}
 	ask()
 }
