@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
 	"github.com/stead-project/stead/spec/scalar"
@@ -54,7 +55,8 @@ func fieldTables(t *testing.T) string {
 	service := full[spec.Service]()
 	spec.DefaultService(&service.Spec)
 	var out strings.Builder
-	for _, kind := range []any{*set, *service, *full[spec.ConfigMap](), *full[spec.Secret](), *full[spec.PodDisruptionBudget](), *full[spec.PersistentVolumeClaim](), *full[netpol.NetworkPolicy]()} {
+	for _, kind := range []any{*set, *service, *full[records.Endpoints](), *full[records.EndpointSlice](), *full[spec.ConfigMap](), *full[spec.Secret](),
+		*full[spec.PodDisruptionBudget](), *full[spec.PersistentVolumeClaim](), *full[netpol.NetworkPolicy]()} {
 		v := reflect.ValueOf(kind)
 		name := v.Type().Name()
 		fmt.Fprintf(&out, "\n### %s\n\n%s\n\n| path | type | default | as in | support | seen in | |\n|---|---|---|---|---|---|---|\n", name, kube.count(name))
@@ -253,7 +255,7 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go", "netpol/netpol.go"} {
+	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go", "netpol/netpol.go", "../records/endpointmanifest.go"} {
 		file, err := goparser.ParseFile(token.NewFileSet(), "../spec/"+name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

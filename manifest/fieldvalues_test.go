@@ -24,6 +24,9 @@ spec:
 	"NetworkPolicy": "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}",
 	"PersistentVolumeClaim": "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, " +
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
+	"Endpoints": "{apiVersion: v1, kind: Endpoints, metadata: {name: web}, subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]}",
+	"EndpointSlice": "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web, labels: {kubernetes.io/service-name: web}}, " +
+		"addressType: IPv4, endpoints: [{addresses: [192.0.2.1]}], ports: [{port: 80}]}",
 }
 
 // insteadOfOther: a field that takes the place of another one.
@@ -81,6 +84,7 @@ var frames = map[string]string{
 	"Toleration":                        "{key: a, operator: Exists}",
 	"HostAlias":                         "{ip: 192.0.2.1}",
 	"PodDNSConfigOption":                "{name: ndots}",
+	"EndpointAddress":                   "{ip: 192.0.2.2}",
 
 	"TopologySpreadConstraint":  "{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}",
 	"LabelSelectorRequirement":  "{key: app, operator: Exists}",
@@ -127,6 +131,10 @@ var tries = map[string][]string{
 	"NetworkPolicy.apiVersion":         {"networking.k8s.io/v1"},
 	"PersistentVolumeClaim.kind":       {"PersistentVolumeClaim"},
 	"PersistentVolumeClaim.apiVersion": {"v1"},
+	"Endpoints.kind":                   {"Endpoints"},
+	"Endpoints.apiVersion":             {"v1"},
+	"EndpointSlice.kind":               {"EndpointSlice"},
+	"EndpointSlice.apiVersion":         {"discovery.k8s.io/v1"},
 
 	"spec.volumeClaimTemplates[].metadata.name": {"data"},
 
@@ -245,6 +253,15 @@ var tries = map[string][]string{
 	"ServiceSpec.ipFamilyPolicy":           {"SingleStack", "PreferDualStack", "RequireDualStack"},
 
 	"ServiceSpec.allocateLoadBalancerNodePorts": {"true with type: LoadBalancer", "false with type: LoadBalancer"},
+
+	"EndpointAddress.ip":             {"192.0.2.1", `"2001:db8::1"`},
+	"EndpointSlice.addressType":      {"IPv4", "IPv6", "FQDN"},
+	"Endpoint.addresses":             {"[192.0.2.1, 192.0.2.2]"},
+	"EndpointConditions.ready":       {"true", "false"},
+	"EndpointConditions.serving":     {"true with {ready: false, terminating: true}"},
+	"EndpointConditions.terminating": {"true with {ready: false, serving: true}"},
+	"EndpointPort.protocol":          {"TCP", "UDP", "SCTP"},
+	"EndpointPort.appProtocol":       {"http"},
 
 	"ServicePort.protocol":    {"TCP", "UDP", "SCTP"},
 	"ServicePort.targetPort":  {"80", "8080", "http"},

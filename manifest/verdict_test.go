@@ -146,7 +146,7 @@ func (b builder) kept(f kubeField, text string, o *Objects, out outcome) outcome
 // saysSame is the field on the way to f that declares the value as what Stead does anyway; "": none does.
 func (b builder) saysSame(f kubeField, text string) string {
 	typ := map[string]reflect.Type{"StatefulSet": reflect.TypeFor[spec.StatefulSet](), "Service": reflect.TypeFor[spec.Service](),
-		"NetworkPolicy":       reflect.TypeFor[netpol.NetworkPolicy](),
+		"NetworkPolicy": reflect.TypeFor[netpol.NetworkPolicy](), "Endpoints": reflect.TypeFor[records.Endpoints](), "EndpointSlice": reflect.TypeFor[records.EndpointSlice](),
 		"PodDisruptionBudget": reflect.TypeFor[spec.PodDisruptionBudget](), "PersistentVolumeClaim": reflect.TypeFor[spec.PersistentVolumeClaim]()}[f.kind]
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || typ == nil {
@@ -204,6 +204,12 @@ func storedForm(kind string, o *Objects) any {
 	case "PersistentVolumeClaim":
 		c := o.Claims[0]
 		object = OfClaim(&records.ClaimRecord{Meta: records.MetaOf(c.Metadata), Spec: c.Spec})
+	case "Endpoints":
+		e := o.Endpoints[0]
+		object = OfEndpoints(&records.EndpointsRecord{Meta: records.MetaOf(e.Metadata), Subsets: e.Subsets})
+	case "EndpointSlice":
+		e := o.Slices[0]
+		object = OfSlice(&records.SliceRecord{Meta: records.MetaOf(e.Metadata), AddressType: e.AddressType, Endpoints: e.Endpoints, Ports: e.Ports})
 	case "ConfigMap":
 		object = OfConfigMap(configRecord(&o.ConfigMaps[0]))
 	default: // what is stored of it is sealed

@@ -28,7 +28,7 @@ type EndpointAddress struct {
 	IP string `json:"ip"`
 	// Hostname is the label of its own name below the Service's, if that has clusterIP None; default: made of IP.
 	Hostname string `json:"hostname,omitempty"`
-	// NodeName is where it is, for internalTrafficPolicy Local.
+	// NodeName is where it is, for internalTrafficPolicy and externalTrafficPolicy Local.
 	NodeName  string `json:"nodeName,omitempty"`
 	TargetRef any    `json:"targetRef,omitempty" stead:"ignored"`
 }
@@ -66,7 +66,7 @@ type SliceEndpoint struct {
 	// Hostname is the label of its own name below the Service's, if that has clusterIP None; default: made of the
 	// address.
 	Hostname string `json:"hostname,omitempty"`
-	// NodeName is where it is, for internalTrafficPolicy Local.
+	// NodeName is where it is, for internalTrafficPolicy and externalTrafficPolicy Local.
 	NodeName  string `json:"nodeName,omitempty"`
 	TargetRef any    `json:"targetRef,omitempty" stead:"ignored"`
 	Zone      any    `json:"zone,omitempty" stead:"ignored"`

@@ -18,6 +18,8 @@ import (
 
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
+	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +28,7 @@ import (
 
 func main() {
 	for _, kind := range []any{apps.StatefulSet{}, core.Service{}, core.ConfigMap{}, core.Secret{},
-		policy.PodDisruptionBudget{}, core.PersistentVolumeClaim{}} {
+		policy.PodDisruptionBudget{}, networking.NetworkPolicy{}, core.PersistentVolumeClaim{}, core.Endpoints{}, discovery.EndpointSlice{}} {
 		t := reflect.TypeOf(kind)
 		list(t.Name(), "", t)
 	}

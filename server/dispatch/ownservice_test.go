@@ -84,9 +84,9 @@ func TestAServiceWithoutASelectorIsSentWithItsEndpoints(t *testing.T) {
 		{"without endpoints", func() { service("10.89.0.1") }, ""},
 		{"Endpoints come", func() {
 			r.Record(store.EndpointsKey("default", "web"), records.EndpointsRecord{Meta: meta("web"), Subsets: []records.EndpointSubset{
-				{Addresses: []records.EndpointAddress{{IP: "192.0.2.9"}}, NotReadyAddresses: []records.EndpointAddress{{IP: "192.0.2.8"}}, Ports: ports}}})
-		}, "192.0.2.9:8080"},
-		{"and a slice", func() { slice(true) }, "192.0.2.9:8080 192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
+				{Addresses: []records.EndpointAddress{{IP: "192.0.2.9", Hostname: "a", NodeName: "n2"}}, NotReadyAddresses: []records.EndpointAddress{{IP: "192.0.2.8"}}, Ports: ports}}})
+		}, "192.0.2.9:8080@n2"},
+		{"and a slice", func() { slice(true) }, "192.0.2.9:8080@n2 192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
 		{"the Endpoints go", func() { r.Commit(store.Del(store.EndpointsKey("default", "web"))) }, "192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
 		{"the address goes", func() { service("") }, "192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
 		{"none is ready", func() { slice(false) }, ""},
