@@ -126,7 +126,7 @@ $(DEBTOOLS)/usr/bin/docker-registry:
 
 conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd ## the bodies of our contracts against the real things (root)
 	$(call say,"conformance")
-	@$(ROOT_TEST) $(AGAIN) -p 1 -timeout 30m $(ROOT_PKGS)
+	@$(ROOT_TEST) $(AGAIN) -p 2 -timeout 30m $(ROOT_PKGS)
 
 ifneq ($(wildcard test/box),)
 BOX = box
@@ -138,7 +138,7 @@ endif
 STORE ?= embedded
 e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd $(DEBTOOLS)/usr/bin/docker-registry ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
 	$(call say,"e2e")
-	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) $(AGAIN) -p 1 -parallel 2 -timeout 45m ./test/e2e/...
+	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) $(AGAIN) -p 1 -parallel 4 -timeout 45m ./test/e2e/...
 
 # A million steps of many clusters, then every fault that was planted; both cores.
 sim: ## a million steps of simulated clusters, planted faults, the model state by state (two minutes)
