@@ -194,7 +194,7 @@ func (s *NodeSubscription) Take() NodeChanges {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ch := *s.gathered
-	s.gathered = &NodeChanges{}
+	*s.gathered = NodeChanges{}
 	return ch
 }
 

@@ -8,11 +8,19 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // maxSteps bounds the differences that are kept of a set: a session that needs more is sent
 // the whole set.
 const maxSteps = 16
+
+// movedSets are the sets that changed between two versions, in order, kept from one session to the next: most ask
+// for the same.
+type movedSets struct {
+	since, until uint64
+	refs         []spec.SetRef
+}
 
 // publishedSet is a set as it was published last: in full, and in brief for nodes that have
 // nothing to do with it.

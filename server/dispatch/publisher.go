@@ -28,6 +28,7 @@ type snapshotPublisher struct {
 	sets    map[spec.SetRef]*publishedSet // changed by round alone
 	rounds  []publishedRound              // the last that changed a set, ascending
 	oldest  uint64                        // rounds has all after this version
+	moved   movedSets
 	served  served
 	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
 	hosts        []string
@@ -269,6 +270,9 @@ func (p *snapshotPublisher) published(ref spec.SetRef) *publishedSet {
 
 // movedSince lists the sets that changed after version, in order; mu is held.
 func (p *snapshotPublisher) movedSince(version uint64) []spec.SetRef {
+	if p.moved.until == p.version && p.moved.since == version && p.version > 0 {
+		return p.moved.refs
+	}
 	var refs []spec.SetRef
 	if version == 0 || version < p.oldest {
 		for ref, s := range p.sets {
@@ -282,7 +286,8 @@ func (p *snapshotPublisher) movedSince(version uint64) []spec.SetRef {
 		}
 	}
 	slices.SortFunc(refs, spec.SetRef.Compare)
-	return slices.Compact(refs)
+	p.moved = movedSets{version, p.version, slices.Compact(refs)}
+	return p.moved.refs
 }
 
 // waitFor blocks until a round has seen revision rev, or ctx ends.

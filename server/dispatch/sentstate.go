@@ -97,48 +97,36 @@ func (s *sentState) hold(moved map[spec.LifeID]bool) {
 
 // touched lists the identities to look at again, in order: whose records or holdings moved.
 func (s *sentState) touched(v cache.View, ch *cache.NodeChanges, moved map[spec.LifeID]bool) []spec.Identity {
-	ids := map[spec.Identity]bool{}
-	maps.Copy(ids, ch.Members)
+	ids := slices.AppendSeq(make([]spec.Identity, 0, len(ch.Members)+len(moved)), maps.Keys(ch.Members))
 	for l := range moved {
-		ids[l.ID] = true
+		ids = append(ids, l.ID)
 	}
 	for ref := range ch.Sets {
-		for _, id := range v.On(s.node).MembersOf(ref) {
-			ids[id] = true
-		}
+		ids = append(ids, v.On(s.node).MembersOf(ref)...)
 	}
 	if ch.All {
-		for _, id := range v.MembersOn(s.node) {
-			ids[id] = true
-		}
-		for id := range s.lives {
-			ids[id] = true
-		}
-		for id := range s.holds {
-			ids[id] = true
-		}
+		ids = append(ids, v.MembersOn(s.node)...)
+		ids = slices.AppendSeq(ids, maps.Keys(s.lives))
+		ids = slices.AppendSeq(ids, maps.Keys(s.holds))
 	}
-	return slices.SortedFunc(maps.Keys(ids), spec.Identity.Compare)
+	slices.SortFunc(ids, spec.Identity.Compare)
+	return slices.Compact(ids)
 }
 
 // nextHistories returns what became of the sets that have a member on the machine since
 // that was sent, and takes it as sent.
 func (s *sentState) nextHistories(v cache.View, ch *cache.NodeChanges) []historyPart {
-	refs := map[spec.SetRef]bool{}
-	maps.Copy(refs, ch.Histories)
+	refs := slices.AppendSeq(make([]spec.SetRef, 0, len(ch.Histories)+len(ch.Members)), maps.Keys(ch.Histories))
 	for id := range ch.Members {
-		refs[id.Ref()] = true
+		refs = append(refs, id.Ref())
 	}
 	if ch.All {
-		for _, ref := range v.On(s.node).Sets() {
-			refs[ref] = true
-		}
-		for ref := range s.changes {
-			refs[ref] = true
-		}
+		refs = append(refs, v.On(s.node).Sets()...)
+		refs = slices.AppendSeq(refs, maps.Keys(s.changes))
 	}
+	slices.SortFunc(refs, spec.SetRef.Compare)
 	var out []historyPart
-	for _, ref := range slices.SortedFunc(maps.Keys(refs), spec.SetRef.Compare) {
+	for _, ref := range slices.Compact(refs) {
 		if !v.On(s.node).HasMemberOf(ref) {
 			delete(s.changes, ref)
 			continue
@@ -286,7 +274,10 @@ func (s *sentState) nextUnknown(v cache.View, ids []spec.Identity, sub *cache.No
 		}
 	}
 	var unknown []spec.LifeID
-	follows := map[spec.Identity]bool{}
+	var follows map[spec.Identity]bool
+	if len(s.unwanted) > 0 {
+		follows = make(map[spec.Identity]bool, len(s.unwanted))
+	}
 	for l, over := range s.unwanted {
 		follows[l.ID] = true
 		if !over {
