@@ -2404,6 +2404,211 @@ func (x *EditNodeRequest) GetDropTaints() []string {
 	return nil
 }
 
+type DrainNodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Look          bool                   `protobuf:"varint,3,opt,name=look,proto3" json:"look,omitempty"`
+	AtOnce        bool                   `protobuf:"varint,4,opt,name=at_once,json=atOnce,proto3" json:"at_once,omitempty"` // members stop whatever else of their sets is down
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainNodeRequest) Reset() {
+	*x = DrainNodeRequest{}
+	mi := &file_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainNodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainNodeRequest) ProtoMessage() {}
+
+func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
+func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *DrainNodeRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DrainNodeRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *DrainNodeRequest) GetLook() bool {
+	if x != nil {
+		return x.Look
+	}
+	return false
+}
+
+func (x *DrainNodeRequest) GetAtOnce() bool {
+	if x != nil {
+		return x.AtOnce
+	}
+	return false
+}
+
+type DrainNodeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Wanted        bool                   `protobuf:"varint,1,opt,name=wanted,proto3" json:"wanted,omitempty"`       // the drain is wanted, after this call
+	Unchanged     bool                   `protobuf:"varint,2,opt,name=unchanged,proto3" json:"unchanged,omitempty"` // and was before, alike
+	Effects       []string               `protobuf:"bytes,3,rep,name=effects,proto3" json:"effects,omitempty"`      // of a dry run: who stops when, and what becomes of it
+	Left          []*DrainRow            `protobuf:"bytes,4,rep,name=left,proto3" json:"left,omitempty"`            // the members whose lives are not over; not of a dry run
+	Waiting       []*DrainRow            `protobuf:"bytes,5,rep,name=waiting,proto3" json:"waiting,omitempty"`      // those that stopped, and wait for the node; not of a dry run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainNodeResponse) Reset() {
+	*x = DrainNodeResponse{}
+	mi := &file_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainNodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainNodeResponse) ProtoMessage() {}
+
+func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
+func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *DrainNodeResponse) GetWanted() bool {
+	if x != nil {
+		return x.Wanted
+	}
+	return false
+}
+
+func (x *DrainNodeResponse) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
+func (x *DrainNodeResponse) GetEffects() []string {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *DrainNodeResponse) GetLeft() []*DrainRow {
+	if x != nil {
+		return x.Left
+	}
+	return nil
+}
+
+func (x *DrainNodeResponse) GetWaiting() []*DrainRow {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+// DrainRow is a member of a node that is drained.
+type DrainRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	Why           string                 `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"` // what is done about it, or what it waits for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrainRow) Reset() {
+	*x = DrainRow{}
+	mi := &file_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrainRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrainRow) ProtoMessage() {}
+
+func (x *DrainRow) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrainRow.ProtoReflect.Descriptor instead.
+func (*DrainRow) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *DrainRow) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DrainRow) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *DrainRow) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 type FenceNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2414,7 +2619,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2631,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2644,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -2465,7 +2670,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2477,7 +2682,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2490,7 +2695,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2511,7 +2716,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2523,7 +2728,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2536,7 +2741,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2571,7 +2776,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2583,7 +2788,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2596,7 +2801,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2631,7 +2836,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2643,7 +2848,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2656,7 +2861,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -2859,7 +3064,22 @@ const file_control_proto_rawDesc = "" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
-	"\a_cordon\"G\n" +
+	"\a_cordon\"l\n" +
+	"\x10DrainNodeRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x12\n" +
+	"\x04look\x18\x03 \x01(\bR\x04look\x12\x17\n" +
+	"\aat_once\x18\x04 \x01(\bR\x06atOnce\"\xb9\x01\n" +
+	"\x11DrainNodeResponse\x12\x16\n" +
+	"\x06wanted\x18\x01 \x01(\bR\x06wanted\x12\x1c\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged\x12\x18\n" +
+	"\aeffects\x18\x03 \x03(\tR\aeffects\x12&\n" +
+	"\x04left\x18\x04 \x03(\v2\x12.stead.v1.DrainRowR\x04left\x12,\n" +
+	"\awaiting\x18\x05 \x03(\v2\x12.stead.v1.DrainRowR\awaiting\"R\n" +
+	"\bDrainRow\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"G\n" +
 	"\x10FenceNodeRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vpowered_off\x18\x02 \x01(\bR\n" +
@@ -2876,7 +3096,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xaf\v\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xf5\v\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -2887,7 +3107,8 @@ const file_control_proto_rawDesc = "" +
 	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
 	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
-	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12?\n" +
+	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12D\n" +
+	"\tDrainNode\x12\x1a.stead.v1.DrainNodeRequest\x1a\x1b.stead.v1.DrainNodeResponse\x12?\n" +
 	"\tFenceNode\x12\x1a.stead.v1.FenceNodeRequest\x1a\x16.stead.v1.EditResponse\x12A\n" +
 	"\n" +
 	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
@@ -2916,7 +3137,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -2956,15 +3177,18 @@ var file_control_proto_goTypes = []any{
 	(*ImagesRequest)(nil),        // 35: stead.v1.ImagesRequest
 	(*UndoRequest)(nil),          // 36: stead.v1.UndoRequest
 	(*EditNodeRequest)(nil),      // 37: stead.v1.EditNodeRequest
-	(*FenceNodeRequest)(nil),     // 38: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 39: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 40: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 41: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 42: stead.v1.EditResponse
-	nil,                          // 43: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 44: stead.v1.Frame
-	(*Size)(nil),                 // 45: stead.v1.Size
-	(*NodeUsage)(nil),            // 46: stead.v1.NodeUsage
+	(*DrainNodeRequest)(nil),     // 38: stead.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),    // 39: stead.v1.DrainNodeResponse
+	(*DrainRow)(nil),             // 40: stead.v1.DrainRow
+	(*FenceNodeRequest)(nil),     // 41: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 42: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 43: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 44: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 45: stead.v1.EditResponse
+	nil,                          // 46: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 47: stead.v1.Frame
+	(*Size)(nil),                 // 48: stead.v1.Size
+	(*NodeUsage)(nil),            // 49: stead.v1.NodeUsage
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -2975,66 +3199,70 @@ var file_control_proto_depIdxs = []int32{
 	11, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	24, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	27, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	44, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	45, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	47, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	48, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	29, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
-	44, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
-	46, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
+	47, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
+	49, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
 	34, // 13: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	43, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
-	0,  // 15: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	6,  // 16: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	10, // 17: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	12, // 18: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	12, // 19: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	15, // 20: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	36, // 21: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	40, // 22: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	41, // 23: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	37, // 24: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	38, // 25: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	39, // 26: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	4,  // 27: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	2,  // 28: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	17, // 29: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	19, // 30: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	20, // 31: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	22, // 32: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	25, // 33: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	26, // 34: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	28, // 35: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
-	30, // 36: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
-	32, // 37: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	35, // 38: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 39: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	8,  // 40: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	11, // 41: stead.v1.Control.Get:output_type -> stead.v1.Object
-	13, // 42: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	14, // 43: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	16, // 44: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	42, // 45: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	42, // 46: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	42, // 47: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	42, // 48: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	42, // 49: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	42, // 50: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	42, // 51: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	3,  // 52: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	18, // 53: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	21, // 54: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	21, // 55: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	23, // 56: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	44, // 57: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	44, // 58: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	44, // 59: stead.v1.Control.Forward:output_type -> stead.v1.Frame
-	31, // 60: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
-	33, // 61: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	33, // 62: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	39, // [39:63] is the sub-list for method output_type
-	15, // [15:39] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	46, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	40, // 15: stead.v1.DrainNodeResponse.left:type_name -> stead.v1.DrainRow
+	40, // 16: stead.v1.DrainNodeResponse.waiting:type_name -> stead.v1.DrainRow
+	0,  // 17: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	6,  // 18: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	10, // 19: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	12, // 20: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	12, // 21: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	15, // 22: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	36, // 23: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	43, // 24: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	44, // 25: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	37, // 26: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	38, // 27: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
+	41, // 28: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	42, // 29: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 30: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	2,  // 31: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	17, // 32: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	19, // 33: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	20, // 34: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	22, // 35: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	25, // 36: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	26, // 37: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	28, // 38: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
+	30, // 39: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
+	32, // 40: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	35, // 41: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 42: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	8,  // 43: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	11, // 44: stead.v1.Control.Get:output_type -> stead.v1.Object
+	13, // 45: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	14, // 46: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	16, // 47: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	45, // 48: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	45, // 49: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	45, // 50: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	45, // 51: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	39, // 52: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
+	45, // 53: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	45, // 54: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	45, // 55: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	3,  // 56: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	18, // 57: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	21, // 58: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	21, // 59: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	23, // 60: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	47, // 61: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	47, // 62: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	47, // 63: stead.v1.Control.Forward:output_type -> stead.v1.Frame
+	31, // 64: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
+	33, // 65: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	33, // 66: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	42, // [42:67] is the sub-list for method output_type
+	17, // [17:42] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3052,7 +3280,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,6 +29,7 @@ const (
 	Control_Pause_FullMethodName         = "/stead.v1.Control/Pause"
 	Control_Restart_FullMethodName       = "/stead.v1.Control/Restart"
 	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
+	Control_DrainNode_FullMethodName     = "/stead.v1.Control/DrainNode"
 	Control_FenceNode_FullMethodName     = "/stead.v1.Control/FenceNode"
 	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
 	Control_Restore_FullMethodName       = "/stead.v1.Control/Restore"
@@ -79,6 +80,10 @@ type ControlClient interface {
 	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
 	// label or taint that cannot be.
 	EditNode(ctx context.Context, in *EditNodeRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// DrainNode has the members of a node stop, within the budgets of their sets, and cordons it; both until EditNode
+	// says cordon false. With dry_run it only tells what that means, with look how far it is. Asked again it changes nothing
+	// but at_once. Codes: NOT_FOUND.
+	DrainNode(ctx context.Context, in *DrainNodeRequest, opts ...grpc.CallOption) (*DrainNodeResponse, error)
 	// FenceNode takes a person's word that a node is off for proof that its lives are over.
 	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
 	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
@@ -240,6 +245,16 @@ func (c *controlClient) EditNode(ctx context.Context, in *EditNodeRequest, opts 
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EditResponse)
 	err := c.cc.Invoke(ctx, Control_EditNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) DrainNode(ctx context.Context, in *DrainNodeRequest, opts ...grpc.CallOption) (*DrainNodeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DrainNodeResponse)
+	err := c.cc.Invoke(ctx, Control_DrainNode_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -447,6 +462,10 @@ type ControlServer interface {
 	// EditNode changes what people say of a node. Codes: NOT_FOUND; INVALID_ARGUMENT a
 	// label or taint that cannot be.
 	EditNode(context.Context, *EditNodeRequest) (*EditResponse, error)
+	// DrainNode has the members of a node stop, within the budgets of their sets, and cordons it; both until EditNode
+	// says cordon false. With dry_run it only tells what that means, with look how far it is. Asked again it changes nothing
+	// but at_once. Codes: NOT_FOUND.
+	DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeResponse, error)
 	// FenceNode takes a person's word that a node is off for proof that its lives are over.
 	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
 	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
@@ -534,6 +553,9 @@ func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*Ed
 }
 func (UnimplementedControlServer) EditNode(context.Context, *EditNodeRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EditNode not implemented")
+}
+func (UnimplementedControlServer) DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DrainNode not implemented")
 }
 func (UnimplementedControlServer) FenceNode(context.Context, *FenceNodeRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FenceNode not implemented")
@@ -767,6 +789,24 @@ func _Control_EditNode_Handler(srv interface{}, ctx context.Context, dec func(in
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ControlServer).EditNode(ctx, req.(*EditNodeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_DrainNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DrainNodeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).DrainNode(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_DrainNode_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).DrainNode(ctx, req.(*DrainNodeRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1018,6 +1058,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EditNode",
 			Handler:    _Control_EditNode_Handler,
+		},
+		{
+			MethodName: "DrainNode",
+			Handler:    _Control_DrainNode_Handler,
 		},
 		{
 			MethodName: "FenceNode",

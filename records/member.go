@@ -30,6 +30,7 @@ const (
 	ReasonUpdate    Reason = "Update"    // the template changed
 	ReasonRestart   Reason = "Restart"   // a user asked
 	ReasonFailed    Reason = "Failed"    // the life ended by itself
+	ReasonDrain     Reason = "Drain"     // its node is to be empty
 )
 
 // Member is the record members/<ns>/<set>/<ordinal>: the present life of an

@@ -19,8 +19,20 @@ type Node struct {
 	Labels map[string]string `json:"labels,omitempty"`
 	Cordon bool              `json:"cordon,omitempty"`
 	Taints []spec.Taint      `json:"taints,omitempty"`
+	// Drain: its members are to stop, and it takes no others (SEMANTICS Part 4, Planned absence); nil: they stay.
+	Drain *Drain `json:"drain,omitempty"`
 	// EnrolledBy is the id of the client by whose join token it came; "": root's, or none.
 	EnrolledBy spec.UID `json:"enrolledBy,omitempty"`
+}
+
+// Drain is what a user wants of a node that is to be empty, until somebody uncordons it. Written with Cordon,
+// which is what an earlier server sees of it.
+type Drain struct {
+	// AtOnce: members stop whatever else of their sets is down, all at once.
+	AtOnce bool `json:"atOnce,omitempty"`
+	// By is who asked for it, as the client says; At is for people only.
+	By string    `json:"by,omitempty"`
+	At time.Time `json:"at"`
 }
 
 // AllLabels are the node's labels and those that every node has.

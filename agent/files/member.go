@@ -20,7 +20,7 @@
 //	volume-new          one line "<claim> first" or "<claim> replaced" for each volume
 //	                    on which the member was never ready when its containers were
 //	                    started; absent when there is none
-//	termination-reason  one word (ScaleDown, Delete, Replace, Update, Restart), written
+//	termination-reason  one word (ScaleDown, Delete, Replace, Update, Restart, Drain), written
 //	                    before the stop signal
 //
 // Everything is on tmpfs below the agent's run directory: Secrets that are mounted as

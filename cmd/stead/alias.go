@@ -15,6 +15,7 @@ func aliasCommands(c *cli) []*cobra.Command {
 	return []*cobra.Command{
 		nodeAlias(nodeCordon(c, true), "cordon NODE", "  stead cordon host-a"),
 		nodeAlias(nodeCordon(c, false), "uncordon NODE", "  stead uncordon host-a"),
+		nodeAlias(nodeDrain(c), "drain NODE", "  stead drain host-a --dry-run\n  stead drain host-a --timeout 30m\n  stead uncordon host-a"),
 		nodeAlias(nodeLabel(c), "label node NODE KEY=VALUE|KEY-...", "  stead label node host-a zone=north\n  stead label nodes/host-a zone-"),
 		nodeAlias(nodeTaint(c), "taint node NODE KEY[=VALUE]:EFFECT|KEY[:EFFECT]-...", "  stead taint nodes host-a dedicated=kafka:NoSchedule"),
 	}
@@ -35,7 +36,7 @@ func nodeAlias(verb *cobra.Command, use, example string) *cobra.Command {
 			return err
 		case !overwrite:
 			return misuse("--overwrite=false is not supported: another value is always replaced")
-		case len(args) != 1 && strings.HasSuffix(cmd.Name(), "cordon"):
+		case len(args) != 1 && (strings.HasSuffix(cmd.Name(), "cordon") || cmd.Name() == "drain"):
 			return misuse("%s takes the name of a node", cmd.CommandPath())
 		}
 		return do(cmd, args)
@@ -74,7 +75,6 @@ var elsewhere = map[string]string{
 	"config":        "write --config FILE, or set STEAD_CONFIG; each cluster has a client file ('stead client create')",
 	"create":        "write a manifest and 'stead apply -f FILE'",
 	"debug":         "write 'stead exec -it MEMBER -- sh', and 'stead explain MEMBER' for what it waits for",
-	"drain":         "write 'stead cordon NODE', so that no member is placed there any more; members whose volumes are on the node stay, because no volume is moved",
 	"events":        "write 'stead get events', with -w to follow and --set SET for those of one set",
 	"expose":        "write a Service into the manifest and apply it",
 	"kustomize":     "write 'stead diff -k DIRECTORY', or 'stead apply -k DIRECTORY'",

@@ -16,7 +16,7 @@ import (
 
 func nodeCommand(c *cli) *cobra.Command {
 	ls := c.listCommand(proto.KindNode, "List the nodes, with what their members request", "  stead node ls")
-	return group("node", "Manage nodes", ls, nodeCordon(c, true), nodeCordon(c, false), nodeLabel(c), nodeTaint(c),
+	return group("node", "Manage nodes", ls, nodeCordon(c, true), nodeCordon(c, false), nodeDrain(c), nodeLabel(c), nodeTaint(c),
 		nodeRoutes(c), nodeFence(c), nodeRemove(c), nodeRevoke(c))
 }
 
@@ -30,7 +30,7 @@ func (c *cli) editNode(cmd *cobra.Command, r *proto.EditNodeRequest, said string
 func nodeCordon(c *cli, cordon bool) *cobra.Command {
 	use, short := "cordon", "Mark a node unschedulable; running members are not affected"
 	if !cordon {
-		use, short = "uncordon", "Mark a node schedulable again"
+		use, short = "uncordon", "Mark a node schedulable again, and end its drain: members that wait for it start again"
 	}
 	return &cobra.Command{
 		Use:               use + " NODE",

@@ -159,6 +159,9 @@ func nodeRow(o *shownNode) (cells, wide []any) {
 	if n.Cordon {
 		state += ",Cordoned"
 	}
+	if n.Drain != nil {
+		state += ",Drain"
+	}
 	return []any{o.Metadata.Name, state, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
 		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), joined(n.Taints, spec.Taint.String),
 			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}

@@ -95,9 +95,13 @@ func printStore(out io.Writer, i *proto.InfoResponse) {
 func printNodes(out io.Writer, nodes []*proto.Object) error {
 	var silent, nowhere []string
 	for _, p := range nodes {
-		o, err := decode[any, records.ShownNode](p)
+		o, err := decode[records.Node, records.ShownNode](p)
 		if err != nil {
 			return err
+		}
+		if d := o.Spec.Drain; d != nil {
+			nowhere = append(nowhere, fmt.Sprintf("%s has been drained for %s (%s): 'stead drain %s' shows who is left, 'stead uncordon %s' ends it",
+				p.GetName(), age(d.At), cmp.Or(d.By, "unknown"), p.GetName(), p.GetName()))
 		}
 		if st := &o.Status; st.State != "Ready" {
 			line := p.GetName() + " " + silenceText(st)

@@ -43,6 +43,9 @@ func (s nodes) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto.E
 		if r.Cordon != nil {
 			n.Cordon = r.GetCordon()
 		}
+		if r.Cordon != nil && !r.GetCordon() {
+			n.Drain = nil
+		}
 		for key, value := range r.GetLabels() {
 			if n.Labels == nil {
 				n.Labels = map[string]string{}

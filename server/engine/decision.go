@@ -232,6 +232,9 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 		return fmt.Errorf("stop %s: its token is not %s", a.ID, a.Token)
 	}
 	d.seen(v, store.MemberKey(a.ID))
+	if a.Reason == records.ReasonDrain {
+		d.seen(v, store.NodeKey(m.Node)) // that it is wanted still
+	}
 	for _, volume := range a.Volumes {
 		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
 	}

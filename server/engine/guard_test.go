@@ -36,6 +36,7 @@ type stage struct {
 	said    bool                  // the volume lies in the trash, says its node
 	says    records.VolumeState   // or this
 	asked   records.VolumeRequest // of the volume, when it has a verb
+	drained bool                  // its node is to be empty
 	lost    bool                  // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
@@ -61,11 +62,15 @@ func base(st stage) []store.Op {
 		set.Spec.VolumeClaimTemplates, bound = nil, lostBound
 		st.without = append(st.without, store.SessionKey("n1"), store.VolumeKey(id, "data"))
 	}
+	node := records.Node{Name: "n1", UID: "x"}
+	if st.drained {
+		node.Drain = &records.Drain{}
+	}
 	ops := []store.Op{
 		store.Put(store.LeaderKey, []byte("a")), store.Put(store.EpochKey, []byte("1")),
 		store.Put(store.SetKey(db), store.Encode(set)),
 		store.Put(store.RevisionKey(db, hash), store.Encode(records.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template})),
-		store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
+		store.Put(store.NodeKey("n1"), store.Encode(node)),
 		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: st.lost})),
 		store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x"})),
 		store.Put(store.MemberKey(id), store.Encode(records.Member{ID: id, SetUID: "u1", Token: token, Goal: records.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Bound: bound, Volumes: []records.MemberVolume{mount}})),
@@ -118,6 +123,7 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a lost life that is forgotten and was never reported", without: own[1:2:2], ordinal: true, lost: true, action: plan.Forget{},
 			relies: slices.Concat(place[1:], own)},
 		{name: "a stop", report: records.PhaseRunning, ordinal: true, action: plan.Stop{}, relies: []string{store.MemberKey(id)}},
+		{name: "a stop for a drain", report: records.PhaseRunning, drained: true, action: plan.Stop{}, relies: []string{store.MemberKey(id), store.NodeKey("n1")}},
 		{name: "a stop with the fate of a volume", report: records.PhaseRunning, ordinal: true, change: retention(spec.Delete, spec.Retain),
 			action: plan.Stop{}, relies: []string{store.MemberKey(id), volume}},
 		{name: "a volume that is reclaimed", without: own[:2], ordinal: true, fate: records.FateDelete, action: plan.SetVolumes{},

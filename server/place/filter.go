@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -24,7 +25,7 @@ type filter struct {
 // what is said of the node. A node that is silent has no facts to judge.
 var filters = [...]filter{
 	{causes.BlockedNodeSilent, unless((*search).connected, "is unreachable"), true},
-	{causes.BlockedCordoned, unless((*search).schedulable, "is cordoned"), true},
+	{causes.BlockedCordoned, (*search).closed, true},
 	{causes.BlockedNoGuard, unless((*search).guards, "does not guard lives, which nodeLoss Replace requires"), true},
 	{causes.BlockedAgentTooOld, (*search).tooOld, true},
 	{causes.BlockedReclaiming, unless((*search).cleared, "still has a volume of it that was lost with the host, which goes to the trash first"), false},
@@ -46,9 +47,19 @@ func unless(has func(*search, *proof.Node) bool, words string) func(*search, *pr
 	}
 }
 
-func (s *search) connected(n *proof.Node) bool   { return n.Connected() }
-func (s *search) schedulable(n *proof.Node) bool { return !n.Node.Cordon }
-func (s *search) guards(n *proof.Node) bool      { return !s.Guarded || n.Facts != nil && n.Facts.Guards }
+func (s *search) connected(n *proof.Node) bool { return n.Connected() }
+func (s *search) guards(n *proof.Node) bool    { return !s.Guarded || n.Facts != nil && n.Facts.Guards }
+
+// closed says why the node takes no new lives.
+func (s *search) closed(n *proof.Node) string {
+	switch why, _ := n.Leaves(); {
+	case why == records.ReasonDrain:
+		return "is drained"
+	case n.Node.Cordon:
+		return "is cordoned"
+	}
+	return ""
+}
 
 // tooOld says what of the template the node's agent would pass over without a word.
 func (s *search) tooOld(n *proof.Node) string {

@@ -201,7 +201,15 @@ func (s *search) at(home spec.NodeName) (*proof.Node, *Refusal) {
 	case causes.BlockedNodeSilent:
 		return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s: it starts there when the host is back. %s", home, words, givingUp(n))}
 	}
-	return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s", home, words)}
+	return nil, &Refusal{reason, fmt.Sprintf("its volumes are on node %s, which %s", home, words) + comingBack(n)}
+}
+
+// comingBack says when a life starts on the only node that it may have, and whose members are to stop.
+func comingBack(n *proof.Node) string {
+	if why, _ := n.Leaves(); why == records.ReasonDrain {
+		return fmt.Sprintf(": it starts there after 'stead uncordon %s'", n.Node.Name)
+	}
+	return ""
 }
 
 // givingUp says what a person can do about volumes on a silent node.

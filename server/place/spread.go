@@ -75,7 +75,7 @@ func (s *search) includes(t *spec.Spread, n *proof.Node) bool {
 		return taint.Effect != spec.PreferNoSchedule && !spec.Tolerates(s.Template.Tolerations, taint)
 	}
 	return !slices.ContainsFunc(n.Node.Taints, intolerable) &&
-		(s.schedulable(n) || !intolerable(cordonTaint)) && (s.connected(n) || !intolerable(silentTaint))
+		(s.closed(n) == "" || !intolerable(cordonTaint)) && (s.connected(n) || !intolerable(silentTaint))
 }
 
 // countOn counts the members of the life's namespace on a node that the selector matches and that are

@@ -37,6 +37,7 @@ type memberState struct {
 	volumesLost    bool // that volumes of it are lost is recorded in this very step: lose
 	fatesRecorded  bool // the fate of its volumes is as it is to be, or recorded in this very step: undecided
 	restartDelayed bool // a person asked for its restart, which waits: restart
+	drainDelayed   bool // it is well, and its stop for the drain of its node waits: drain
 }
 
 // become gives the member the facts that follow from an action.

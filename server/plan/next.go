@@ -85,8 +85,9 @@ func (s step) startAndStop() {
 		return
 	}
 	cured := s.replaceBrokenMembers() // rule 2
-	disturbed := s.restart() || cured
-	if !s.create(disturbed && s.ordered()) { // rules 3 and 4
+	restarted := s.restart()
+	drained := s.drain()
+	if disturbed := cured || restarted || drained; !s.create(disturbed && s.ordered()) { // rules 3 and 4
 		return
 	}
 	if s.shrink(records.ReasonScaleDown) || !s.ordered() { // rule 5

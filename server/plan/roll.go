@@ -38,6 +38,9 @@ func (s step) queue() {
 	restart, restartText := s.restartWait()
 	for _, t := range slices.Backward(s.inside) {
 		switch {
+		case t.drainDelayed:
+			drain, drainText := s.drainWait(t)
+			s.block(t, drain, drainText)
 		case t.restartDelayed:
 			s.block(t, restart, restartText)
 		case s.queued(t) && !s.onDelete():

@@ -30,6 +30,7 @@ type sim struct {
 	folder   folder
 	most     int // one more than the largest set
 	orphaned int // looks at a set that nobody owned
+	drains   int // members stopped with their nodes
 }
 
 // host is a node with its agent: the ledger rules of SAFETY S1 and S4.
@@ -148,7 +149,7 @@ func (s *sim) ordered(p Plan) {
 				}
 			}
 		case Stop:
-			if a.Reason == records.ReasonUpdate || s.recreates() {
+			if a.Reason == records.ReasonUpdate || a.Reason == records.ReasonDrain || s.recreates() {
 				continue // see judgeUpdates
 			}
 			disturbs++
@@ -260,6 +261,7 @@ func (s *sim) settle() {
 	}
 	for _, h := range s.hosts {
 		h.up = true
+		s.w.Nodes = drained(s.w.Nodes, h.name, false, false)
 	}
 	s.sessions()
 	for range 200 {
@@ -298,7 +300,7 @@ func (s *sim) done() bool {
 }
 
 func TestSimulation(t *testing.T) {
-	runs, starts, backs, orphaned, renames := uint64(300), 0, 0, 0, 0
+	runs, starts, backs, orphaned, renames, drains := uint64(300), 0, 0, 0, 0, 0
 	if testing.Short() {
 		runs = 100
 	}
@@ -314,6 +316,10 @@ func TestSimulation(t *testing.T) {
 		backs += s.backs
 		orphaned += s.orphaned
 		renames += s.renames
+		drains += s.drains
+	}
+	if drains < int(runs)/4 {
+		t.Errorf("%d members were drained in %d runs; the simulation does too little", drains, runs)
 	}
 	if renames < int(runs) {
 		t.Errorf("%d services were renamed in %d runs; the simulation does too little", renames, runs)

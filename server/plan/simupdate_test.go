@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -87,6 +88,10 @@ func (s *sim) judgeUpdates(p Plan) {
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case Stop:
+			if a.Reason == records.ReasonDrain {
+				s.drains++
+				ended += s.judgeDrain(a, down, limit)
+			}
 			if a.Reason != records.ReasonUpdate {
 				continue
 			}
@@ -105,6 +110,29 @@ func (s *sim) judgeUpdates(p Plan) {
 	if ended > 0 && ended+down > limit {
 		s.fail("%d members are down and %d more are ended; the budget is %d: %s", down, ended, limit, brief(p))
 	}
+}
+
+// judgeDrain: the node of the member is drained, its end is within the budget, and surplus members go before. It counts one that
+// the budget has to pay for.
+func (s *sim) judgeDrain(a Stop, down, limit int) int {
+	m := s.slot(a.ID.Ordinal).Member
+	d := proof.FindNode(s.w.Nodes, m.Node).Node.Drain
+	ordered := s.w.Set.Spec.PodManagementPolicy != spec.Parallel
+	if ordered {
+		limit = 1
+	}
+	switch available := s.available(a.ID.Ordinal); {
+	case d == nil || !s.hostOf(m.Node).up || m.Boot != s.hostOf(m.Node).bootID():
+		s.fail("%s is ended, and its node is not drained", a.ID)
+	case d.AtOnce:
+	case ordered && slices.ContainsFunc(s.w.Slots, func(x Slot) bool { return !s.w.Set.Range().Has(x.ID.Ordinal) && !s.vacantAt(x.ID.Ordinal) }):
+		s.fail("%s is drained before surplus members are gone", a.ID)
+	case available && down >= limit, !available && down > limit:
+		s.fail("%s is drained, and %d members are down; the budget is %d", a.ID, down, limit)
+	case available:
+		return 1
+	}
+	return 0
 }
 
 // highestFirst: no member above is well and left on an old revision.

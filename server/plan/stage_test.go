@@ -46,6 +46,7 @@ type stage struct {
 //	db-1 tells-nothing        its host dies before it says anything of a new life
 //	node n1 boots             it is back, in another boot
 //	leader | restored         another server leads; the store is restored from a backup
+//	drain n1 | drain n1 at-once | uncordon n1   its members are to stop, or may start there again
 //	pass 600s                 time goes by
 func (s *stage) command(words []string) {
 	s.t.Helper()
@@ -67,6 +68,8 @@ func (s *stage) command(words []string) {
 		s.pass(words[1])
 	case words[0] == "node":
 		s.node(spec.NodeName(words[1]), words[2])
+	case words[0] == "drain", words[0] == "uncordon":
+		s.drain(spec.NodeName(words[1]), words[0] == "drain", len(words) > 2)
 	case words[0] == "leader", words[0] == "restored":
 		s.anew(words[0] == "restored")
 	case words[0] == "restart":

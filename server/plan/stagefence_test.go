@@ -67,6 +67,24 @@ func (s *stage) node(name spec.NodeName, how string) {
 	n.Facts = &facts
 }
 
+// drain has a node drained, or ends that.
+func (s *stage) drain(name spec.NodeName, wanted, atOnce bool) {
+	s.w.Nodes = drained(s.w.Nodes, name, wanted, atOnce)
+}
+
+// drained is nodes with one of them drained, or not any more.
+func drained(nodes []Node, name spec.NodeName, wanted, atOnce bool) []Node {
+	nodes = slices.Clone(nodes)
+	n := proof.FindNode(nodes, name)
+	record := *n.Node
+	record.Cordon, record.Drain = wanted, nil
+	if wanted {
+		record.Drain = &records.Drain{AtOnce: atOnce}
+	}
+	n.Node = &record
+	return nodes
+}
+
 // anew is another leader, which has measured nothing yet; restored: in another epoch.
 func (s *stage) anew(restored bool) {
 	if restored {

@@ -228,6 +228,24 @@ func (n *node) setCordon(to func(bool) bool) bool {
 		return false
 	}
 	record.Cordon = to(record.Cordon)
+	if !record.Cordon {
+		record.Drain = nil
+	}
 	n.w.commit(store.Put(store.NodeKey(n.name), store.Encode(record)))
 	return true
+}
+
+// drain has the members of a node stop, now and then all at once.
+func (n *node) drain() bool {
+	for _, x := range n.w.view().Nodes() {
+		if x.Node.Name != n.name || x.Node.Drain != nil {
+			continue
+		}
+		record := *x.Node
+		record.Cordon, record.Drain = true, &records.Drain{AtOnce: n.w.chance(4)}
+		n.w.note("%s is to be drained (at once: %v)", n.name, record.Drain.AtOnce)
+		n.w.commit(store.Put(store.NodeKey(n.name), store.Encode(record)))
+		return true
+	}
+	return false
 }

@@ -275,3 +275,12 @@ func neverSecond(_ plan.World, p *plan.Plan) {
 func without[T plan.Action](_ plan.World, p *plan.Plan) {
 	p.Actions = slices.DeleteFunc(p.Actions, func(a plan.Action) bool { _, is := a.(T); return is })
 }
+
+// drainsAtOnce has each node that is drained be drained past the budget.
+func drainsAtOnce(w *plan.World) {
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Node.Drain != nil {
+			own(&own(&n.Node).Drain).AtOnce = true
+		}
+	}
+}

@@ -68,6 +68,7 @@ var general = []Plant{
 	{Name: "ignores-on-delete", Judges: "churn, due", See: notOfType(spec.OnDeleteStrategy), Blind: rule9},
 	{Name: "forgets-what-is-due", Judges: "due", See: eachSlot(forgetDue)},
 	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: each(lowestFirst)},
+	{Name: "drains-past-the-budget", Judges: "budget", See: drainsAtOnce, Often: []string{"drain", "cordon"}},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
 	{Name: "forgets-the-data", Judges: "data", See: eachSlot(forgetData), Often: volumes},
 	{Name: "makes-volumes-anew", Judges: "volumes, claims, shares", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Volumes = nil })},

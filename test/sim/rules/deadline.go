@@ -96,9 +96,10 @@ func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed b
 	if old.runs {
 		now.counted += clock.Sub(old.at)
 	}
-	waits := false
+	waits, absent := false, false
 	for _, o := range c.Wanted {
 		s := c.Slot(o)
+		absent = absent || c.awaitsNode(o)
 		if c.stays(o) && s.Member.Token.Compare(now.newest) > 0 {
 			now.newest = s.Member.Token
 		}
@@ -110,7 +111,7 @@ func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed b
 	if now.aim != old.aim || now.arrived > old.arrived || now.newest != old.newest {
 		now.counted = 0
 	}
-	now.runs = waits && !c.x.Set.Paused && !c.halted() && (current != c.x.TemplateHash || !completed)
+	now.runs = waits && !absent && !c.x.Set.Paused && !c.halted() && (current != c.x.TemplateHash || !completed)
 	all[key] = now
 	return now
 }

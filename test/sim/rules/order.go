@@ -146,6 +146,8 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		if !saidLost(s) {
 			c.fail("churn", "%s is ended, and nobody says that a volume which it waits for is lost", a.ID)
 		}
+	case records.ReasonDrain:
+		return c.drains(o)
 	default:
 		c.fail("churn", "%s is ended for %q", a.ID, a.Reason)
 	}

@@ -1,0 +1,200 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
+)
+
+// DrainNode implements proto.ControlServer.
+func (s nodes) DrainNode(ctx context.Context, r *proto.DrainNodeRequest) (*proto.DrainNodeResponse, error) {
+	name := spec.NodeName(r.GetName())
+	gone := notFound(proto.KindNode, "", r.GetName())
+	if r.GetDryRun() || r.GetLook() {
+		var record *records.Node
+		s.cfg.Cache.Look(func(v cache.View) {
+			if n := proof.FindNode(v.Nodes(), name); n != nil {
+				record = n.Node
+			}
+		})
+		switch {
+		case record == nil:
+			return nil, gone
+		case r.GetDryRun():
+			return &proto.DrainNodeResponse{Effects: s.foretellDrain(name, r.GetAtOnce())}, nil
+		}
+		return s.drained(name, &proto.DrainNodeResponse{Wanted: record.Drain != nil}), nil
+	}
+	out := &proto.DrainNodeResponse{Wanted: true}
+	err := editRecord(ctx, s.shared, store.NodeKey(name), "node "+r.GetName(), gone, func(n *records.Node) (bool, error) {
+		was := store.Encode(n)
+		n.Cordon = true
+		if n.Drain == nil {
+			n.Drain = &records.Drain{By: user(ctx), At: time.Now().UTC()}
+		}
+		n.Drain.AtOnce = n.Drain.AtOnce || r.GetAtOnce()
+		out.Unchanged = string(was) == string(store.Encode(n))
+		return !out.Unchanged, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !out.GetUnchanged() {
+		s.cfg.Logger.Info("node to be drained", "node", r.GetName(), "user", user(ctx), "at_once", r.GetAtOnce())
+	}
+	return s.drained(name, out), nil
+}
+
+// drained fills in the members of the node that are there still, and those that wait for it.
+func (s nodes) drained(name spec.NodeName, out *proto.DrainNodeResponse) *proto.DrainNodeResponse {
+	var left, waiting []spec.Identity
+	s.cfg.Cache.Look(func(v cache.View) { left, waiting = livesOn(v, name) })
+	said := map[spec.SetRef]map[spec.Identity]string{}
+	row := func(id spec.Identity) *proto.DrainRow {
+		texts, known := said[id.Ref()]
+		if !known {
+			texts = map[spec.Identity]string{}
+			if p, ok := s.cfg.Planner.Explain(id.Ref()); ok {
+				for _, b := range p.Blocked {
+					texts[b.ID] = b.Text
+				}
+			}
+			said[id.Ref()] = texts
+		}
+		return &proto.DrainRow{Namespace: string(id.Namespace), Member: id.MemberName(), Why: texts[id]}
+	}
+	for _, id := range left {
+		out.Left = append(out.Left, row(id))
+	}
+	for _, id := range waiting {
+		out.Waiting = append(out.Waiting, row(id))
+	}
+	return out
+}
+
+// livesOn are the members whose lives are on a node: those that are not proven over, and those that the node's drain
+// has stopped and that did not start elsewhere.
+func livesOn(v cache.View, name spec.NodeName) (left, waiting []spec.Identity) {
+	for _, id := range v.MembersOn(name) {
+		switch m, r := v.Member(id), v.Report(id); {
+		case m == nil:
+		case !proof.Ended(m, r):
+			left = append(left, id)
+		case m.StopReason == records.ReasonDrain:
+			waiting = append(waiting, id)
+		}
+	}
+	return left, waiting
+}
+
+// foretellDrain says in which order the members of a node stop, who waits for whom, and what becomes of them.
+func (s nodes) foretellDrain(name spec.NodeName, atOnce bool) (out []string) {
+	var left []spec.Identity
+	s.cfg.Cache.Look(func(v cache.View) { left, _ = livesOn(v, name) })
+	for len(left) > 0 {
+		ref := left[0].Ref()
+		other := func(id spec.Identity) bool { return id.Ref() != ref }
+		w := s.world(ref, nil)
+		w.Nodes = withDrain(w.Nodes, name, atOnce)
+		members := slices.DeleteFunc(slices.Clone(left), other)
+		for _, text := range describeDrain(plan.Preview(w), name, members) {
+			out = append(out, fmt.Sprintf("set %s: %s", ref, text))
+		}
+		left = slices.DeleteFunc(left, func(id spec.Identity) bool { return !other(id) })
+	}
+	return out
+}
+
+// withDrain is nodes with the drain of one of them.
+func withDrain(nodes []plan.Node, name spec.NodeName, atOnce bool) []plan.Node {
+	nodes = slices.Clone(nodes)
+	if n := proof.FindNode(nodes, name); n != nil {
+		drained := *n.Node
+		drained.Cordon, drained.Drain = true, &records.Drain{AtOnce: atOnce || drained.Drain != nil && drained.Drain.AtOnce}
+		n.Node = &drained
+	}
+	return nodes
+}
+
+// describeDrain tells what becomes of the members of one set on a node that is drained.
+func describeDrain(f plan.Forecast, name spec.NodeName, members []spec.Identity) (out []string) {
+	never := map[spec.Identity]string{}
+	for _, b := range f.Never {
+		never[b.ID] = b.Text
+	}
+	stopped := map[spec.Identity]bool{}
+	for i, step := range f.Steps {
+		stop, is := step.Action.(plan.Stop)
+		if !is || !slices.Contains(members, stop.ID) || stopped[stop.ID] {
+			continue
+		}
+		stopped[stop.ID] = true
+		if len(step.First) > 0 {
+			out = append(out, waitsFirst(step)...)
+		}
+		text := fmt.Sprintf("%s stops (%s)", stop.ID.MemberName(), stop.Reason)
+		switch to := startsOn(f.Steps[i+1:], stop.ID); {
+		case to != "":
+			text += ", and starts on " + string(to)
+		case never[stop.ID] != "":
+			text += ", and waits: " + never[stop.ID]
+		}
+		out = append(out, text+staysBehind(f.Before.Slots, stop.ID, name))
+	}
+	for _, id := range members {
+		if stopped[id] {
+			continue
+		}
+		text := "does not stop"
+		switch {
+		case f.Before.Set == nil || f.Before.Set.Orphaned:
+			text += ": its set is not managed"
+		case never[id] != "":
+			text += ": " + never[id]
+		case f.Cut:
+			text = "stops later: the set is large, and its forecast ends before"
+		default:
+			text = "is stopping already"
+		}
+		out = append(out, id.MemberName()+" "+text)
+	}
+	return out
+}
+
+// startsOn is where the next life of a member starts; "": none does.
+func startsOn(steps []plan.ForecastStep, id spec.Identity) spec.NodeName {
+	for _, step := range steps {
+		if start, is := step.Action.(plan.Start); is && start.Member.ID == id {
+			return start.Member.Node
+		}
+	}
+	return ""
+}
+
+// staysBehind names the volumes of a member that stay on the node.
+func staysBehind(slots []plan.Slot, id spec.Identity, name spec.NodeName) string {
+	slot := slotOf(slots, id)
+	if slot == nil {
+		return ""
+	}
+	var names []string
+	for claim, v := range slot.Volumes {
+		if v.Node == name && !v.Shared {
+			names = append(names, fmt.Sprintf("%s-%s", claim, id.MemberName()))
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return ""
+	}
+	return "; stays on the node: " + listed(names, func(name string) string { return name })
+}

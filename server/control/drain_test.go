@@ -1,0 +1,102 @@
+package control
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
+	"github.com/stead-project/stead/store"
+)
+
+func (r *rig) drain(req *proto.DrainNodeRequest) *proto.DrainNodeResponse {
+	r.t.Helper()
+	req.Name = "n1"
+	out, err := r.api.DrainNode(r.as("alice"), req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return out
+}
+
+func (r *rig) nodeRecord() *records.Node {
+	r.t.Helper()
+	_, kvs, err := r.Store.Get(r.ctx, store.NodeKey("n1"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	n, err := before[records.Node](kvs[store.NodeKey("n1")])
+	if err != nil || n == nil {
+		r.t.Fatal(n, err)
+	}
+	return n
+}
+
+func TestADrainIsForetoldWantedAndEnds(t *testing.T) {
+	r := newRig(t)
+	_, err := r.api.DrainNode(r.ctx, &proto.DrainNodeRequest{Name: "n1"})
+	refused(t, err, codes.NotFound)
+	_, err = r.api.DrainNode(r.ctx, &proto.DrainNodeRequest{Name: "n1", DryRun: true})
+	refused(t, err, codes.NotFound)
+	r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1"})
+	r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
+	r.running()
+	r.Record(store.VolumeKey(spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}, "data"),
+		records.Volume{ID: spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}, Claim: "data", UID: "v2", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: records.FateKeep})
+
+	foretold := r.drain(&proto.DrainNodeRequest{DryRun: true}).GetEffects()
+	text := strings.Join(foretold, "\n")
+	for _, want := range []string{
+		"set default/db: db-2 stops (Drain), and waits: its volumes are on node n1, which is drained: it starts there after 'stead uncordon n1'; stays on the node: data-db-2",
+		"set default/db: db-0 does not stop: it stops for the drain of node n1 when db-2 is available; at most 1 may be down at a time",
+	} {
+		if !slices.Contains(foretold, want) {
+			t.Errorf("foretold is\n%s\nwant %s", text, want)
+		}
+	}
+	if n := r.nodeRecord(); n.Drain != nil || n.Cordon {
+		t.Fatalf("a dry run wrote %+v", n)
+	}
+	if all := strings.Join(r.drain(&proto.DrainNodeRequest{DryRun: true, AtOnce: true}).GetEffects(), "\n"); strings.Count(all, "stops (Drain)") != 3 {
+		t.Errorf("at once:\n%s\nwant three that stop", all)
+	}
+
+	r.plan = plan.Plan{Blocked: []plan.Blocked{{ID: spec.Identity{Namespace: "default", Set: "db", Ordinal: 1}, Reason: causes.BlockedTurn, Text: "it waits"}}}
+	out := r.drain(&proto.DrainNodeRequest{})
+	if !out.GetWanted() || out.GetUnchanged() || len(out.GetLeft()) != 3 || out.GetLeft()[1].GetWhy() != "it waits" {
+		t.Fatalf("got %v", out)
+	}
+	if n := r.nodeRecord(); !n.Cordon || n.Drain == nil || n.Drain.By != "alice" || n.Drain.AtOnce {
+		t.Fatalf("the node is %+v", n)
+	}
+	if out := r.drain(&proto.DrainNodeRequest{}); !out.GetUnchanged() {
+		t.Fatalf("asked again, it is written again: %v", out)
+	}
+	if out := r.drain(&proto.DrainNodeRequest{AtOnce: true}); out.GetUnchanged() || !r.nodeRecord().Drain.AtOnce {
+		t.Fatalf("at once is not stored: %v", out)
+	}
+	r.drain(&proto.DrainNodeRequest{})
+	if !r.nodeRecord().Drain.AtOnce {
+		t.Fatal("who waits again makes it slower")
+	}
+	r.lives(2, func(m *records.Member) { m.Goal, m.StopReason = records.GoalStop, records.ReasonDrain }, &records.Report{Phase: records.PhaseStopped})
+	out = r.drain(&proto.DrainNodeRequest{Look: true})
+	if len(out.GetLeft()) != 2 || len(out.GetWaiting()) != 1 || out.GetWaiting()[0].GetMember() != "db-2" {
+		t.Fatalf("got %v; want two left and db-2 waiting", out)
+	}
+
+	off := false
+	if _, err := r.api.EditNode(r.ctx, &proto.EditNodeRequest{Name: "n1", Cordon: &off}); err != nil {
+		t.Fatal(err)
+	}
+	if n := r.nodeRecord(); n.Drain != nil || n.Cordon {
+		t.Fatalf("after uncordon the node is %+v", n)
+	}
+}
