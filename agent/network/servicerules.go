@@ -13,7 +13,7 @@ import (
 
 // serviceLayout is the number of the table's layout: of its sets, chains and rules. A table of another one is
 // replaced as a whole; raise it with every change of them.
-const serviceLayout = 2
+const serviceLayout = 3
 
 // mostAffine is how many clients of services with affinity a host remembers; who comes then is led at
 // random.
@@ -118,13 +118,10 @@ func verdictOf(name string, nodePort bool) []expr.Any {
 	return append(serviceInto(reg0, nodePort), &expr.Lookup{SourceRegister: reg0, SetName: name, IsDestRegSet: true})
 }
 
-// fromOutside is "ip saddr != CIDR fib saddr type != local" and the rest: of clients that are neither members nor the
-// host itself.
+// fromOutside is "ip saddr != CIDR" and the rest: of clients that are not members. What the host itself sends was led
+// by the chain output.
 func (t *serviceTable) fromOutside(rest []expr.Any) []expr.Any {
-	return slices.Concat(addressIs(sourceAt, expr.CmpOpNeq, t.cfg.CIDR), []expr.Any{
-		&expr.Fib{Register: 1, ResultADDRTYPE: true, FlagSADDR: true},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
-	}, rest)
+	return append(addressIs(sourceAt, expr.CmpOpNeq, t.cfg.CIDR), rest...)
 }
 
 // dropped is "counter drop".
