@@ -80,7 +80,7 @@ type EndpointConditions struct {
 	// Ready is whether it is led to; default true.
 	Ready *bool `json:"ready,omitempty"`
 	// Serving and Terminating, both true, make an endpoint that is not ready one that is led to as long as none
-	// is ready; the default of the first is Ready, of the second false.
+	// is ready; the default of the first is true, of the second false.
 	Serving     *bool `json:"serving,omitempty"`
 	Terminating *bool `json:"terminating,omitempty"`
 }
@@ -93,7 +93,7 @@ func (e *SliceEndpoint) IsReady() bool {
 // IsEnding reports whether it is led to while none is ready.
 func (e *SliceEndpoint) IsEnding() bool {
 	c := e.Conditions
-	return c != nil && c.Serving != nil && *c.Serving && c.Terminating != nil && *c.Terminating
+	return c != nil && (c.Serving == nil || *c.Serving) && c.Terminating != nil && *c.Terminating
 }
 
 // DefaultEndpointPorts fills what ports leave out.

@@ -74,7 +74,9 @@ func TestAServiceWithoutASelectorIsSentWithItsEndpoints(t *testing.T) {
 		}
 		r.Record(store.SliceKey("default", "web-1"), records.SliceRecord{Meta: meta("web-1"), Ports: ports, Endpoints: []records.SliceEndpoint{
 			{Addresses: []string{"192.0.2.1", "192.0.2.2"}, Conditions: first, Hostname: "a", NodeName: "n1"},
-			{Addresses: []string{"192.0.2.3"}, Conditions: &records.EndpointConditions{Ready: &no}}}})
+			{Addresses: []string{"192.0.2.3"}, Conditions: &records.EndpointConditions{Ready: &no}},
+			{Addresses: []string{"192.0.2.4"}, Conditions: &records.EndpointConditions{Ready: &no, Serving: &no, Terminating: &yes}},
+			{Addresses: []string{"192.0.2.5"}, Conditions: &records.EndpointConditions{Ready: &no, Terminating: &yes}}}})
 	}
 	for _, step := range []struct {
 		name   string
@@ -90,7 +92,7 @@ func TestAServiceWithoutASelectorIsSentWithItsEndpoints(t *testing.T) {
 		{"the Endpoints go", func() { r.Commit(store.Del(store.EndpointsKey("default", "web"))) }, "192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
 		{"the address goes", func() { service("") }, "192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
 		{"none is ready", func() { slice(false) }, ""},
-		{"the address is there again", func() { service("10.89.0.1") }, "192.0.2.1:8080@n1 192.0.2.2:8080@n1"},
+		{"the address is there again", func() { service("10.89.0.1") }, "192.0.2.1:8080@n1 192.0.2.2:8080@n1 192.0.2.5:8080"},
 	} {
 		step.change()
 		round()
