@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -124,9 +125,9 @@ func (d *drainVerb) wait(ctx context.Context, name string, now *proto.DrainNodeR
 			next, err = d.control.DrainNode(ctx, &proto.DrainNodeRequest{Name: name, Look: true})
 		}
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || status.Code(err) == codes.DeadlineExceeded: // the server's clock may be ahead of ours
 			return fmt.Errorf("%s of node %s left; the drain continues: 'stead drain %s' waits again, 'stead uncordon %s' ends it: %w",
-				membersLeft(now), name, name, name, unfinished(ctx))
+				membersLeft(now), name, name, name, drainEnd(ctx))
 		case status.Code(err) == codes.Unavailable: // until a server is back
 			continue
 		case err != nil:
@@ -142,6 +143,14 @@ func (d *drainVerb) wait(ctx context.Context, name string, now *proto.DrainNodeR
 		fmt.Fprintf(out, "%s waits: %s\n", rowName(row), row.GetWhy())
 	}
 	return nil
+}
+
+// drainEnd is why the wait ended: the user ended it, or else its time was over.
+func drainEnd(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return errLeft
+	}
+	return errNotInTime
 }
 
 func rowName(row *proto.DrainRow) string {

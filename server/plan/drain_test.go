@@ -43,6 +43,7 @@ func TestDrain(t *testing.T) {
 		{name: "not those of a set that nobody owns", world: "ordered 1 orphaned n1% n2 0:ready@n1", want: "|"},
 		{name: "those of a deleted set stop for that", world: "ordered 1 deleting n1% n2 0:ready@n1", want: "stop=0/Delete | 0:Stopping"},
 		{name: "nobody else starts beside it", world: "ordered 2 n1%% n2 0:over@n2 1:ready@n1", want: "stop=1/Drain | 0:WaitingForTurn 1:Stopping"},
+		{name: "one whose restart waits", world: "parallel 2 n1%% n2 0:ready@n1 1:running@n2", change: asked(0), want: "stop=0/Drain | 0:Stopping 1:NotReady"},
 		{name: "all at once", world: "ordered 3 floor=3 n1%% n2 0:ready@n1 1:ready@n1 2:ready@n2", want: "stop=1/Drain stop=0/Drain | 0:Stopping 1:Stopping"},
 	})
 }

@@ -38,6 +38,7 @@ func (s step) queue() {
 	restart, restartText := s.restartWait()
 	for _, t := range slices.Backward(s.inside) {
 		switch {
+		case t.stopping(): // a restart waits, and a drain does not, or the other way round
 		case t.drainDelayed:
 			drain, drainText := s.drainWait(t)
 			s.block(t, drain, drainText)
