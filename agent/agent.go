@@ -103,7 +103,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	group.Go(func() { a.repair(ctx) })
 	group.Go(func() { a.reclaimer.Run(ctx) })
 	group.Go(func() { a.deadlines.Run(ctx) })
-	answerer := &session.Answerer{Runtime: a.c.Runtime, Root: a.c.Home.Root(), ImagesChanged: a.imagesChanged, Logger: a.log}
+	answerer := &session.Answerer{Runtime: a.c.Runtime, Root: a.c.Home.Root(), ImagesChanged: a.imagesChanged, VolumeUses: a.c.VolumeUses, Logger: a.log}
 	client.Run(ctx, session.Loop{
 		Dial: a.c.Dial, Answer: answerer.Answer, Welcome: a.c.Tuning.Answer,
 		RetryFirst: a.c.Tuning.RetryFirst, RetryMost: a.c.Tuning.RetryMost,

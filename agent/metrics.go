@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,12 +15,21 @@ var (
 	restartsGauge  = prometheus.NewDesc("stead_agent_restarts", "Restarts of the containers of the lives that are here now.", nil, nil)
 	sessionGauge   = prometheus.NewDesc("stead_agent_session_age_seconds", "Age of the session with a server; 0: there is none.", nil, nil)
 	marginGauge    = prometheus.NewDesc("stead_agent_session_margin_seconds", "Time until the session counts as lost unless a server answers; 0: it is lost.", nil, nil)
+	usedGauge      = prometheus.NewDesc("stead_agent_volume_used_bytes", "What the files of a volume take on its disk, as it was measured last.", volumeLabels, nil)
+	freeGauge      = prometheus.NewDesc("stead_agent_volume_available_bytes", "What can still be written to the file system of a volume.", volumeLabels, nil)
+	totalGauge     = prometheus.NewDesc("stead_agent_volume_capacity_bytes", "Size of the file system of a volume.", volumeLabels, nil)
 	confirmedGauge = prometheus.NewDesc("stead_agent_confirmed_margin_seconds", "Time until the confirmation of what members read of their sets ends; below 0: since when it has ended.", nil, nil)
 )
 
+// volumeLabels say which volume it is: its name may be that of several.
+var volumeLabels = []string{"namespace", "volume", "id"}
+
+// scrapeTime is how long a request for metrics waits for file systems.
+const scrapeTime = time.Second
+
 // Describe implements prometheus.Collector.
 func (a *Agent) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{membersGauge, readyGauge, restartsGauge, sessionGauge, marginGauge, confirmedGauge} {
+	for _, d := range []*prometheus.Desc{membersGauge, readyGauge, restartsGauge, sessionGauge, marginGauge, confirmedGauge, usedGauge, freeGauge, totalGauge} {
 		out <- d
 	}
 }
@@ -53,4 +63,22 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	gauge(sessionGauge, age.Seconds())
 	gauge(marginGauge, margin.Seconds())
 	gauge(confirmedGauge, (confirmed - a.c.Clock()).Seconds())
+	a.collectVolumes(gauge)
+}
+
+// collectVolumes says how full the node's volumes are; what is not known is left out.
+func (a *Agent) collectVolumes(gauge func(*prometheus.Desc, float64, ...string)) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	for _, u := range a.c.VolumeUses(ctx) {
+		labels := []string{string(u.ID.Namespace), records.VolumeName(u.ID, u.Claim), string(u.Volume)}
+		for _, g := range []struct {
+			desc  *prometheus.Desc
+			bytes int64
+		}{{usedGauge, u.UsedBytes}, {freeGauge, u.FreeBytes}, {totalGauge, u.TotalBytes}} {
+			if g.bytes >= 0 {
+				gauge(g.desc, float64(g.bytes), labels...)
+			}
+		}
+	}
 }

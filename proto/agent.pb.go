@@ -1888,9 +1888,11 @@ func (x *ForwardAsk) GetPort() uint32 {
 	return 0
 }
 
-// UsageAsk: the node answers one frame with an encoded NodeUsage, after it has measured.
+// UsageAsk: the node answers one frame with an encoded NodeUsage, after it has measured. With volumes it answers at
+// once, with what is known of its volumes alone.
 type UsageAsk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Volumes       bool                   `protobuf:"varint,1,opt,name=volumes,proto3" json:"volumes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1923,6 +1925,13 @@ func (x *UsageAsk) ProtoReflect() protoreflect.Message {
 // Deprecated: Use UsageAsk.ProtoReflect.Descriptor instead.
 func (*UsageAsk) Descriptor() ([]byte, []int) {
 	return file_agent_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *UsageAsk) GetVolumes() bool {
+	if x != nil {
+		return x.Volumes
+	}
+	return false
 }
 
 var File_agent_proto protoreflect.FileDescriptor
@@ -2061,9 +2070,9 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"ForwardAsk\x12*\n" +
 	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\rR\x04port\"\n" +
-	"\n" +
-	"\bUsageAsk2\x98\x01\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\"$\n" +
+	"\bUsageAsk\x12\x18\n" +
+	"\avolumes\x18\x01 \x01(\bR\avolumes2\x98\x01\n" +
 	"\x05Nodes\x12*\n" +
 	"\x04Join\x12\x0f.stead.v1.Hello\x1a\x11.stead.v1.Welcome\x123\n" +
 	"\aSession\x12\x12.stead.v1.FromNode\x1a\x10.stead.v1.ToNode(\x010\x01\x12.\n" +

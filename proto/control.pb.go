@@ -1966,7 +1966,8 @@ func (x *ForwardStart) GetPort() uint32 {
 
 type UsageRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // "": all that are connected
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`        // "": all that are connected
+	Volumes       bool                   `protobuf:"varint,2,opt,name=volumes,proto3" json:"volumes,omitempty"` // ask for volumes alone
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2006,6 +2007,13 @@ func (x *UsageRequest) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *UsageRequest) GetVolumes() bool {
+	if x != nil {
+		return x.Volumes
+	}
+	return false
 }
 
 type UsageResponse struct {
@@ -3029,9 +3037,10 @@ const file_control_proto_rawDesc = "" +
 	"\fForwardStart\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\rR\x04port\"\"\n" +
+	"\x04port\x18\x03 \x01(\rR\x04port\"<\n" +
 	"\fUsageRequest\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\":\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x18\n" +
+	"\avolumes\x18\x02 \x01(\bR\avolumes\":\n" +
 	"\rUsageResponse\x12)\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x13.stead.v1.NodeUsageR\x05nodes\":\n" +
 	"\x10LoadImageRequest\x12\x12\n" +

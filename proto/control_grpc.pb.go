@@ -125,7 +125,8 @@ type ControlClient interface {
 	// the connection broke, or the node's agent is older and cannot do it; RESOURCE_EXHAUSTED its
 	// node forwards too many; UNAVAILABLE the node is silent.
 	Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, Frame], error)
-	// Usage asks nodes what they and their members use now, which they measure for about a second.
+	// Usage asks nodes what they and their members use now, which they measure for about a second; or how full
+	// their volumes are.
 	// Codes: UNAVAILABLE no node is connected.
 	Usage(ctx context.Context, in *UsageRequest, opts ...grpc.CallOption) (*UsageResponse, error)
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).
@@ -507,7 +508,8 @@ type ControlServer interface {
 	// the connection broke, or the node's agent is older and cannot do it; RESOURCE_EXHAUSTED its
 	// node forwards too many; UNAVAILABLE the node is silent.
 	Forward(grpc.BidiStreamingServer[ForwardRequest, Frame]) error
-	// Usage asks nodes what they and their members use now, which they measure for about a second.
+	// Usage asks nodes what they and their members use now, which they measure for about a second; or how full
+	// their volumes are.
 	// Codes: UNAVAILABLE no node is connected.
 	Usage(context.Context, *UsageRequest) (*UsageResponse, error)
 	// LoadImage sends an OCI archive to a node; the first message names it ("" : the only node).

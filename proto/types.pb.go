@@ -418,6 +418,7 @@ type NodeUsage struct {
 	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // why nothing is known
 	Host          *Used                  `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`   // all that runs on it, members or not
 	Containers    []*ContainerUsage      `protobuf:"bytes,4,rep,name=containers,proto3" json:"containers,omitempty"`
+	Volumes       []*VolumeUsage         `protobuf:"bytes,5,rep,name=volumes,proto3" json:"volumes,omitempty"` // instead of host and containers, if they were asked for
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -480,6 +481,92 @@ func (x *NodeUsage) GetContainers() []*ContainerUsage {
 	return nil
 }
 
+func (x *NodeUsage) GetVolumes() []*VolumeUsage {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+// VolumeUsage is how full a volume is.
+type VolumeUsage struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Volume string                 `protobuf:"bytes,1,opt,name=volume,proto3" json:"volume,omitempty"` // its id
+	// used_bytes are what its files take on the disk, as they were measured age_millis ago; -1: not measured yet.
+	UsedBytes int64 `protobuf:"varint,2,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
+	AgeMillis int64 `protobuf:"varint,3,opt,name=age_millis,json=ageMillis,proto3" json:"age_millis,omitempty"`
+	// free_bytes can still be written to the file system that it is on, whose size is total_bytes; -1: not known.
+	FreeBytes     int64 `protobuf:"varint,4,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
+	TotalBytes    int64 `protobuf:"varint,5,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VolumeUsage) Reset() {
+	*x = VolumeUsage{}
+	mi := &file_types_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeUsage) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeUsage) ProtoMessage() {}
+
+func (x *VolumeUsage) ProtoReflect() protoreflect.Message {
+	mi := &file_types_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeUsage.ProtoReflect.Descriptor instead.
+func (*VolumeUsage) Descriptor() ([]byte, []int) {
+	return file_types_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *VolumeUsage) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *VolumeUsage) GetUsedBytes() int64 {
+	if x != nil {
+		return x.UsedBytes
+	}
+	return 0
+}
+
+func (x *VolumeUsage) GetAgeMillis() int64 {
+	if x != nil {
+		return x.AgeMillis
+	}
+	return 0
+}
+
+func (x *VolumeUsage) GetFreeBytes() int64 {
+	if x != nil {
+		return x.FreeBytes
+	}
+	return 0
+}
+
+func (x *VolumeUsage) GetTotalBytes() int64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
 type ContainerUsage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Member        *Identity              `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
@@ -491,7 +578,7 @@ type ContainerUsage struct {
 
 func (x *ContainerUsage) Reset() {
 	*x = ContainerUsage{}
-	mi := &file_types_proto_msgTypes[7]
+	mi := &file_types_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -503,7 +590,7 @@ func (x *ContainerUsage) String() string {
 func (*ContainerUsage) ProtoMessage() {}
 
 func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_types_proto_msgTypes[7]
+	mi := &file_types_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -516,7 +603,7 @@ func (x *ContainerUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerUsage.ProtoReflect.Descriptor instead.
 func (*ContainerUsage) Descriptor() ([]byte, []int) {
-	return file_types_proto_rawDescGZIP(), []int{7}
+	return file_types_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ContainerUsage) GetMember() *Identity {
@@ -571,14 +658,25 @@ const file_types_proto_rawDesc = "" +
 	"\x04Used\x12\x1d\n" +
 	"\n" +
 	"cpu_millis\x18\x01 \x01(\x03R\tcpuMillis\x12!\n" +
-	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\"\x93\x01\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\"\xc4\x01\n" +
 	"\tNodeUsage\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\"\n" +
 	"\x04host\x18\x03 \x01(\v2\x0e.stead.v1.UsedR\x04host\x128\n" +
 	"\n" +
 	"containers\x18\x04 \x03(\v2\x18.stead.v1.ContainerUsageR\n" +
-	"containers\"~\n" +
+	"containers\x12/\n" +
+	"\avolumes\x18\x05 \x03(\v2\x15.stead.v1.VolumeUsageR\avolumes\"\xa3\x01\n" +
+	"\vVolumeUsage\x12\x16\n" +
+	"\x06volume\x18\x01 \x01(\tR\x06volume\x12\x1d\n" +
+	"\n" +
+	"used_bytes\x18\x02 \x01(\x03R\tusedBytes\x12\x1d\n" +
+	"\n" +
+	"age_millis\x18\x03 \x01(\x03R\tageMillis\x12\x1d\n" +
+	"\n" +
+	"free_bytes\x18\x04 \x01(\x03R\tfreeBytes\x12\x1f\n" +
+	"\vtotal_bytes\x18\x05 \x01(\x03R\n" +
+	"totalBytes\"~\n" +
 	"\x0eContainerUsage\x12*\n" +
 	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x1c\n" +
 	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\"\n" +
@@ -596,7 +694,7 @@ func file_types_proto_rawDescGZIP() []byte {
 	return file_types_proto_rawDescData
 }
 
-var file_types_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_types_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_types_proto_goTypes = []any{
 	(*Identity)(nil),       // 0: stead.v1.Identity
 	(*Token)(nil),          // 1: stead.v1.Token
@@ -605,19 +703,21 @@ var file_types_proto_goTypes = []any{
 	(*Size)(nil),           // 4: stead.v1.Size
 	(*Used)(nil),           // 5: stead.v1.Used
 	(*NodeUsage)(nil),      // 6: stead.v1.NodeUsage
-	(*ContainerUsage)(nil), // 7: stead.v1.ContainerUsage
+	(*VolumeUsage)(nil),    // 7: stead.v1.VolumeUsage
+	(*ContainerUsage)(nil), // 8: stead.v1.ContainerUsage
 }
 var file_types_proto_depIdxs = []int32{
 	4, // 0: stead.v1.Frame.size:type_name -> stead.v1.Size
 	5, // 1: stead.v1.NodeUsage.host:type_name -> stead.v1.Used
-	7, // 2: stead.v1.NodeUsage.containers:type_name -> stead.v1.ContainerUsage
-	0, // 3: stead.v1.ContainerUsage.member:type_name -> stead.v1.Identity
-	5, // 4: stead.v1.ContainerUsage.used:type_name -> stead.v1.Used
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	8, // 2: stead.v1.NodeUsage.containers:type_name -> stead.v1.ContainerUsage
+	7, // 3: stead.v1.NodeUsage.volumes:type_name -> stead.v1.VolumeUsage
+	0, // 4: stead.v1.ContainerUsage.member:type_name -> stead.v1.Identity
+	5, // 5: stead.v1.ContainerUsage.used:type_name -> stead.v1.Used
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_types_proto_init() }
@@ -631,7 +731,7 @@ func file_types_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_types_proto_rawDesc), len(file_types_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -78,6 +78,18 @@ type ShownVolume struct {
 	Said *VolumeReport `json:"said,omitempty"`
 	// Asked is what a user requested of it and what is not done yet.
 	Asked VolumeVerb `json:"asked,omitempty"`
+	// Use is how full it is; nil: its node was not asked, or has not said. Nothing of it is stored.
+	Use *VolumeUse `json:"use,omitempty"`
+}
+
+// VolumeUse is how full a volume is, as its node says.
+type VolumeUse struct {
+	// UsedBytes are what its files take on the disk, as they were measured MeasuredSecondsAgo; nil: not measured yet.
+	UsedBytes          *int64 `json:"usedBytes,omitempty"`
+	MeasuredSecondsAgo int64  `json:"measuredSecondsAgo,omitempty"`
+	// FreeBytes can still be written to the file system that it is on, whose size is TotalBytes; nil: not known.
+	FreeBytes  *int64 `json:"freeBytes,omitempty"`
+	TotalBytes *int64 `json:"totalBytes,omitempty"`
 }
 
 // ShownService is the status of a Service of type LoadBalancer, as Kubernetes shows it.

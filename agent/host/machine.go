@@ -42,6 +42,7 @@ type Machine struct {
 	Runtime *containerdrt.Runtime
 	Network *network.Network
 	Volumes *volume.Volumes
+	Meter   *volume.Meter
 	DNS     *dnsd.Server
 
 	interests atomic.Pointer[session.Interests] // nil: not yet
@@ -121,6 +122,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
+	m.Meter = volume.NewMeter(m.Volumes, log)
 	for _, dir := range o.Classes {
 		if _, err := os.Stat(dir); err != nil {
 			log.Warn("storage class not usable yet", "err", err)
@@ -254,6 +256,7 @@ func (m *Machine) Run(ctx context.Context) error {
 	group.Go(func() error { return m.leads.run(ctx) })
 	group.Go(func() error { return m.policies.run(ctx) })
 	group.Go(func() error { m.Network.Watch(ctx, m.changed); return nil })
+	group.Go(func() error { m.Meter.Run(ctx); return nil })
 	return group.Wait()
 }
 

@@ -87,6 +87,18 @@ type Trashed struct {
 	SizeBytes int64
 }
 
+// VolumeUse is how full a volume is.
+type VolumeUse struct {
+	ID     spec.Identity
+	Claim  spec.ClaimName
+	Volume records.VolumeID
+	// UsedBytes are what its files take on the disk, as they were measured Age ago; -1: not measured yet.
+	UsedBytes int64
+	Age       time.Duration
+	// FreeBytes can still be written to the file system that it is on, whose size is TotalBytes; -1: not known.
+	FreeBytes, TotalBytes int64
+}
+
 // VolumeCause is the one word for why a volume could not be had or given up.
 func VolumeCause(err error) causes.Cause {
 	switch {

@@ -89,7 +89,9 @@ type Answerer struct {
 	Root string
 	// ImagesChanged is called when images were loaded.
 	ImagesChanged func()
-	Logger        *slog.Logger
+	// VolumeUses says how full the node's volumes are.
+	VolumeUses func(context.Context) []runtime.VolumeUse
+	Logger     *slog.Logger
 
 	forwards atomic.Int64 // connections that are forwarded now
 }
@@ -121,6 +123,8 @@ func (a *Answerer) Answer(ctx context.Context, client proto.NodesClient, ask *pr
 		var code int
 		code, err = a.exec(ctx, t, ask.GetExec())
 		last.ExitCode = int32(code)
+	case ask.GetUsage().GetVolumes():
+		last.Data, err = a.volumeUsage(ctx)
 	case ask.GetUsage() != nil:
 		t.listen(ignore, cancel)
 		last.Data, err = a.usage(ctx)

@@ -57,6 +57,17 @@ func usageBetween(before, after runtime.Usage, took time.Duration) *proto.NodeUs
 	return out
 }
 
+// volumeUsage says how full the node's volumes are.
+func (a *Answerer) volumeUsage(ctx context.Context) ([]byte, error) {
+	out := &proto.NodeUsage{}
+	for _, u := range a.VolumeUses(ctx) {
+		out.Volumes = append(out.Volumes, &proto.VolumeUsage{
+			Volume: string(u.Volume), UsedBytes: u.UsedBytes, AgeMillis: u.Age.Milliseconds(), FreeBytes: u.FreeBytes, TotalBytes: u.TotalBytes,
+		})
+	}
+	return gproto.Marshal(out)
+}
+
 func compareContainers(a, b runtime.ContainerID) int {
 	return cmp.Or(a.ID.Compare(b.ID), strings.Compare(a.Name, b.Name))
 }

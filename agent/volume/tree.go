@@ -29,6 +29,8 @@ type level struct {
 // walk is one walk below a directory.
 type walk struct {
 	file, dir visit
+	// look is shown each entry before all else; nil: it is not. An error ends the walk.
+	look func(*unix.Stat_t) error
 	// within: what is mounted below the directory is left out.
 	within bool
 	at     *os.File
@@ -127,6 +129,12 @@ func (w *walk) entry(name string) (isDir bool, err error) {
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("look at %q: %w", name, err)
+	case w.look != nil:
+		if err := w.look(&st); err != nil {
+			return false, err
+		}
+	}
+	switch {
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return true, nil
 	}

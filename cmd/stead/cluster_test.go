@@ -16,6 +16,7 @@ import (
 
 	"github.com/stead-project/stead/agent"
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/cmd/stead/script"
@@ -121,6 +122,12 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Hos
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: dial, Runtime: host, Network: host, Volumes: host,
 		Boot: "boot-1", Facts: facts, Logger: c.log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
+		VolumeUses: func(context.Context) (uses []runtime.VolumeUse) {
+			for _, id := range host.Volumes() {
+				uses = append(uses, runtime.VolumeUse{Volume: id, UsedBytes: 5 << 20, Age: time.Minute, FreeBytes: 3 << 30, TotalBytes: 4 << 30})
+			}
+			return uses
+		},
 	})
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func describeCommand(c *cli) *cobra.Command {
 				return misuse("-l chooses among all objects; omit it, or the names")
 			}
 			d := describer{cli: c, out: cmd.OutOrStdout()}
-			g := getter{cli: c, out: d.out, errOut: cmd.ErrOrStderr(), list: proto.ListRequest{Namespace: c.namespace, Selector: selector}}
+			g := getter{cli: c, out: d.out, errOut: cmd.ErrOrStderr(), full: true, list: proto.ListRequest{Namespace: c.namespace, Selector: selector}}
 			return d.all(cmd.Context(), &g, targets)
 		},
 	}

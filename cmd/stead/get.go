@@ -62,6 +62,7 @@ type getter struct {
 	errOut io.Writer
 	output string
 	watch  bool
+	full   bool   // nodes are asked how full volumes are
 	order  string // a path, of --sort-by
 	manifests
 	labels   []string

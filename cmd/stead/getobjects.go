@@ -19,6 +19,15 @@ import (
 
 // fetch reads the objects of a target; absent are the errors of those that do not exist.
 func (g *getter) fetch(ctx context.Context, t target) (objects []*proto.Object, absent []error, err error) {
+	objects, absent, err = g.fetchStored(ctx, t)
+	if err == nil && t.kind == proto.KindVolume && (g.full || g.output == "wide") {
+		err = g.addUse(ctx, objects, g.errOut)
+	}
+	return objects, absent, err
+}
+
+// fetchStored is fetch of what the server shows.
+func (g *getter) fetchStored(ctx context.Context, t target) (objects []*proto.Object, absent []error, err error) {
 	if len(t.names) == 0 {
 		list := gproto.Clone(&g.list).(*proto.ListRequest)
 		list.Kind = t.kind
@@ -96,7 +105,7 @@ func (g *getter) watchTarget(ctx context.Context, targets []target) error {
 
 // listCommand is the verb ls of a group: the wide table of a kind.
 func (c *cli) listCommand(kind, short, example string) *cobra.Command {
-	g := getter{cli: c, output: "wide"}
+	g := getter{cli: c, output: "wide", full: true}
 	ls := &cobra.Command{
 		Use:     "ls",
 		Short:   short,
@@ -104,9 +113,13 @@ func (c *cli) listCommand(kind, short, example string) *cobra.Command {
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			g.list.Namespace, g.out, g.errOut = c.namespace, cmd.OutOrStdout(), cmd.ErrOrStderr()
+			if _, err := newPrinter(g.out, g.output, kind, false); err != nil {
+				return err
+			}
 			return g.show(cmd.Context(), []target{{kind: kind, word: kind}})
 		},
 	}
+	ls.Flags().StringVarP(&g.output, "output", "o", "wide", "wide, yaml, json, name, jsonpath=TEMPLATE or jsonpath-file=FILE")
 	if kind != proto.KindNode {
 		ls.Flags().BoolVarP(&g.list.AllNamespaces, "all-namespaces", "A", false, "list objects of all namespaces")
 		ls.Flags().StringVar(&g.list.Set, "set", "", "only objects of this set")

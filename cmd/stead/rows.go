@@ -34,7 +34,7 @@ var columns = map[string]column{
 	},
 	proto.KindVolume: {
 		head: []string{"NAME", "MEMBER", "CLAIM", "CLASS", "SIZE", "NODE", "FATE", "AGE"},
-		wide: []string{"ID", "NUMBER", "USER", "WHY"},
+		wide: []string{"USED", "LEFT", "ID", "NUMBER", "USER", "WHY"},
 		row:  rowOf(volumeRow),
 	},
 	proto.KindNode: {
@@ -147,7 +147,7 @@ func volumeRow(o *shownVolume) (cells, wide []any) {
 		member = "" // it belongs to no member
 	}
 	return []any{o.Metadata.Name, member, v.Claim, v.Class, bytesText(v.SizeBytes), v.Node, v.Fate, age(v.CreatedAt)},
-		[]any{v.UID, v.Number, st.User, volumeNote(*st)}
+		[]any{usedText(st.Use), leftText(st.Use), v.UID, v.Number, st.User, volumeNote(*st)}
 }
 
 func nodeRow(o *shownNode) (cells, wide []any) {

@@ -17,7 +17,8 @@ import (
 )
 
 func volumeCommand(c *cli) *cobra.Command {
-	ls := c.listCommand(proto.KindVolume, "List the volumes, including those that no member uses", "  stead volume ls\n  stead volume ls -A --set etcd")
+	ls := c.listCommand(proto.KindVolume, "List the volumes, including those that no member uses", "  stead volume ls\n  stead volume ls -A --set etcd\n  stead volume ls -o json")
+	ls.Long = volumeLong
 	return group("volume", "Manage volumes", ls, volumeReclaim(c), volumeRestore(c))
 }
 

@@ -30,7 +30,7 @@ func (s nodes) Usage(ctx context.Context, r *proto.UsageRequest) (*proto.UsageRe
 		room <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-room }()
-			usage, err := s.usageOf(ctx, node)
+			usage, err := s.usageOf(ctx, node, r.GetVolumes())
 			if err != nil {
 				usage = &proto.NodeUsage{Error: status.Convert(err).Message()}
 			}
@@ -42,8 +42,8 @@ func (s nodes) Usage(ctx context.Context, r *proto.UsageRequest) (*proto.UsageRe
 	return out, nil
 }
 
-func (s nodes) usageOf(ctx context.Context, node spec.NodeName) (*proto.NodeUsage, error) {
-	t, err := s.cfg.Nodes.Open(ctx, node, &proto.Ask{Kind: &proto.Ask_Usage{Usage: &proto.UsageAsk{}}})
+func (s nodes) usageOf(ctx context.Context, node spec.NodeName, volumes bool) (*proto.NodeUsage, error) {
+	t, err := s.cfg.Nodes.Open(ctx, node, &proto.Ask{Kind: &proto.Ask_Usage{Usage: &proto.UsageAsk{Volumes: volumes}}})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s nodes) usageOf(ctx context.Context, node spec.NodeName) (*proto.NodeUsag
 		return nil, err
 	}
 	usage := &proto.NodeUsage{}
-	if err := gproto.Unmarshal(doc, usage); err != nil || usage.GetHost() == nil {
+	if err := gproto.Unmarshal(doc, usage); err != nil || usage.GetHost() == nil && !volumes {
 		return nil, unavailable("the response of node %s is incomplete", node)
 	}
 	return usage, nil
