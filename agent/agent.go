@@ -46,9 +46,11 @@ type Agent struct {
 	known     *session.Known
 	snapshots *session.SnapshotCache
 	interests *session.Interests
-	files     files.Cache
-	client    atomic.Pointer[session.Client] // nil: not yet
-	seq       atomic.Int64                   // of reports
+	// conditions are what the node is short of.
+	conditions *session.Conditions
+	files      files.Cache
+	client     atomic.Pointer[session.Client] // nil: not yet
+	seq        atomic.Int64                   // of reports
 }
 
 // New checks the configuration and starts nothing.
@@ -58,8 +60,9 @@ func New(c Config) (*Agent, error) {
 		return nil, err
 	}
 	log := c.Logger.With("node", string(c.Home.Name()))
+	outbox := session.NewOutbox(c.Tuning.Soon, c.Tuning.Later, time.Now)
 	return &Agent{
-		c: c, log: log, outbox: session.NewOutbox(c.Tuning.Soon, c.Tuning.Later, time.Now),
+		c: c, log: log, outbox: outbox, conditions: session.NewConditions(outbox.Notify),
 		workers: workers{log: log, all: map[spec.Identity]*worker.Worker{}},
 	}, nil
 }
@@ -111,6 +114,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	return nil
 }
 
+// SetConditions says what the host is short of now, in order. Before Run it goes with the first hello.
+func (a *Agent) SetConditions(now []records.NodeCondition) { a.conditions.Set(now) }
+
 // filesFile holds the ConfigMaps and Secrets of the node's lives.
 const filesFile = "book.json"
 
@@ -158,7 +164,7 @@ func (a *Agent) keepDeadlines(ctx context.Context) (err error) {
 func (a *Agent) newClient() *session.Client {
 	return session.NewClient(session.Config{
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
-		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests,
+		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
 		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, HostsChanged: a.c.Hosts,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})

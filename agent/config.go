@@ -53,8 +53,8 @@ type Config struct {
 	// Repair puts back what is missing of the host's own part of the network; called
 	// with each repair of the members' links. It must end with its context. Optional.
 	Repair func(context.Context) error
-	// VolumeUses says how full the node's volumes are, in the time that its context leaves. Optional.
-	VolumeUses func(context.Context) []runtime.VolumeUse
+	// VolumeUses says how full the node's volumes are; it does not wait long. Optional.
+	VolumeUses func() []runtime.VolumeUse
 	// Changed receives when links, addresses or routes of the host went, so that
 	// repair need not wait. Optional; never closed.
 	Changed <-chan struct{}
@@ -104,7 +104,7 @@ func (c Config) filled() (Config, error) {
 		c.Interests = func(*session.Interests) {}
 	}
 	if c.VolumeUses == nil {
-		c.VolumeUses = func(context.Context) []runtime.VolumeUse { return nil }
+		c.VolumeUses = func() []runtime.VolumeUse { return nil }
 	}
 	if c.Snapshots == nil {
 		c.Snapshots = func([]records.Snapshot) {}

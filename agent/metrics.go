@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,18 +17,16 @@ var (
 	usedGauge      = prometheus.NewDesc("stead_agent_volume_used_bytes", "What the files of a volume take on its disk, as it was measured last.", volumeLabels, nil)
 	freeGauge      = prometheus.NewDesc("stead_agent_volume_available_bytes", "What can still be written to the file system of a volume.", volumeLabels, nil)
 	totalGauge     = prometheus.NewDesc("stead_agent_volume_capacity_bytes", "Size of the file system of a volume.", volumeLabels, nil)
+	conditionGauge = prometheus.NewDesc("stead_agent_condition", "1 while the host is short of disk, memory or processes, all of it or the disk of a storage class.", []string{"type", "class"}, nil)
 	confirmedGauge = prometheus.NewDesc("stead_agent_confirmed_margin_seconds", "Time until the confirmation of what members read of their sets ends; below 0: since when it has ended.", nil, nil)
 )
 
 // volumeLabels say which volume it is: its name may be that of several.
 var volumeLabels = []string{"namespace", "volume", "id"}
 
-// scrapeTime is how long a request for metrics waits for file systems.
-const scrapeTime = time.Second
-
 // Describe implements prometheus.Collector.
 func (a *Agent) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{membersGauge, readyGauge, restartsGauge, sessionGauge, marginGauge, confirmedGauge, usedGauge, freeGauge, totalGauge} {
+	for _, d := range []*prometheus.Desc{membersGauge, readyGauge, restartsGauge, sessionGauge, marginGauge, confirmedGauge, usedGauge, freeGauge, totalGauge, conditionGauge} {
 		out <- d
 	}
 }
@@ -64,13 +61,22 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	gauge(marginGauge, margin.Seconds())
 	gauge(confirmedGauge, (confirmed - a.c.Clock()).Seconds())
 	a.collectVolumes(gauge)
+	short := map[string]float64{records.DiskPressure: 0, records.MemoryPressure: 0, records.PIDPressure: 0}
+	for _, c := range a.conditions.Now() {
+		if c.Class != "" {
+			gauge(conditionGauge, 1, c.Type, c.Class)
+			continue
+		}
+		short[c.Type] = 1
+	}
+	for kind, is := range short {
+		gauge(conditionGauge, is, kind, "")
+	}
 }
 
 // collectVolumes says how full the node's volumes are; what is not known is left out.
 func (a *Agent) collectVolumes(gauge func(*prometheus.Desc, float64, ...string)) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
-	defer cancel()
-	for _, u := range a.c.VolumeUses(ctx) {
+	for _, u := range a.c.VolumeUses() {
 		labels := []string{string(u.ID.Namespace), records.VolumeName(u.ID, u.Claim), string(u.Volume)}
 		for _, g := range []struct {
 			desc  *prometheus.Desc

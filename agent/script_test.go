@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"sync"
 	"testing"
@@ -49,11 +50,14 @@ type script struct {
 	last    map[spec.LifeID]records.Report
 	trash   []*proto.VolumeReports // all there were
 	resends []*proto.Resend
-	follow  *proto.Follow   // the last
-	first   []*proto.ToNode // sent after welcome to each session
-	out     chan *proto.ToNode
-	tunnels chan proto.Nodes_TunnelServer
-	ends    chan struct{} // closed by the test to let tunnels go
+	follow  *proto.Follow // the last
+	// conditions are what the node said last that it is short of; conditionsSaid counts the messages beside hellos.
+	conditions     []records.NodeCondition
+	conditionsSaid int
+	first          []*proto.ToNode // sent after welcome to each session
+	out            chan *proto.ToNode
+	tunnels        chan proto.Nodes_TunnelServer
+	ends           chan struct{} // closed by the test to let tunnels go
 
 	server *grpc.Server
 	lis    *bufconn.Listener
@@ -95,6 +99,11 @@ func (s *script) Session(stream proto.Nodes_SessionServer) error {
 	s.mu.Lock()
 	s.hellos = append(s.hellos, msg.GetHello())
 	s.follow = msg.GetHello().GetFollow()
+	facts := records.NodeFacts{}
+	if err := json.Unmarshal(msg.GetHello().GetFactsJson(), &facts); err != nil {
+		s.t.Errorf("facts: %v", err)
+	}
+	s.conditions = facts.Conditions
 	out <- &proto.ToNode{Kind: &proto.ToNode_Welcome{Welcome: &proto.Welcome{
 		Cluster: s.cluster, Session: int64(len(s.hellos)), TtlMillis: s.ttl.Milliseconds(), Domain: "cluster.local", Cidr: "10.88.0.0/16", Epoch: 1,
 		Known: s.known, Held: s.held,
@@ -149,6 +158,13 @@ func (s *script) take(msg *proto.FromNode, out chan *proto.ToNode) {
 	}
 	if f := msg.GetFollow(); f != nil {
 		s.follow = f
+	}
+	if c := msg.GetConditions(); c != nil {
+		s.conditions = nil
+		s.conditionsSaid++
+		if err := json.Unmarshal(c.GetConditionsJson(), &s.conditions); err != nil {
+			s.t.Errorf("conditions: %v", err)
+		}
 	}
 	if msg.GetReports() == nil {
 		return

@@ -32,6 +32,7 @@ type FromNode struct {
 	//	*FromNode_Volumes
 	//	*FromNode_Resend
 	//	*FromNode_Follow
+	//	*FromNode_Conditions
 	Kind          isFromNode_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -137,6 +138,15 @@ func (x *FromNode) GetFollow() *Follow {
 	return nil
 }
 
+func (x *FromNode) GetConditions() *Conditions {
+	if x != nil {
+		if x, ok := x.Kind.(*FromNode_Conditions); ok {
+			return x.Conditions
+		}
+	}
+	return nil
+}
+
 type isFromNode_Kind interface {
 	isFromNode_Kind()
 }
@@ -169,6 +179,10 @@ type FromNode_Follow struct {
 	Follow *Follow `protobuf:"bytes,7,opt,name=follow,proto3,oneof"`
 }
 
+type FromNode_Conditions struct {
+	Conditions *Conditions `protobuf:"bytes,8,opt,name=conditions,proto3,oneof"`
+}
+
 func (*FromNode_Hello) isFromNode_Kind() {}
 
 func (*FromNode_Reports) isFromNode_Kind() {}
@@ -183,6 +197,53 @@ func (*FromNode_Resend) isFromNode_Kind() {}
 
 func (*FromNode_Follow) isFromNode_Kind() {}
 
+func (*FromNode_Conditions) isFromNode_Kind() {}
+
+// Conditions are all that the node is short of now; that of its hello is in its facts.
+type Conditions struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	ConditionsJson []byte                 `protobuf:"bytes,1,opt,name=conditions_json,json=conditionsJson,proto3" json:"conditions_json,omitempty"` // []records.NodeCondition
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Conditions) Reset() {
+	*x = Conditions{}
+	mi := &file_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Conditions) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Conditions) ProtoMessage() {}
+
+func (x *Conditions) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Conditions.ProtoReflect.Descriptor instead.
+func (*Conditions) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Conditions) GetConditionsJson() []byte {
+	if x != nil {
+		return x.ConditionsJson
+	}
+	return nil
+}
+
 // Follow is all sets that the node asks for beside those with a member there. The next Pictures
 // have each that it was not sent in full, also one that is gone.
 type Follow struct {
@@ -194,7 +255,7 @@ type Follow struct {
 
 func (x *Follow) Reset() {
 	*x = Follow{}
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -206,7 +267,7 @@ func (x *Follow) String() string {
 func (*Follow) ProtoMessage() {}
 
 func (x *Follow) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -219,7 +280,7 @@ func (x *Follow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Follow.ProtoReflect.Descriptor instead.
 func (*Follow) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{1}
+	return file_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Follow) GetSets() []*SetName {
@@ -240,7 +301,7 @@ type Resend struct {
 
 func (x *Resend) Reset() {
 	*x = Resend{}
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -252,7 +313,7 @@ func (x *Resend) String() string {
 func (*Resend) ProtoMessage() {}
 
 func (x *Resend) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -265,7 +326,7 @@ func (x *Resend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resend.ProtoReflect.Descriptor instead.
 func (*Resend) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{2}
+	return file_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Resend) GetSets() []*SetName {
@@ -293,7 +354,7 @@ type ToNode struct {
 
 func (x *ToNode) Reset() {
 	*x = ToNode{}
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -305,7 +366,7 @@ func (x *ToNode) String() string {
 func (*ToNode) ProtoMessage() {}
 
 func (x *ToNode) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -318,7 +379,7 @@ func (x *ToNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToNode.ProtoReflect.Descriptor instead.
 func (*ToNode) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{3}
+	return file_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ToNode) GetKind() isToNode_Kind {
@@ -462,7 +523,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -474,7 +535,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -487,7 +548,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{4}
+	return file_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Hello) GetNode() string {
@@ -582,7 +643,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -594,7 +655,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,7 +668,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{5}
+	return file_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Known) GetOrigin() string {
@@ -656,7 +717,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -668,7 +729,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -681,7 +742,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{6}
+	return file_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Inventory) GetHoldings() []*Holding {
@@ -701,7 +762,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -713,7 +774,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -726,7 +787,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{7}
+	return file_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Holding) GetId() *Identity {
@@ -764,7 +825,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +837,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +850,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Welcome) GetCluster() string {
@@ -879,7 +940,7 @@ type Wanted struct {
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -891,7 +952,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -904,7 +965,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Wanted) GetSequence() *Sequence {
@@ -965,7 +1026,7 @@ type Pictures struct {
 
 func (x *Pictures) Reset() {
 	*x = Pictures{}
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -977,7 +1038,7 @@ func (x *Pictures) String() string {
 func (*Pictures) ProtoMessage() {}
 
 func (x *Pictures) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -990,7 +1051,7 @@ func (x *Pictures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pictures.ProtoReflect.Descriptor instead.
 func (*Pictures) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Pictures) GetSequence() *Sequence {
@@ -1053,7 +1114,7 @@ type FilesUpdate struct {
 
 func (x *FilesUpdate) Reset() {
 	*x = FilesUpdate{}
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1126,7 @@ func (x *FilesUpdate) String() string {
 func (*FilesUpdate) ProtoMessage() {}
 
 func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1139,7 @@ func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesUpdate.ProtoReflect.Descriptor instead.
 func (*FilesUpdate) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FilesUpdate) GetFull() bool {
@@ -1105,7 +1166,7 @@ type Reports struct {
 
 func (x *Reports) Reset() {
 	*x = Reports{}
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1178,7 @@ func (x *Reports) String() string {
 func (*Reports) ProtoMessage() {}
 
 func (x *Reports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1191,7 @@ func (x *Reports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reports.ProtoReflect.Descriptor instead.
 func (*Reports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Reports) GetReportsJson() [][]byte {
@@ -1152,7 +1213,7 @@ type VolumeReports struct {
 
 func (x *VolumeReports) Reset() {
 	*x = VolumeReports{}
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1225,7 @@ func (x *VolumeReports) String() string {
 func (*VolumeReports) ProtoMessage() {}
 
 func (x *VolumeReports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1238,7 @@ func (x *VolumeReports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeReports.ProtoReflect.Descriptor instead.
 func (*VolumeReports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *VolumeReports) GetFull() bool {
@@ -1204,7 +1265,7 @@ type Stored struct {
 
 func (x *Stored) Reset() {
 	*x = Stored{}
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1216,7 +1277,7 @@ func (x *Stored) String() string {
 func (*Stored) ProtoMessage() {}
 
 func (x *Stored) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1229,7 +1290,7 @@ func (x *Stored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stored.ProtoReflect.Descriptor instead.
 func (*Stored) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Stored) GetReports() []*StoredReport {
@@ -1252,7 +1313,7 @@ type StoredReport struct {
 
 func (x *StoredReport) Reset() {
 	*x = StoredReport{}
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1325,7 @@ func (x *StoredReport) String() string {
 func (*StoredReport) ProtoMessage() {}
 
 func (x *StoredReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1338,7 @@ func (x *StoredReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredReport.ProtoReflect.Descriptor instead.
 func (*StoredReport) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StoredReport) GetId() *Identity {
@@ -1319,7 +1380,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1331,7 +1392,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1344,7 +1405,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Ping) GetId() int64 {
@@ -1368,7 +1429,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1380,7 +1441,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1393,7 +1454,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Pong) GetId() int64 {
@@ -1443,7 +1504,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1516,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1529,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Ask) GetId() string {
@@ -1595,7 +1656,7 @@ type LogsAsk struct {
 
 func (x *LogsAsk) Reset() {
 	*x = LogsAsk{}
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1668,7 @@ func (x *LogsAsk) String() string {
 func (*LogsAsk) ProtoMessage() {}
 
 func (x *LogsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1681,7 @@ func (x *LogsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsAsk.ProtoReflect.Descriptor instead.
 func (*LogsAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LogsAsk) GetMember() *Identity {
@@ -1682,7 +1743,7 @@ type ImageLoadAsk struct {
 
 func (x *ImageLoadAsk) Reset() {
 	*x = ImageLoadAsk{}
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1755,7 @@ func (x *ImageLoadAsk) String() string {
 func (*ImageLoadAsk) ProtoMessage() {}
 
 func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1768,7 @@ func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageLoadAsk.ProtoReflect.Descriptor instead.
 func (*ImageLoadAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_proto_rawDescGZIP(), []int{21}
 }
 
 // ImagesAsk: the node answers one frame with the JSON of its images.
@@ -1719,7 +1780,7 @@ type ImagesAsk struct {
 
 func (x *ImagesAsk) Reset() {
 	*x = ImagesAsk{}
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1792,7 @@ func (x *ImagesAsk) String() string {
 func (*ImagesAsk) ProtoMessage() {}
 
 func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1805,7 @@ func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesAsk.ProtoReflect.Descriptor instead.
 func (*ImagesAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{21}
+	return file_agent_proto_rawDescGZIP(), []int{22}
 }
 
 // ExecAsk runs a command in a running container. Frames: channel 0 to the node is
@@ -1767,7 +1828,7 @@ type ExecAsk struct {
 
 func (x *ExecAsk) Reset() {
 	*x = ExecAsk{}
-	mi := &file_agent_proto_msgTypes[22]
+	mi := &file_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1840,7 @@ func (x *ExecAsk) String() string {
 func (*ExecAsk) ProtoMessage() {}
 
 func (x *ExecAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[22]
+	mi := &file_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1853,7 @@ func (x *ExecAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
 func (*ExecAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{22}
+	return file_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExecAsk) GetMember() *Identity {
@@ -1846,7 +1907,7 @@ type ForwardAsk struct {
 
 func (x *ForwardAsk) Reset() {
 	*x = ForwardAsk{}
-	mi := &file_agent_proto_msgTypes[23]
+	mi := &file_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +1919,7 @@ func (x *ForwardAsk) String() string {
 func (*ForwardAsk) ProtoMessage() {}
 
 func (x *ForwardAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[23]
+	mi := &file_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +1932,7 @@ func (x *ForwardAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardAsk.ProtoReflect.Descriptor instead.
 func (*ForwardAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{23}
+	return file_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ForwardAsk) GetMember() *Identity {
@@ -1899,7 +1960,7 @@ type UsageAsk struct {
 
 func (x *UsageAsk) Reset() {
 	*x = UsageAsk{}
-	mi := &file_agent_proto_msgTypes[24]
+	mi := &file_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +1972,7 @@ func (x *UsageAsk) String() string {
 func (*UsageAsk) ProtoMessage() {}
 
 func (x *UsageAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[24]
+	mi := &file_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +1985,7 @@ func (x *UsageAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageAsk.ProtoReflect.Descriptor instead.
 func (*UsageAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{24}
+	return file_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UsageAsk) GetVolumes() bool {
@@ -1939,7 +2000,7 @@ var File_agent_proto protoreflect.FileDescriptor
 const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"\vagent.proto\x12\bstead.v1\x1a\n" +
-	"sets.proto\x1a\vtypes.proto\"\xd2\x02\n" +
+	"sets.proto\x1a\vtypes.proto\"\x8a\x03\n" +
 	"\bFromNode\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.stead.v1.HelloH\x00R\x05hello\x12-\n" +
 	"\areports\x18\x02 \x01(\v2\x11.stead.v1.ReportsH\x00R\areports\x12$\n" +
@@ -1947,8 +2008,14 @@ const file_agent_proto_rawDesc = "" +
 	"\tinventory\x18\x04 \x01(\v2\x13.stead.v1.InventoryH\x00R\tinventory\x123\n" +
 	"\avolumes\x18\x05 \x01(\v2\x17.stead.v1.VolumeReportsH\x00R\avolumes\x12*\n" +
 	"\x06resend\x18\x06 \x01(\v2\x10.stead.v1.ResendH\x00R\x06resend\x12*\n" +
-	"\x06follow\x18\a \x01(\v2\x10.stead.v1.FollowH\x00R\x06followB\x06\n" +
-	"\x04kind\"/\n" +
+	"\x06follow\x18\a \x01(\v2\x10.stead.v1.FollowH\x00R\x06follow\x126\n" +
+	"\n" +
+	"conditions\x18\b \x01(\v2\x14.stead.v1.ConditionsH\x00R\n" +
+	"conditionsB\x06\n" +
+	"\x04kind\"5\n" +
+	"\n" +
+	"Conditions\x12'\n" +
+	"\x0fconditions_json\x18\x01 \x01(\fR\x0econditionsJson\"/\n" +
 	"\x06Follow\x12%\n" +
 	"\x04sets\x18\x01 \x03(\v2\x11.stead.v1.SetNameR\x04sets\"/\n" +
 	"\x06Resend\x12%\n" +
@@ -2090,94 +2157,96 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
-	(*Follow)(nil),        // 1: stead.v1.Follow
-	(*Resend)(nil),        // 2: stead.v1.Resend
-	(*ToNode)(nil),        // 3: stead.v1.ToNode
-	(*Hello)(nil),         // 4: stead.v1.Hello
-	(*Known)(nil),         // 5: stead.v1.Known
-	(*Inventory)(nil),     // 6: stead.v1.Inventory
-	(*Holding)(nil),       // 7: stead.v1.Holding
-	(*Welcome)(nil),       // 8: stead.v1.Welcome
-	(*Wanted)(nil),        // 9: stead.v1.Wanted
-	(*Pictures)(nil),      // 10: stead.v1.Pictures
-	(*FilesUpdate)(nil),   // 11: stead.v1.FilesUpdate
-	(*Reports)(nil),       // 12: stead.v1.Reports
-	(*VolumeReports)(nil), // 13: stead.v1.VolumeReports
-	(*Stored)(nil),        // 14: stead.v1.Stored
-	(*StoredReport)(nil),  // 15: stead.v1.StoredReport
-	(*Ping)(nil),          // 16: stead.v1.Ping
-	(*Pong)(nil),          // 17: stead.v1.Pong
-	(*Ask)(nil),           // 18: stead.v1.Ask
-	(*LogsAsk)(nil),       // 19: stead.v1.LogsAsk
-	(*ImageLoadAsk)(nil),  // 20: stead.v1.ImageLoadAsk
-	(*ImagesAsk)(nil),     // 21: stead.v1.ImagesAsk
-	(*ExecAsk)(nil),       // 22: stead.v1.ExecAsk
-	(*ForwardAsk)(nil),    // 23: stead.v1.ForwardAsk
-	(*UsageAsk)(nil),      // 24: stead.v1.UsageAsk
-	(*SetName)(nil),       // 25: stead.v1.SetName
-	(*Sequence)(nil),      // 26: stead.v1.Sequence
-	(*Identity)(nil),      // 27: stead.v1.Identity
-	(*Token)(nil),         // 28: stead.v1.Token
-	(*Size)(nil),          // 29: stead.v1.Size
-	(*Frame)(nil),         // 30: stead.v1.Frame
+	(*Conditions)(nil),    // 1: stead.v1.Conditions
+	(*Follow)(nil),        // 2: stead.v1.Follow
+	(*Resend)(nil),        // 3: stead.v1.Resend
+	(*ToNode)(nil),        // 4: stead.v1.ToNode
+	(*Hello)(nil),         // 5: stead.v1.Hello
+	(*Known)(nil),         // 6: stead.v1.Known
+	(*Inventory)(nil),     // 7: stead.v1.Inventory
+	(*Holding)(nil),       // 8: stead.v1.Holding
+	(*Welcome)(nil),       // 9: stead.v1.Welcome
+	(*Wanted)(nil),        // 10: stead.v1.Wanted
+	(*Pictures)(nil),      // 11: stead.v1.Pictures
+	(*FilesUpdate)(nil),   // 12: stead.v1.FilesUpdate
+	(*Reports)(nil),       // 13: stead.v1.Reports
+	(*VolumeReports)(nil), // 14: stead.v1.VolumeReports
+	(*Stored)(nil),        // 15: stead.v1.Stored
+	(*StoredReport)(nil),  // 16: stead.v1.StoredReport
+	(*Ping)(nil),          // 17: stead.v1.Ping
+	(*Pong)(nil),          // 18: stead.v1.Pong
+	(*Ask)(nil),           // 19: stead.v1.Ask
+	(*LogsAsk)(nil),       // 20: stead.v1.LogsAsk
+	(*ImageLoadAsk)(nil),  // 21: stead.v1.ImageLoadAsk
+	(*ImagesAsk)(nil),     // 22: stead.v1.ImagesAsk
+	(*ExecAsk)(nil),       // 23: stead.v1.ExecAsk
+	(*ForwardAsk)(nil),    // 24: stead.v1.ForwardAsk
+	(*UsageAsk)(nil),      // 25: stead.v1.UsageAsk
+	(*SetName)(nil),       // 26: stead.v1.SetName
+	(*Sequence)(nil),      // 27: stead.v1.Sequence
+	(*Identity)(nil),      // 28: stead.v1.Identity
+	(*Token)(nil),         // 29: stead.v1.Token
+	(*Size)(nil),          // 30: stead.v1.Size
+	(*Frame)(nil),         // 31: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
-	4,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
-	12, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
-	16, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
-	6,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
-	13, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
-	2,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
-	1,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
-	25, // 7: stead.v1.Follow.sets:type_name -> stead.v1.SetName
-	25, // 8: stead.v1.Resend.sets:type_name -> stead.v1.SetName
-	8,  // 9: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
-	9,  // 10: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
-	10, // 11: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
-	11, // 12: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
-	14, // 13: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
-	17, // 14: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
-	18, // 15: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
-	6,  // 16: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	26, // 17: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
-	5,  // 18: stead.v1.Hello.known:type_name -> stead.v1.Known
-	1,  // 19: stead.v1.Hello.follow:type_name -> stead.v1.Follow
-	26, // 20: stead.v1.Known.at:type_name -> stead.v1.Sequence
-	7,  // 21: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	27, // 22: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	28, // 23: stead.v1.Holding.token:type_name -> stead.v1.Token
-	5,  // 24: stead.v1.Welcome.known:type_name -> stead.v1.Known
-	26, // 25: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
-	7,  // 26: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	26, // 27: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
-	15, // 28: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	27, // 29: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	28, // 30: stead.v1.StoredReport.token:type_name -> stead.v1.Token
-	5,  // 31: stead.v1.Pong.known:type_name -> stead.v1.Known
-	19, // 32: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
-	20, // 33: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
-	21, // 34: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	22, // 35: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	23, // 36: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
-	24, // 37: stead.v1.Ask.usage:type_name -> stead.v1.UsageAsk
-	27, // 38: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	27, // 39: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	29, // 40: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	27, // 41: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
-	4,  // 42: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 43: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	30, // 44: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	8,  // 45: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	3,  // 46: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	30, // 47: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	45, // [45:48] is the sub-list for method output_type
-	42, // [42:45] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	5,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
+	13, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
+	17, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
+	7,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
+	14, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
+	3,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
+	2,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
+	1,  // 7: stead.v1.FromNode.conditions:type_name -> stead.v1.Conditions
+	26, // 8: stead.v1.Follow.sets:type_name -> stead.v1.SetName
+	26, // 9: stead.v1.Resend.sets:type_name -> stead.v1.SetName
+	9,  // 10: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
+	10, // 11: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
+	11, // 12: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
+	12, // 13: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
+	15, // 14: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
+	18, // 15: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
+	19, // 16: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
+	7,  // 17: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
+	27, // 18: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	6,  // 19: stead.v1.Hello.known:type_name -> stead.v1.Known
+	2,  // 20: stead.v1.Hello.follow:type_name -> stead.v1.Follow
+	27, // 21: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	8,  // 22: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
+	28, // 23: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	29, // 24: stead.v1.Holding.token:type_name -> stead.v1.Token
+	6,  // 25: stead.v1.Welcome.known:type_name -> stead.v1.Known
+	27, // 26: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	8,  // 27: stead.v1.Wanted.over:type_name -> stead.v1.Holding
+	27, // 28: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	16, // 29: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
+	28, // 30: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	29, // 31: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	6,  // 32: stead.v1.Pong.known:type_name -> stead.v1.Known
+	20, // 33: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
+	21, // 34: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
+	22, // 35: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
+	23, // 36: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	24, // 37: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
+	25, // 38: stead.v1.Ask.usage:type_name -> stead.v1.UsageAsk
+	28, // 39: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	28, // 40: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	30, // 41: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	28, // 42: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
+	5,  // 43: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 44: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	31, // 45: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	9,  // 46: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	4,  // 47: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	31, // 48: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	46, // [46:49] is the sub-list for method output_type
+	43, // [43:46] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -2195,8 +2264,9 @@ func file_agent_proto_init() {
 		(*FromNode_Volumes)(nil),
 		(*FromNode_Resend)(nil),
 		(*FromNode_Follow)(nil),
+		(*FromNode_Conditions)(nil),
 	}
-	file_agent_proto_msgTypes[3].OneofWrappers = []any{
+	file_agent_proto_msgTypes[4].OneofWrappers = []any{
 		(*ToNode_Welcome)(nil),
 		(*ToNode_Wanted)(nil),
 		(*ToNode_Pictures)(nil),
@@ -2205,7 +2275,7 @@ func file_agent_proto_init() {
 		(*ToNode_Pong)(nil),
 		(*ToNode_Ask)(nil),
 	}
-	file_agent_proto_msgTypes[18].OneofWrappers = []any{
+	file_agent_proto_msgTypes[19].OneofWrappers = []any{
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
@@ -2219,7 +2289,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

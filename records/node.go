@@ -71,6 +71,8 @@ type NodeFacts struct {
 	Epoch int64 `json:"epoch,omitempty"`
 	// Strays are lives the node runs and the store does not know.
 	Strays []spec.LifeID `json:"strays,omitempty"`
+	// Conditions are what it is short of, in order.
+	Conditions []NodeCondition `json:"conditions,omitempty"`
 	// Known is what the node knew of the store when it last said hello, if that was more
 	// than the store itself: the evidence for a hold.
 	Known *Known `json:"known,omitempty"`

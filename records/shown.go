@@ -79,11 +79,11 @@ type ShownVolume struct {
 	// Asked is what a user requested of it and what is not done yet.
 	Asked VolumeVerb `json:"asked,omitempty"`
 	// Use is how full it is; nil: its node was not asked, or has not said. Nothing of it is stored.
-	Use *VolumeUse `json:"use,omitempty"`
+	Use *ShownUse `json:"use,omitempty"`
 }
 
-// VolumeUse is how full a volume is, as its node says.
-type VolumeUse struct {
+// ShownUse is how full a volume is, as its node says.
+type ShownUse struct {
 	// UsedBytes are what its files take on the disk, as they were measured MeasuredSecondsAgo; nil: not measured yet.
 	UsedBytes          *int64 `json:"usedBytes,omitempty"`
 	MeasuredSecondsAgo int64  `json:"measuredSecondsAgo,omitempty"`

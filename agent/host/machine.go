@@ -24,6 +24,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/images"
 	"github.com/stead-project/stead/agent/network"
+	"github.com/stead-project/stead/agent/pressure"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/volume"
@@ -58,8 +59,10 @@ type Machine struct {
 
 	marks  images.Marks  // of disks with images
 	bounds cgroup.Bounds // of all members
-	memory int64         // bytes of the host
-	disk   int64         // bytes of the agent's disk
+	short  pressure.Tracker
+	root   string // the agent's directory
+	memory int64  // bytes of the host
+	disk   int64  // bytes of the agent's disk
 	// What was logged last, so that it is logged once: of the bounds, of the network.
 	unbounded trouble.Last
 	warned    []string
@@ -99,7 +102,8 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: diskBytes(o.Root), changed: notify.New()}
+	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: diskBytes(o.Root), root: o.Root, changed: notify.New(),
+		short: pressure.Tracker{Limits: o.pressureLimits()}}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir,

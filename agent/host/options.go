@@ -37,6 +37,9 @@ type Options struct {
 	Registries string            // directory with a hosts.toml for each registry, as containerd has them
 	ImageHigh  int               // percent of a disk with images from which on images are removed; 0: never
 	ImageLow   int               // percent down to which they are
+	DiskLeft   int               // percent of a disk that must be free, or no new member comes; 0: any
+	MemoryLeft int64             // bytes of memory that must be available; 0: any
+	TasksLeft  int               // percent of the processes and threads that must be free; 0: any
 	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none
 	Classes    map[string]string // directory by storage class
 	Shared     []string          // those whose directory other hosts have, too
@@ -78,6 +81,12 @@ func (o *Options) Check() error {
 	if o.ImageHigh != 0 && (o.ImageLow < 0 || o.ImageLow >= o.ImageHigh || o.ImageHigh > 100) {
 		return OptionError{fmt.Errorf("--image-gc-high-percent %d, --image-gc-low-percent %d: write percentages of which the high one is the larger, "+
 			"or --image-gc-high-percent 0 (no image is removed)", o.ImageHigh, o.ImageLow)}
+	}
+	if o.DiskLeft < 0 || o.DiskLeft > 99 || o.TasksLeft < 0 || o.TasksLeft > 99 {
+		return OptionError{fmt.Errorf("--pressure-disk-percent %d, --pressure-process-percent %d: write percentages from 0 (never) to 99", o.DiskLeft, o.TasksLeft)}
+	}
+	if o.MemoryLeft < 0 {
+		return OptionError{fmt.Errorf("--pressure-memory-bytes %d: write a number of bytes, or 0 (never)", o.MemoryLeft)}
 	}
 	if o.Reserve < -1 {
 		return OptionError{fmt.Errorf("--reserve-memory-bytes %d: write a number of bytes, 0 or -1", o.Reserve)}

@@ -90,7 +90,7 @@ type Answerer struct {
 	// ImagesChanged is called when images were loaded.
 	ImagesChanged func()
 	// VolumeUses says how full the node's volumes are.
-	VolumeUses func(context.Context) []runtime.VolumeUse
+	VolumeUses func() []runtime.VolumeUse
 	Logger     *slog.Logger
 
 	forwards atomic.Int64 // connections that are forwarded now
@@ -124,7 +124,7 @@ func (a *Answerer) Answer(ctx context.Context, client proto.NodesClient, ask *pr
 		code, err = a.exec(ctx, t, ask.GetExec())
 		last.ExitCode = int32(code)
 	case ask.GetUsage().GetVolumes():
-		last.Data, err = a.volumeUsage(ctx)
+		last.Data, err = a.volumeUsage()
 	case ask.GetUsage() != nil:
 		t.listen(ignore, cancel)
 		last.Data, err = a.usage(ctx)

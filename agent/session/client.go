@@ -63,6 +63,8 @@ type Config struct {
 	Known     *Known
 	Snapshots *SnapshotCache
 	Interests *Interests
+	// Conditions are what the node is short of; nil: it does not say.
+	Conditions *Conditions
 	// Files are the ConfigMaps and Secrets of the node's lives; FilesChanged is called when
 	// they changed, so that they are kept.
 	Files        *files.Cache
@@ -109,6 +111,7 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 	facts := c.cfg.Facts
 	c.guards = c.cfg.Deadlines.Watched()
 	facts.Guards = c.guards
+	facts.Conditions = c.cfg.Conditions.all()
 	doc, err := json.Marshal(facts)
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)

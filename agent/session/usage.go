@@ -58,9 +58,9 @@ func usageBetween(before, after runtime.Usage, took time.Duration) *proto.NodeUs
 }
 
 // volumeUsage says how full the node's volumes are.
-func (a *Answerer) volumeUsage(ctx context.Context) ([]byte, error) {
+func (a *Answerer) volumeUsage() ([]byte, error) {
 	out := &proto.NodeUsage{}
-	for _, u := range a.VolumeUses(ctx) {
+	for _, u := range a.VolumeUses() {
 		out.Volumes = append(out.Volumes, &proto.VolumeUsage{
 			Volume: string(u.Volume), UsedBytes: u.UsedBytes, AgeMillis: u.Age.Milliseconds(), FreeBytes: u.FreeBytes, TotalBytes: u.TotalBytes,
 		})

@@ -52,7 +52,7 @@ type Meter struct {
 	mu       sync.Mutex
 	measured map[records.VolumeID]measured
 	asking   map[string]chan struct{} // by class: somebody waits for its file system; closed then
-	disks    map[string]room          // by class, as its file system last said
+	disks    map[string]Room          // by class, as its file system last said
 }
 
 // measured is what the files of a volume took at a moment of the Meter's clock.
@@ -61,15 +61,34 @@ type measured struct {
 	at    time.Duration
 }
 
-// room is what a file system has.
-type room struct{ free, total int64 }
+// Room is what a file system has: bytes and inodes, and what of them programs may still have that are not root's.
+// Device is the same of directories that are on one.
+type Room struct {
+	Dir                   string
+	Device                uint64
+	TotalBytes, FreeBytes int64
+	Files, FreeFiles      int64
+}
+
+// RoomAt asks the file system on which an open directory is.
+func RoomAt(dir *os.File) (Room, error) {
+	var st unix.Statfs_t
+	var at unix.Stat_t
+	if err := errors.Join(unix.Fstatfs(int(dir.Fd()), &st), unix.Fstat(int(dir.Fd()), &at)); err != nil {
+		return Room{}, err
+	}
+	return Room{
+		Dir: dir.Name(), Device: at.Dev, TotalBytes: int64(st.Blocks) * st.Bsize, FreeBytes: int64(st.Bavail) * st.Bsize,
+		Files: int64(st.Files), FreeFiles: int64(st.Ffree),
+	}, nil
+}
 
 // NewMeter returns a Meter that has not measured anything; Run does that.
 func NewMeter(v *Volumes, log *slog.Logger) *Meter {
 	began := time.Now()
 	return &Meter{
 		v: v, log: log, busy: disksBusy, rest: backoff.Sleep, clock: func() time.Duration { return time.Since(began) },
-		measured: map[records.VolumeID]measured{}, asking: map[string]chan struct{}{}, disks: map[string]room{},
+		measured: map[records.VolumeID]measured{}, asking: map[string]chan struct{}{}, disks: map[string]Room{},
 	}
 }
 
@@ -200,22 +219,24 @@ func waitShare(text string) float64 {
 
 // Uses says how full each volume is that this node made, also in the trash, by its name. A file system that does not
 // answer in a moment is left out.
-func (m *Meter) Uses(ctx context.Context) []runtime.VolumeUse {
+func (m *Meter) Uses() []runtime.VolumeUse {
 	all, err := m.v.allMade()
 	if err != nil {
 		m.log.Info("some volumes not listed", "reason", err.Error())
 	}
-	classes := map[string]room{}
+	classes := map[string]bool{}
 	for _, k := range all {
-		classes[k.Class] = room{-1, -1}
+		classes[k.Class] = true
 	}
-	m.askAll(ctx, classes)
+	rooms := m.rooms(slices.Collect(maps.Keys(classes)))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []runtime.VolumeUse
 	for _, k := range all {
-		disk := classes[k.Class]
-		use := runtime.VolumeUse{ID: k.identity(), Claim: k.Claim, Volume: k.Volume, UsedBytes: -1, FreeBytes: disk.free, TotalBytes: disk.total}
+		use := runtime.VolumeUse{ID: k.identity(), Claim: k.Claim, Volume: k.Volume, UsedBytes: -1, FreeBytes: -1, TotalBytes: -1}
+		if disk, known := rooms[k.Class]; known {
+			use.FreeBytes, use.TotalBytes = disk.FreeBytes, disk.TotalBytes
+		}
 		if seen, known := m.measured[k.Volume]; known {
 			use.UsedBytes, use.Age = seen.bytes, m.clock()-seen.at
 		}
@@ -225,25 +246,37 @@ func (m *Meter) Uses(ctx context.Context) []runtime.VolumeUse {
 	return out
 }
 
-// askAll asks the file systems of classes what they have, at once; of one that does not answer it stays unknown.
-func (m *Meter) askAll(ctx context.Context, classes map[string]room) {
-	ctx, cancel := context.WithTimeout(ctx, statTime)
-	defer cancel()
+// Rooms is what the file system of each storage class has, by class. One that does not answer in a moment is left out.
+func (m *Meter) Rooms() map[string]Room {
+	return m.rooms(slices.Collect(maps.Keys(m.v.classes)))
+}
+
+func (m *Meter) rooms(classes []string) map[string]Room {
+	late := time.NewTimer(statTime)
+	defer late.Stop()
 	answers := map[string]<-chan struct{}{}
-	for class := range classes {
+	for _, class := range classes {
 		answers[class] = m.ask(class)
 	}
+	out := map[string]Room{}
 	for class, answer := range answers {
 		select {
 		case <-answer:
-			m.mu.Lock()
-			if disk, known := m.disks[class]; known {
-				classes[class] = disk
+		default:
+			select {
+			case <-answer:
+			case <-late.C:
+				late.Reset(0) // nor is another waited for
+				continue
 			}
-			m.mu.Unlock()
-		case <-ctx.Done():
 		}
+		m.mu.Lock()
+		if disk, known := m.disks[class]; known {
+			out[class] = disk
+		}
+		m.mu.Unlock()
 	}
+	return out
 }
 
 // ask asks the file system of a class, once at a time: one that hangs has one goroutine. The channel is closed when
@@ -271,20 +304,18 @@ func (m *Meter) ask(class string) <-chan struct{} {
 }
 
 // room is what the file system has on which the directory of a class is.
-func (v *Volumes) room(class string) (room, error) {
+func (v *Volumes) room(class string) (Room, error) {
 	root, err := v.open(class)
 	if err != nil {
-		return room{}, err
+		return Room{}, err
 	}
 	defer root.Close()
 	dir, err := root.Open(".")
 	if err != nil {
-		return room{}, err
+		return Room{}, err
 	}
 	defer dir.Close()
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil {
-		return room{}, err
-	}
-	return room{int64(st.Bavail) * st.Bsize, int64(st.Blocks) * st.Bsize}, nil
+	disk, err := RoomAt(dir)
+	disk.Dir = root.Name()
+	return disk, err
 }

@@ -29,7 +29,7 @@ func fill(t *testing.T, path string, size int) {
 
 func useNow(t *testing.T, m *Meter) runtime.VolumeUse {
 	t.Helper()
-	uses := m.Uses(t.Context())
+	uses := m.Uses()
 	if len(uses) != 1 || uses[0].Volume != data.ID || uses[0].ID != db0 || uses[0].Claim != data.Claim {
 		t.Fatalf("got %+v, want one volume", uses)
 	}
@@ -74,7 +74,7 @@ func TestWhatAVolumeTakesIsWhatItsFilesTake(t *testing.T) {
 	if err := v.Erase(t.Context(), data.Class, data.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.measure(t.Context()); err != nil || len(m.Uses(t.Context())) != 0 || len(m.measured) != 0 {
+	if err := m.measure(t.Context()); err != nil || len(m.Uses()) != 0 || len(m.measured) != 0 {
 		t.Errorf("an erased volume is still known: %+v, error %v", m.measured, err)
 	}
 }

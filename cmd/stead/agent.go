@@ -130,8 +130,10 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if err != nil {
 		return err
 	}
+	a.SetConditions(m.Conditions(ctx))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { renew(ctx); return nil })
+	group.Go(func() error { m.WatchConditions(ctx, a.SetConditions); return nil })
 	group.Go(func() error { return m.Run(ctx) })
 	group.Go(func() error { m.CollectImages(ctx, a.Images); return nil })
 	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a, m.DNS) })

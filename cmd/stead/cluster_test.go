@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,7 +42,8 @@ type cluster struct {
 	dir    string
 	server *server.Server
 	log    *slog.Logger
-	logs   lines // all that was logged
+	logs   lines                       // all that was logged
+	agent  atomic.Pointer[agent.Agent] // that was started last
 }
 
 // newCluster starts one; keep, if given, is the store as the server is to see it.
@@ -122,7 +124,7 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Hos
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: dial, Runtime: host, Network: host, Volumes: host,
 		Boot: "boot-1", Facts: facts, Logger: c.log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
-		VolumeUses: func(context.Context) (uses []runtime.VolumeUse) {
+		VolumeUses: func() (uses []runtime.VolumeUse) {
 			for _, id := range host.Volumes() {
 				uses = append(uses, runtime.VolumeUse{Volume: id, UsedBytes: 5 << 20, Age: time.Minute, FreeBytes: 3 << 30, TotalBytes: 4 << 30})
 			}
@@ -132,6 +134,7 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Hos
 	if err != nil {
 		return err
 	}
+	c.agent.Store(a)
 	return a.Run(ctx)
 }
 

@@ -51,6 +51,11 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.ImageHigh, "image-gc-high-percent", 85,
 		"use of a disk with images from which on pulled images that nothing needs are removed, those used longest ago first (0: never)")
 	f.IntVar(&o.ImageLow, "image-gc-low-percent", 80, "use of that disk down to which they are removed")
+	f.IntVar(&o.DiskLeft, "pressure-disk-percent", 10,
+		"share of a disk that must be free, or 10 GiB if that is less: below it the node has DiskPressure and gets no new member (0: never)")
+	f.Int64Var(&o.MemoryLeft, "pressure-memory-bytes", 100<<20, "memory that must be available: below it the node has MemoryPressure and gets no new member (0: never)")
+	f.IntVar(&o.TasksLeft, "pressure-process-percent", 10,
+		"share of the processes and threads of the kernel that must be free: below it the node has PIDPressure and gets no new member (0: never)")
 	f.StringVar(&o.Registries, "registry-dir", host.DefaultRegistries,
 		"directory with a hosts.toml for each registry: mirrors, CAs, plain http, as containerd reads it")
 	f.Int64Var(&o.Reserve, "reserve-memory-bytes", 0,

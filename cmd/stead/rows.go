@@ -39,7 +39,7 @@ var columns = map[string]column{
 	},
 	proto.KindNode: {
 		head: []string{"NAME", "STATE", "CPU", "MEMORY", "VERSION"},
-		wide: []string{"MEMBERS", "CPU REQUESTED", "MEMORY REQUESTED", "LABELS", "TAINTS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
+		wide: []string{"MEMBERS", "CPU REQUESTED", "MEMORY REQUESTED", "LABELS", "TAINTS", "CONDITIONS", "ADDRESS", "CLASSES", "UID", "BOOT", "WAITS"},
 		row:  rowOf(nodeRow),
 	},
 	proto.KindService:       {head: []string{"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)"}, wide: []string{"SELECTOR", "NOT-READY", "LABELS"}, row: rowOf(serviceRow)},
@@ -163,7 +163,7 @@ func nodeRow(o *shownNode) (cells, wide []any) {
 		state += ",Drain"
 	}
 	return []any{o.Metadata.Name, state, fmt.Sprintf("%.4g", float64(st.CPUMillis)/1000), bytesText(st.MemoryBytes), st.Version},
-		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), joined(n.Taints, spec.Taint.String),
+		[]any{st.Lives, fmt.Sprintf("%.4g", float64(st.AskedCPUMillis)/1000), bytesText(st.AskedMemoryBytes), pairs(n.Labels), joined(n.Taints, spec.Taint.String), strings.ReplaceAll(st.ShortOf(), " ", ""),
 			st.HostIP, strings.Join(st.ClassNames(), ","), n.UID, st.Boot, st.Waits}
 }
 

@@ -93,7 +93,7 @@ func printStore(out io.Writer, i *proto.InfoResponse) {
 }
 
 func printNodes(out io.Writer, nodes []*proto.Object) error {
-	var silent, nowhere []string
+	var silent, nowhere, short []string
 	for _, p := range nodes {
 		o, err := decode[records.Node, records.ShownNode](p)
 		if err != nil {
@@ -102,6 +102,11 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 		if d := o.Spec.Drain; d != nil {
 			nowhere = append(nowhere, fmt.Sprintf("%s has been drained for %s (%s): 'stead drain %s' shows who is left, 'stead uncordon %s' ends it",
 				p.GetName(), age(d.At), cmp.Or(d.By, "unknown"), p.GetName(), p.GetName()))
+		}
+		if st := &o.Status; st.State == "Ready" && st.NodeFacts != nil {
+			for _, c := range st.Conditions {
+				short = append(short, fmt.Sprintf("%s has %s%s: %s. No new member is placed there", p.GetName(), c.Type, ofClass(c.Class), c.Message))
+			}
 		}
 		if st := &o.Status; st.State != "Ready" {
 			line := p.GetName() + " " + silenceText(st)
@@ -121,10 +126,18 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 	default:
 		fact(out, "nodes", "%d of %d have a session; the others:", connected, len(nodes))
 	}
-	for _, line := range slices.Concat(silent, nowhere) {
+	for _, line := range slices.Concat(silent, nowhere, short) {
 		fact(out, "", "%s", line)
 	}
 	return nil
+}
+
+// ofClass names the storage class of a condition; "": it concerns all.
+func ofClass(class string) string {
+	if class == "" {
+		return ""
+	}
+	return " of storage class " + class
 }
 
 // printSets prints the sets that are not healthy.

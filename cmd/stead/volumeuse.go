@@ -34,7 +34,7 @@ func (c *cli) addUse(ctx context.Context, volumes []*proto.Object, errOut io.Wri
 		fmt.Fprintf(errOut, "warning: how full the volumes are is not known: %s\n", explainError(err))
 		return nil
 	}
-	uses := map[[2]string]*records.VolumeUse{} // by node and volume: a node speaks of its own only
+	uses := map[[2]string]*records.ShownUse{} // by node and volume: a node speaks of its own only
 	for _, n := range got.GetNodes() {
 		if n.GetError() != "" {
 			fmt.Fprintf(errOut, "warning: how full the volumes of node %s are is not known: %s\n", n.GetNode(), scalar.Plain(n.GetError()))
@@ -60,7 +60,7 @@ func (c *cli) addUse(ctx context.Context, volumes []*proto.Object, errOut io.Wri
 }
 
 // withUse is the document of a volume with a field added to its status; all else stays as it is.
-func withUse(doc []byte, use *records.VolumeUse) ([]byte, error) {
+func withUse(doc []byte, use *records.ShownUse) ([]byte, error) {
 	var whole struct {
 		Status json.RawMessage `json:"status"`
 	}
@@ -74,14 +74,14 @@ func withUse(doc []byte, use *records.VolumeUse) ([]byte, error) {
 	return merged(doc, map[string]any{"status": json.RawMessage(status)})
 }
 
-func useOf(u *proto.VolumeUsage) *records.VolumeUse {
+func useOf(u *proto.VolumeUsage) *records.ShownUse {
 	known := func(bytes int64) *int64 {
 		if bytes < 0 {
 			return nil
 		}
 		return &bytes
 	}
-	use := &records.VolumeUse{UsedBytes: known(u.GetUsedBytes()), FreeBytes: known(u.GetFreeBytes()), TotalBytes: known(u.GetTotalBytes())}
+	use := &records.ShownUse{UsedBytes: known(u.GetUsedBytes()), FreeBytes: known(u.GetFreeBytes()), TotalBytes: known(u.GetTotalBytes())}
 	if use.UsedBytes != nil {
 		use.MeasuredSecondsAgo = u.GetAgeMillis() / 1000
 	}
@@ -89,7 +89,7 @@ func useOf(u *proto.VolumeUsage) *records.VolumeUse {
 }
 
 // usedText is what the files of a volume take; "": not known.
-func usedText(u *records.VolumeUse) string {
+func usedText(u *records.ShownUse) string {
 	if u == nil || u.UsedBytes == nil {
 		return ""
 	}
@@ -97,7 +97,7 @@ func usedText(u *records.VolumeUse) string {
 }
 
 // leftText is what can still be written; "": not known.
-func leftText(u *records.VolumeUse) string {
+func leftText(u *records.ShownUse) string {
 	if u == nil || u.FreeBytes == nil {
 		return ""
 	}

@@ -30,7 +30,9 @@ type joinRequest struct {
 	// interest: it takes in brief the sets that have no member on it and are not in asked.
 	interest bool
 	asked    map[spec.SetRef]bool
-	gap      string // why the store is not the continuation of what it knows; "": it is
+	// conditions are what the node is short of, also where the facts stay as they are stored.
+	conditions []records.NodeCondition
+	gap        string // why the store is not the continuation of what it knows; "": it is
 }
 
 func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
@@ -49,6 +51,8 @@ func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
 	if err := json.Unmarshal(h.GetFactsJson(), &req.facts); err != nil {
 		return req, status.Errorf(codes.InvalidArgument, "hello of node %s: decode facts: %v", req.node, err)
 	}
+	req.facts.Conditions = saneConditions(req.facts.Conditions)
+	req.conditions = req.facts.Conditions
 	req.facts.Name, req.facts.UID, req.facts.Boot = req.node, req.uid, req.boot
 	return req, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -62,7 +63,7 @@ func (se *session) sendChanges(stream proto.Nodes_SessionServer, sent *sentState
 	}
 	se.out.allowPongs()
 	if held {
-		again, err = se.storeUnknownLives(unknown)
+		again, err = se.storeFacts(unknown)
 		return sent, again, err
 	}
 	if err := se.sendSnapshots(stream, sent, all); err != nil {
@@ -75,7 +76,7 @@ func (se *session) sendChanges(stream proto.Nodes_SessionServer, sent *sentState
 	if err != nil {
 		return nil, false, err
 	}
-	rest, err := se.storeUnknownLives(unknown)
+	rest, err := se.storeFacts(unknown)
 	return sent, again || rest, err
 }
 
@@ -131,10 +132,13 @@ func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequenc
 	return stream.Send(&proto.ToNode{Kind: &proto.ToNode_Wanted{Wanted: w}})
 }
 
-// storeUnknownLives stores them when they changed, if the session is still the node's.
-func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err error) {
-	if slices.Equal(unknown, se.facts.Strays) {
-		return false, nil
+// storeFacts stores which lives are unknown, and what the node is short of, when that changed, if the session is still
+// the node's.
+func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
+	conditions, again := se.nextConditions()
+	moved := !slices.Equal(unknown, se.facts.Strays)
+	if !moved && records.SameConditions(conditions, se.facts.Conditions) {
+		return again, nil
 	}
 	if len(unknown) > maxUnknownLives {
 		se.abortOverLimit(LimitHello, fmt.Sprintf("it runs %d lives that the store does not know, of at most %d", len(unknown), maxUnknownLives))
@@ -144,12 +148,16 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 		return true, nil
 	}
 	facts := se.facts
-	facts.Strays = unknown
+	facts.Strays, facts.Conditions = unknown, conditions
+	then := []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts))}
+	if moved {
+		then = append(then, noteHello(se.node))
+	}
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
 	_, err = se.server.cfg.Store.Commit(ctx, store.Txn{
 		If:   []store.Compare{store.Seen(store.SessionKey(se.node), se.rev)},
-		Then: []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts)), noteHello(se.node)},
+		Then: then,
 	})
 	switch {
 	case errors.Is(err, store.ErrConflict):
@@ -158,8 +166,11 @@ func (se *session) storeUnknownLives(unknown []spec.LifeID) (again bool, err err
 		return true, nil
 	}
 	se.server.writes.charge(se.node, len(store.Encode(facts)))
+	if !records.SameConditions(conditions, se.facts.Conditions) {
+		se.conditionsAt = time.Now()
+	}
 	se.facts = facts
-	return false, nil
+	return again, nil
 }
 
 // sendSnapshots sends the snapshots that differ, and with them, not by itself, what is new in the histories of

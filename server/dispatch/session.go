@@ -50,13 +50,16 @@ type session struct {
 	server *Server
 
 	mu            sync.Mutex
-	holding       map[spec.LifeID]bool // what the node says it has open
-	moved         map[spec.LifeID]bool // what it opened (true) and closed since run looked
-	resend        map[spec.SetRef]bool // sets that it asked for as a whole
-	asking        map[spec.SetRef]bool // sets that it asks for in full; replaced whole
-	askingMoved   bool                 // asking differs from what run looked at
-	changed       bool                 // holding, resend, asking or volumeReports changed since run looked
-	volumeReports pendingVolumeReports // of volumes, not stored yet
+	holding       map[spec.LifeID]bool    // what the node says it has open
+	moved         map[spec.LifeID]bool    // what it opened (true) and closed since run looked
+	resend        map[spec.SetRef]bool    // sets that it asked for as a whole
+	asking        map[spec.SetRef]bool    // sets that it asks for in full; replaced whole
+	askingMoved   bool                    // asking differs from what run looked at
+	changed       bool                    // holding, resend, asking or volumeReports changed since run looked
+	volumeReports pendingVolumeReports    // of volumes, not stored yet
+	conditions    []records.NodeCondition // what the node is short of, as it said last
+
+	conditionsAt time.Time // when that was stored last; run's own; zero: with the hello
 }
 
 func (s *Server) newSession(ctx context.Context, req joinRequest, record records.Session, rev store.Rev, epoch int64) *session {
@@ -64,7 +67,7 @@ func (s *Server) newSession(ctx context.Context, req joinRequest, record records
 		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
 		facts: req.facts, out: newOutbox(), server: s, holding: req.holding, moved: map[spec.LifeID]bool{},
 		resend: map[spec.SetRef]bool{}, differences: req.differences, interest: req.interest, asking: req.asked,
-		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)),
+		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)), conditions: req.conditions,
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)
 	return se
@@ -93,6 +96,8 @@ func (se *session) receive(msg *proto.FromNode) {
 		se.receiveResend(msg.GetResend())
 	case msg.GetFollow() != nil:
 		se.receiveFollow(msg.GetFollow())
+	case msg.GetConditions() != nil:
+		se.receiveConditions(msg.GetConditions())
 	case msg.GetHello() != nil:
 		se.abort(codes.InvalidArgument, "second hello in one session; open another stream")
 	}

@@ -151,7 +151,7 @@ func sharesNodes(w *plan.World) bool {
 func (p *placement) observe(ref spec.SetRef, blocked []plan.Blocked) {
 	delete(p.unplaced, ref)
 	if slices.ContainsFunc(blocked, func(b plan.Blocked) bool {
-		return b.Reason == causes.BlockedNoNode || b.Reason == causes.BlockedNoRoom || b.Reason == causes.BlockedHostPort
+		return b.Reason == causes.BlockedNoNode || b.Reason == causes.BlockedNoRoom || b.Reason == causes.BlockedPressure || b.Reason == causes.BlockedHostPort
 	}) {
 		p.unplaced[ref] = true
 	}

@@ -32,6 +32,7 @@ var filters = [...]filter{
 	{causes.BlockedNoClass, (*search).classMissing, false},
 	{causes.BlockedNoNode, (*search).mislabelled, true},
 	{causes.BlockedNoNode, (*search).tainted, true},
+	{causes.BlockedPressure, short, false},
 	{causes.BlockedNoRoom, (*search).full, false},
 	{causes.BlockedHostPort, (*search).portTaken, false},
 	{causes.BlockedNoNode, (*search).affinityForbids, false},
@@ -142,6 +143,31 @@ func (s *search) tainted(n *proof.Node) string {
 	return ""
 }
 
+// short says what the node is short of. It keeps away who would be new there: not who was there before, for
+// its room is taken already, nor whose volumes are there.
+func short(s *search, n *proof.Node) string {
+	if n.Facts == nil || s.home || s.Before == n.Node.Name {
+		return ""
+	}
+	for i := range n.Facts.Conditions {
+		c := &n.Facts.Conditions[i]
+		if c.Known() && (c.Class == "" || fills(s.Request, c.Class)) && !spec.Tolerates(s.Template.Tolerations, c.Taint()) {
+			return "has " + c.Type + ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// fills reports whether a volume of the class is to be made for the life.
+func fills(r *Request, class string) bool {
+	for i := range r.Claims {
+		if r.Claims[i].Spec.Class() == class && r.Volumes[spec.ClaimName(r.Claims[i].Metadata.Name)] == nil {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.Objects, func(o Object) bool { return o.Class == class && o.Volume == nil })
+}
+
 // full says of what the node has too little left for this life. What its life before
 // took there is kept for it: that record stays until the new life takes its place. A
 // node that does not say how much it has takes all.
@@ -231,10 +257,10 @@ func (r *refusals) add(n spec.NodeName, reason causes.BlockedReason, words strin
 }
 
 // reason is that of a class that is missing anywhere, for it is misspelt most likely; that
-// there is no room, no host port or no guard, that agents are too old, or a volume in the way, when that is all that is
+// a node is short of something, that there is no room, no host port or no guard, that agents are too old, or a volume in the way, when that is all that is
 // missing somewhere.
 func (r *refusals) reason() causes.BlockedReason {
-	for _, reason := range []causes.BlockedReason{causes.BlockedNoClass, causes.BlockedNoRoom, causes.BlockedHostPort, causes.BlockedNoGuard, causes.BlockedAgentTooOld, causes.BlockedReclaiming} {
+	for _, reason := range []causes.BlockedReason{causes.BlockedNoClass, causes.BlockedPressure, causes.BlockedNoRoom, causes.BlockedHostPort, causes.BlockedNoGuard, causes.BlockedAgentTooOld, causes.BlockedReclaiming} {
 		if slices.Contains(r.reasons, reason) {
 			return reason
 		}

@@ -37,6 +37,9 @@ func someNodes(r *rand.Rand) (nodes []proof.Node) {
 		if tainted && r.IntN(3) == 0 {
 			n.Node.Taints = []spec.Taint{{Key: "slow", Effect: []string{spec.NoSchedule, spec.PreferNoSchedule}[r.IntN(2)]}}
 		}
+		if r.IntN(6) == 0 {
+			n.Facts.Conditions = []records.NodeCondition{{Type: records.MemoryPressure}}
+		}
 		n.Labels = n.Node.AllLabels()
 		nodes = append(nodes, n)
 	}

@@ -114,6 +114,7 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 	}
 	s := p.search(r)
 	if home != "" {
+		s.home = true
 		return s.at(home)
 	}
 	if n, found := s.firstInOrder(); found {
@@ -239,6 +240,7 @@ type search struct {
 	level                  int               // of templates that the agent must know
 	newest                 string            // the field that asks for it
 	allLabels              map[string]string // see labels
+	home                   bool              // its volumes leave it no other node
 	affinity
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
@@ -73,6 +74,9 @@ func (s *search) includes(t *spec.Spread, n *proof.Node) bool {
 	}
 	intolerable := func(taint spec.Taint) bool {
 		return taint.Effect != spec.PreferNoSchedule && !spec.Tolerates(s.Template.Tolerations, taint)
+	}
+	if n.Facts != nil && slices.ContainsFunc(n.Facts.Conditions, func(c records.NodeCondition) bool { return c.Class == "" && intolerable(c.Taint()) }) {
+		return false
 	}
 	return !slices.ContainsFunc(n.Node.Taints, intolerable) &&
 		(s.closed(n) == "" || !intolerable(cordonTaint)) && (s.connected(n) || !intolerable(silentTaint))

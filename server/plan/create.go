@@ -143,6 +143,9 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 	}
 	a.Text = fmt.Sprintf("%s starts as token %s of revision %s on node %s: %s",
 		t.ID.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))
+	if short := node.Facts.ShortOf(); short != "" {
+		a.Text += "; that node has " + short
+	}
 	s.placer.Take(request, node.Node.Name)
 	s.claim(&a)
 	return a, nil

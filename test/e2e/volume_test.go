@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -131,4 +132,18 @@ func TestVolumesAreLookedAfterByHand(t *testing.T) {
 		}
 		return nil
 	})
+
+	t.Log("the host is short of memory")
+	if out := l.stead("volume", "ls", "-o", "json"); !strings.Contains(out, `"freeBytes": `) {
+		t.Errorf("nothing says what can still be written: %s", out)
+	}
+	if err := l.agent.signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	l.startAgent("--pressure-memory-bytes", "1000000000000000")
+	l.eventually(time.Minute, "it says so", func() error { return l.steadSays("has MemoryPressure: ", "status") })
+	l.stead("restart", "db-0")
+	l.eventually(time.Minute, "a member returns to its volume", func() error { return l.steadSays("that node has MemoryPressure", "get", "events") })
+	l.stead("scale", "db", "--replicas", "2")
+	l.eventually(time.Minute, "a member that would be new there waits", func() error { return l.steadSays("has MemoryPressure", "explain", "db-1") })
 }
