@@ -8,7 +8,8 @@ GIT         := git -c safe.directory='*'
 STATICCHECK := .cache/bin/staticcheck-2026.2.2
 MISSPELL    := .cache/bin/misspell-0.7.0
 GOTEST      := .cache/bin/gotest
-NODE        := cmd/stead/embed/stead-node
+# What cmd/stead embeds.
+NODE        := cmd/stead/embed/stead-node cmd/stead/embed/stead-dns
 
 # One set of flags for building, vetting and testing, so that all share one build cache.
 export CGO_ENABLED := 0
@@ -29,14 +30,14 @@ say = @printf '\n== %s\n' $(1)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: bin/stead ## bin/stead and bin/stead-node, static
+build: bin/stead ## bin/stead, bin/stead-node and bin/stead-dns, static
 
 # No version in it: the same source is the same file, at the same path on every host.
-bin/stead-node: FORCE
-	@$(GO) build -ldflags "-s -w" -o $@ ./cmd/stead-node
+bin/stead-node bin/stead-dns: FORCE
+	@$(GO) build -ldflags "-s -w" -o $@ ./cmd/$(@F)
 
-# cmd/stead embeds it; written only when it changed, to keep the link step cached.
-$(NODE): bin/stead-node
+# cmd/stead embeds them; written only when one changed, to keep the link step cached.
+$(NODE): cmd/stead/embed/%: bin/%
 	@mkdir -p $(@D) && { cmp -s $< $@ || cp $< $@; }
 
 bin/stead: $(NODE) FORCE

@@ -165,7 +165,7 @@ func (a *Agent) newClient() *session.Client {
 	return session.NewClient(session.Config{
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
-		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, HostsChanged: a.c.Hosts,
+		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})
 }

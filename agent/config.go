@@ -44,6 +44,9 @@ type Config struct {
 	// Snapshots takes the newest snapshots of all sets, at start and after each change, from
 	// one goroutine at a time; it must not block nor change them. Optional.
 	Snapshots func([]records.Snapshot)
+	// Listed takes the sequence of each list of all sets that a server sent, before its Snapshots; from the same
+	// goroutine. Optional.
+	Listed func(spec.Sequence)
 	// Interests takes what asks servers for sets that the node is sent in brief, once, before the first
 	// snapshot. Optional.
 	Interests func(*session.Interests)
@@ -108,6 +111,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Snapshots == nil {
 		c.Snapshots = func([]records.Snapshot) {}
+	}
+	if c.Listed == nil {
+		c.Listed = func(spec.Sequence) {}
 	}
 	if c.Hosts == nil {
 		c.Hosts = func([]netip.Addr) {}

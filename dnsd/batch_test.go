@@ -62,7 +62,7 @@ func TestUsualAndUnusualQuestionsInOneBatch(t *testing.T) {
 
 // TestPackedConnGoesOnAfterAnAnswerThatCannotBeSent queues an answer to port 0.
 func TestPackedConnGoesOnAfterAnAnswerThatCannotBeSent(t *testing.T) {
-	k, err := bind(t.Context(), anyPort, 1)
+	k, err := bind(t.Context(), anyPort)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,7 @@ func BenchmarkServe(b *testing.B) {
 	})
 	b.Run("bare", func(b *testing.B) {
 		rr := Build(crowd(3)).Answer(ask(b, question), UDP).Answer[0]
-		k, err := bind(b.Context(), anyPort, 1)
+		k, err := bind(b.Context(), anyPort)
 		if err != nil {
 			b.Fatal(err)
 		}

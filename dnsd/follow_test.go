@@ -179,7 +179,7 @@ func TestASetIsFollowedOnceHoweverManyWait(t *testing.T) {
 	}
 	close(goOn)
 	wg.Wait()
-	if n := counted(t, n.Server)["stead_dns_unfollowed_total answered"]; n != 4*each {
+	if n := counted(n.Server)["held"]; n != 4*each {
 		t.Errorf("%v held questions are counted, want %d", n, 4*each)
 	}
 	n.follows.mu.Lock()

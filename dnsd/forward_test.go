@@ -18,7 +18,7 @@ import (
 // upstream is a resolver on loopback that answers as told and counts.
 func upstream(t *testing.T, h dns.HandlerFunc) (string, *atomic.Int32) {
 	t.Helper()
-	k, err := bind(t.Context(), anyPort, 8)
+	k, err := bind(t.Context(), anyPort)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,12 +26,12 @@ func upstream(t *testing.T, h dns.HandlerFunc) (string, *atomic.Int32) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	counted := dns.HandlerFunc(func(w dns.ResponseWriter, r *dns.Msg) { asked.Add(1); h(w, r) })
-	servers, err := k.servers(counted, nil, nil)
+	servers, err := k.servers(counted, nil, nil, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, srv := range servers {
-		go func() { done <- serve(ctx, srv) }()
+		go func() { done <- serve(ctx, ctx, srv, false) }()
 	}
 	t.Cleanup(func() {
 		cancel()

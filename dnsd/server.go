@@ -31,7 +31,6 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/stead-project/stead/spec"
 )
@@ -67,7 +66,10 @@ type Config struct {
 	Asked func(spec.SetRef)
 	// MaxConns bounds the open TCP connections of each address; zero: 256.
 	MaxConns int
-	Logger   *slog.Logger // nil: silent
+	// Grace is how long questions under way may take once Run is to end; zero: they are answered SERVFAIL
+	// then, unless the zone has the answer. Set, it also lets what a TCP client has sent arrive.
+	Grace  time.Duration
+	Logger *slog.Logger // nil: silent
 
 	hold time.Duration // zero: holdTime; tests set others
 }
@@ -80,7 +82,7 @@ type Server struct {
 	forward *forwarder // nil: no upstream
 	follows *follows   // nil: unfollowed names remain so
 	near    near       // whose questions are forwarded
-	sockets []*sockets
+	sockets []*pair
 	slow    tally                    // of all but the packed answers
 	packed  atomic.Pointer[[]*tally] // one a socket; nil before Run
 }
@@ -148,7 +150,7 @@ func (s *Server) Listen(ctx context.Context) ([]netip.AddrPort, error) {
 	}
 	var bound []netip.AddrPort
 	for _, addr := range s.cfg.Listen {
-		k, err := bind(ctx, addr, s.cfg.MaxConns)
+		k, err := bind(ctx, addr)
 		if err != nil {
 			s.Close()
 			return nil, err
@@ -167,68 +169,7 @@ func (s *Server) Close() {
 	s.sockets = nil
 }
 
-// Run serves until ctx ends, then waits for the questions under way and returns
-// nil; it returns the first error when a socket fails. It listens first if Listen
-// was not called. A server runs once.
-func (s *Server) Run(ctx context.Context) error {
-	if s.sockets == nil {
-		if _, err := s.Listen(ctx); err != nil {
-			return err
-		}
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	var servers []*dns.Server
-	counts := make([]*tally, len(s.sockets))
-	for i, k := range s.sockets {
-		counts[i] = &tally{}
-		both, err := k.servers(s.handler(ctx), &s.zone, counts[i])
-		if err != nil {
-			s.Close()
-			return err
-		}
-		servers = append(servers, both...)
-	}
-	s.packed.Store(&counts)
-	for _, srv := range servers {
-		group.Go(func() error { return serve(ctx, srv) })
-	}
-	if s.cfg.Asked != nil {
-		group.Go(func() error { s.reportEachMinute(ctx); return nil })
-	}
-	for _, k := range s.sockets {
-		s.cfg.Logger.Info("dns started", "addr", k.addr.String())
-	}
-	err := group.Wait()
-	if s.follows != nil {
-		s.follows.running.Wait()
-	}
-	return err
-}
-
-// serve runs one listener until ctx ends.
-func serve(ctx context.Context, srv *dns.Server) error {
-	started := make(chan struct{})
-	srv.NotifyStartedFunc = func() { close(started) }
-	ended := make(chan error, 1)
-	go func() { ended <- srv.ActivateAndServe() }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve dns: %w", err)
-	case <-started:
-	}
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve dns: %w", err)
-	case <-ctx.Done():
-		// Questions under way end with ctx, so this does not block for long.
-		if err := srv.Shutdown(); err != nil {
-			return fmt.Errorf("stop dns: %w", err)
-		}
-		return <-ended
-	}
-}
-
-// handler answers one question; ctx is that of the whole server.
+// handler answers one question; ctx is that of all that are under way.
 func (s *Server) handler(ctx context.Context) dns.HandlerFunc {
 	return func(w dns.ResponseWriter, req *dns.Msg) {
 		via := UDP

@@ -8,8 +8,10 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/miekg/dns"
@@ -17,20 +19,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockets are the UDP and TCP sockets of one address, on the same port.
-type sockets struct {
+// pair is the UDP and TCP socket of one address, on the same port.
+type pair struct {
 	addr netip.AddrPort
 	udp  *net.UDPConn
-	tcp  net.Listener
+	tcp  *net.TCPListener
 }
 
 // bind binds both sockets, or none.
-func bind(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets, error) {
+func bind(ctx context.Context, addr netip.AddrPort) (*pair, error) {
 	const tries = 8 // port 0: the port that UDP got may be taken for TCP
-	var k *sockets
+	var k *pair
 	var err error
 	for range tries {
-		k, err = bindOnce(ctx, addr, maxConns)
+		k, err = bindOnce(ctx, addr)
 		if err == nil || addr.Port() != 0 {
 			break
 		}
@@ -46,7 +48,7 @@ func bind(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets, err
 	return k, nil
 }
 
-func bindOnce(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets, error) {
+func bindOnce(ctx context.Context, addr netip.AddrPort) (*pair, error) {
 	var lc net.ListenConfig
 	udp, err := lc.ListenPacket(ctx, "udp", addr.String())
 	if err != nil {
@@ -57,10 +59,10 @@ func bindOnce(ctx context.Context, addr netip.AddrPort, maxConns int) (*sockets,
 	if err != nil {
 		return nil, errors.Join(err, udp.Close())
 	}
-	return &sockets{addr: bound, udp: udp.(*net.UDPConn), tcp: netutil.LimitListener(tcp, maxConns)}, nil
+	return &pair{addr: bound, udp: udp.(*net.UDPConn), tcp: tcp.(*net.TCPListener)}, nil
 }
 
-func (k *sockets) close() {
+func (k *pair) close() {
 	k.udp.Close()
 	k.tcp.Close()
 }
@@ -68,7 +70,7 @@ func (k *sockets) close() {
 // servers are what serves the two sockets. Usual questions over UDP are answered
 // from the zone (nil: none) as packed, and counted; h has the rest. On an unspecified address h
 // has all: there each answer needs the address that it comes from.
-func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone], count *tally) ([]*dns.Server, error) {
+func (k *pair) servers(h dns.Handler, zone *atomic.Pointer[Zone], count *tally, maxConns int) ([]*dns.Server, error) {
 	udp := net.PacketConn(k.udp)
 	if zone != nil && !k.addr.Addr().IsUnspecified() {
 		p, err := newPackedConn(k.udp, zone, count)
@@ -79,7 +81,7 @@ func (k *sockets) servers(h dns.Handler, zone *atomic.Pointer[Zone], count *tall
 	}
 	return []*dns.Server{
 		{PacketConn: udp, Handler: h, UDPSize: maxUDP},
-		{Listener: k.tcp, Handler: h},
+		{Listener: netutil.LimitListener(k.tcp, maxConns), Handler: h},
 	}, nil
 }
 
@@ -108,6 +110,33 @@ type packedConn struct {
 
 	receive, send func(fd uintptr) bool // made once: closures are allocated
 	errno         syscall.Errno         // of the last call
+
+	mu      sync.Mutex
+	stopped bool // nothing more is read
+}
+
+// stop ends the reading: what was read is answered, and ReadFrom then returns errStopped.
+func (c *packedConn) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	_ = c.UDPConn.SetReadDeadline(time.Unix(1, 0)) // else the socket is closed
+}
+
+// SetReadDeadline implements net.PacketConn; one that is stopped keeps its own.
+func (c *packedConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return nil
+	}
+	return c.UDPConn.SetReadDeadline(t)
+}
+
+func (c *packedConn) isStopped() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.stopped
 }
 
 // slot is one datagram: its bytes and its sender.
@@ -234,6 +263,10 @@ func (c *packedConn) fetch() error {
 	}
 	c.at, c.got = 0, 0
 	if err := c.raw.Read(c.receive); err != nil {
+		c.got = 0
+		if c.isStopped() {
+			return errStopped
+		}
 		return err
 	}
 	if c.errno != 0 {

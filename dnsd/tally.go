@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"github.com/miekg/dns"
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // kinds are the types of questions that are counted apart; the last is any other.
@@ -40,11 +39,8 @@ const rcodes = 16
 type tally struct {
 	answers   [len(kinds)][rcodes]atomic.Uint64
 	forwarded atomic.Uint64
-	held      [len(heldResults)]atomic.Uint64
+	held      [2]atomic.Uint64 // of questions for unfollowed names: answered, failed
 }
-
-// heldResults are what came of questions for unfollowed names.
-var heldResults = [...]string{"answered", "failed"}
 
 func (t *tally) addHeld(rcode int) {
 	result := 0
@@ -56,23 +52,28 @@ func (t *tally) addHeld(rcode int) {
 
 func (t *tally) add(qtype uint16, rcode int) { t.answers[kindOf(qtype)][rcode%rcodes].Add(1) }
 
-var (
-	queriesCounter = prometheus.NewDesc("stead_dns_queries_total", "Questions answered, by type and answer code.", []string{"type", "rcode"}, nil)
-	forwardCounter = prometheus.NewDesc("stead_dns_forwarded_total", "Questions for names that are not members', handed on to the host's name servers.", nil, nil)
-	heldCounter    = prometheus.NewDesc("stead_dns_unfollowed_total", "Questions for names of sets that the node does not follow, by what came of them.", []string{"result"}, nil)
-	recordsGauge   = prometheus.NewDesc("stead_dns_names", "Names that are answered from the zone.", nil, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (s *Server) Describe(out chan<- *prometheus.Desc) {
-	out <- queriesCounter
-	out <- forwardCounter
-	out <- heldCounter
-	out <- recordsGauge
+// Counts are what a server has answered since it was made.
+type Counts struct {
+	Answers []AnswerCount `json:"answers"`
+	// Forwarded are the questions for names that are not members', handed on to the host's name servers.
+	Forwarded uint64 `json:"forwarded"`
+	// Held and Failed are the questions for names of sets that the node does not follow: answered, and not.
+	Held   uint64 `json:"held"`
+	Failed uint64 `json:"failed"`
+	// Names are those that are answered from the zone in use.
+	Names int `json:"names"`
 }
 
-// Collect implements prometheus.Collector; it takes no lock that answering takes.
-func (s *Server) Collect(out chan<- prometheus.Metric) {
+// AnswerCount is how many questions of one type were answered with one code, at least one.
+type AnswerCount struct {
+	Type  string `json:"type"`
+	Rcode string `json:"rcode"`
+	Count uint64 `json:"count"`
+}
+
+// Counts takes no lock that answering takes.
+func (s *Server) Counts() Counts {
+	c := Counts{Forwarded: s.slow.forwarded.Load(), Held: s.slow.held[0].Load(), Failed: s.slow.held[1].Load()}
 	tallies := []*tally{&s.slow}
 	if packed := s.packed.Load(); packed != nil {
 		tallies = append(tallies, *packed...)
@@ -84,19 +85,14 @@ func (s *Server) Collect(out chan<- prometheus.Metric) {
 				n += t.answers[k][r].Load()
 			}
 			if n > 0 {
-				out <- prometheus.MustNewConstMetric(queriesCounter, prometheus.CounterValue, float64(n), kind, rcodeName(r))
+				c.Answers = append(c.Answers, AnswerCount{Type: kind, Rcode: rcodeName(r), Count: n})
 			}
 		}
 	}
-	for i, result := range heldResults {
-		out <- prometheus.MustNewConstMetric(heldCounter, prometheus.CounterValue, float64(s.slow.held[i].Load()), result)
-	}
-	names := 0
 	if z := s.zone.Load(); z != nil {
-		names = len(z.nodes)
+		c.Names = len(z.nodes)
 	}
-	out <- prometheus.MustNewConstMetric(forwardCounter, prometheus.CounterValue, float64(s.slow.forwarded.Load()))
-	out <- prometheus.MustNewConstMetric(recordsGauge, prometheus.GaugeValue, float64(names))
+	return c
 }
 
 func rcodeName(rcode int) string {

@@ -2,23 +2,27 @@ package host
 
 import (
 	"context"
-	"errors"
 
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/dnsd"
 	"github.com/stead-project/stead/spec"
 )
 
-// SetInterests has names of sets answered that the node is sent in brief; before, questions for
-// them fail.
-func (m *Machine) SetInterests(i *session.Interests) { m.interests.Store(i) }
+// SetInterests has names of sets answered that the node is sent in brief; questions for them that came
+// before wait. It is called once.
+func (m *Machine) SetInterests(i *session.Interests) {
+	m.interests.Store(i)
+	close(m.following)
+}
 
 func (m *Machine) follow(ctx context.Context, i dnsd.Interest) error {
+	select {
+	case <-m.following:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	f := m.interests.Load()
-	switch {
-	case f == nil:
-		return errors.New("the agent is starting")
-	case i.Address.IsValid():
+	if i.Address.IsValid() {
 		return f.FollowAddress(ctx, i.Address)
 	}
 	return f.Follow(ctx, i.Set)

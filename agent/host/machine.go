@@ -4,8 +4,6 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +21,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/images"
+	"github.com/stead-project/stead/agent/nameserver"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/pressure"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
@@ -31,7 +30,6 @@ import (
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/dnsd"
 	"github.com/stead-project/stead/internal/backoff"
-	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
@@ -44,12 +42,13 @@ type Machine struct {
 	Network *network.Network
 	Volumes *volume.Volumes
 	Meter   *volume.Meter
-	DNS     *dnsd.Server
 
 	interests atomic.Pointer[session.Interests] // nil: not yet
+	following chan struct{}                     // closed once there are interests
 
+	names    *nameserver.Feeder
 	newest   dnsd.Snapshot
-	zone     *dnsd.Zone // made from newest; nil: not yet
+	listed   bool // a server has said that newest is all there is
 	routes   *routes
 	leads    *leads
 	policies *policies
@@ -85,7 +84,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 			return nil, err
 		}
 	}
-	helper, err := o.layHelper()
+	helper, _, err := o.lay("stead-node", o.SteadNode)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +101,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: diskBytes(o.Root), root: o.Root, changed: notify.New(),
+	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: diskBytes(o.Root), root: o.Root, changed: notify.New(), following: make(chan struct{}),
 		short: pressure.Tracker{Limits: o.pressureLimits()}}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
@@ -132,19 +131,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 			log.Warn("storage class not usable yet", "err", err)
 		}
 	}
-	upstreams, err := dnsd.HostUpstreams("/etc/resolv.conf")
-	if err != nil {
-		log.Warn("host's name servers not read; only members' names are answered", "err", err)
-	}
-	listen, err := o.dnsListen()
-	if err != nil {
-		return nil, errors.Join(err, m.Runtime.Close())
-	}
-	m.DNS, err = dnsd.New(dnsd.Config{
-		Listen: append([]netip.AddrPort{netip.AddrPortFrom(gateway, 53)}, listen...), Upstreams: upstreams, Members: cidr, Logger: log,
-		Follow: m.follow, Asked: m.asked,
-	})
-	if err != nil {
+	if m.names, err = o.nameServer(m, id+" "+string(boot), gateway, cidr); err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
 	m.newest = dnsd.Snapshot{Domain: at.Domain(), Gateway: gateway, Members: cidr}
@@ -185,7 +172,7 @@ func (m *Machine) prepare(ctx context.Context) error {
 	}
 	m.warn()
 	m.bound()
-	_, err := m.DNS.Listen(ctx)
+	err := m.names.Open(ctx)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		err = fmt.Errorf("%w; stop it, or give members another --gateway", err)
 	}
@@ -228,22 +215,25 @@ func (m *Machine) bound() {
 // are reached where they say, and so are those that addresses of services lead to, and NetworkPolicies are enforced. One goroutine at a time may call it, and the snapshots must not be
 // changed. For agent.Config.Snapshots.
 func (m *Machine) Update(snapshots []records.Snapshot) {
-	m.newest.Pictures, m.newest.Others = snapshots, nil
+	m.newest.Pictures = snapshots
 	for i := range snapshots {
-		s := &snapshots[i]
-		if s.Sequence.Compare(m.newest.Sequence) > 0 {
+		if s := &snapshots[i]; s.Sequence.Compare(m.newest.Sequence) > 0 {
 			m.newest.Sequence = s.Sequence
-		}
-		if s.Brief {
-			m.newest.Others = append(m.newest.Others, s.SetNames())
 		}
 	}
 	m.newest.Services = m.leads.rng()
-	m.zone = m.zone.Next(m.newest)
-	m.DNS.Swap(m.zone)
+	m.names.Update(m.newest, m.listed)
 	m.routes.update(snapshots)
 	m.policies.update(snapshots)
 	m.leads.update(snapshots)
+}
+
+// Listed takes the sequence of a list of all sets that a server sent, before the Update with it. For agent.Config.Listed.
+func (m *Machine) Listed(s spec.Sequence) {
+	m.listed = true
+	if s.Compare(m.newest.Sequence) > 0 {
+		m.newest.Sequence = s
+	}
 }
 
 // UpdateHosts takes the addresses of all nodes; it does not block. For agent.Config.Hosts.
@@ -252,10 +242,10 @@ func (m *Machine) UpdateHosts(nodes []netip.Addr) { replace(m.routes.nodes, node
 // Changed receives when something of the host's network went. For agent.Config.Changed.
 func (m *Machine) Changed() <-chan struct{} { return m.changed.C() }
 
-// Run answers DNS and keeps routes, and sees what goes of the network, until ctx ends.
+// Run keeps DNS answering, and routes, and sees what goes of the network, until ctx ends.
 func (m *Machine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.DNS.Run(ctx) })
+	group.Go(func() error { return m.names.Run(ctx) })
 	group.Go(func() error { return m.routes.run(ctx) })
 	group.Go(func() error { return m.leads.run(ctx) })
 	group.Go(func() error { return m.policies.run(ctx) })
@@ -268,26 +258,6 @@ func (m *Machine) Run(ctx context.Context) error {
 // ends; wanted are those that the node's lives need.
 func (m *Machine) CollectImages(ctx context.Context, wanted func() []string) {
 	images.New(images.Config{Store: m.Runtime, Marks: m.marks, Wanted: wanted, Now: time.Now, Log: m.log}).Run(ctx)
-}
-
-// layHelper puts stead-node under a path named by its content and returns the path:
-// containers continue to use the one they were started with after an upgrade.
-func (o *Options) layHelper() (string, error) {
-	program, err := o.SteadNode()
-	if err != nil {
-		return "", err
-	}
-	sum := sha256.Sum256(program)
-	dir := filepath.Join(o.Root, "bin", o.Version+"-"+hex.EncodeToString(sum[:4]))
-	path := filepath.Join(dir, "stead-node")
-	if have, err := os.ReadFile(path); err == nil && sha256.Sum256(have) == sum {
-		return path, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	// Not synced: its content is checked before each use.
-	return path, durable.PutUnsynced(path, program, 0o755)
 }
 
 // StartWatchdog starts a watchdog of the lives recorded in dir, apart from us: it outlives this

@@ -18,7 +18,7 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// Options place a node on its machine. Each is a flag of 'stead agent', but the last two.
+// Options place a node on its machine. Each is a flag of 'stead agent', but the last three.
 type Options struct {
 	Root       string            // disk: identity, ledger, volumes, logs
 	RunDir     string            // tmpfs: namespaces, files of members
@@ -48,6 +48,8 @@ type Options struct {
 	Version string // of this program
 	// SteadNode is the program stead-node, which outlives the agent.
 	SteadNode func() ([]byte, error)
+	// SteadDNS is the program stead-dns, which outlives it, too.
+	SteadDNS func() ([]byte, error)
 }
 
 // DefaultRegistries is where containerd's own documentation puts the configuration of registries.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/agent/nameserver"
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/spec"
 )
@@ -38,6 +39,9 @@ func Purge(ctx context.Context, o Options, log *slog.Logger) error {
 		return err
 	}
 	defer m.Runtime.Close()
+	if err := nameserver.Dismiss(namesDir(o.RunDir)); err != nil {
+		log.Warn("name server is killed with all else", "err", err)
+	}
 	if err := m.Runtime.Purge(ctx); err != nil {
 		return fmt.Errorf("end all containers: %w", err)
 	}

@@ -70,9 +70,10 @@ type Config struct {
 	Files        *files.Cache
 	FilesChanged func()
 
-	// SnapshotsChanged takes all sets after each change, and when a session begins; HostsChanged the addresses of all
-	// nodes. Neither may block, nor change what it is given.
+	// SnapshotsChanged takes all sets after each change, and when a session begins; Listed before it the sequence of a list
+	// of all sets; HostsChanged the addresses of all nodes. None may block for long, nor change what it is given.
 	SnapshotsChanged func([]records.Snapshot)
+	Listed           func(spec.Sequence)
 	HostsChanged     func([]netip.Addr)
 
 	// Clock is the time since boot, Now the wall clock.

@@ -255,6 +255,13 @@ func (c *SnapshotCache) Services(ns spec.Namespace) []records.ServiceLink {
 	return out
 }
 
+// Newest is the highest sequence of what was taken.
+func (c *SnapshotCache) Newest() spec.Sequence {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest
+}
+
 // All are the newest snapshots, by the name of their sets.
 func (c *SnapshotCache) All() []records.Snapshot {
 	c.mu.Lock()

@@ -117,6 +117,9 @@ func (s *Session) showSnapshots(seq spec.Sequence, full bool, fresh []records.Sn
 	c.cfg.Interests.showing.Lock()
 	defer c.cfg.Interests.showing.Unlock()
 	replaced := s.putSnapshots(seq, full, fresh, sets)
+	if full {
+		c.cfg.Listed(c.cfg.Snapshots.Newest())
+	}
 	if full || len(replaced) > 0 {
 		c.cfg.SnapshotsChanged(c.cfg.Snapshots.All())
 	}

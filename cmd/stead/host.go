@@ -65,7 +65,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 
 // check fills in the defaults of this host and program, and refuses what cannot work.
 func (o *hostOptions) check() error {
-	o.Version, o.SteadNode = version, steadNode
+	o.Version, o.SteadNode, o.SteadDNS = version, steadNode, steadDNS
 	if err := server.CheckMetrics(o.Metrics); err != nil {
 		return usageError{err}
 	}
@@ -80,22 +80,26 @@ func usage(err error) error {
 	return err
 }
 
-// carried holds stead-node, the tiny program that outlives the agent; make build
-// puts it there.
+// carried holds the programs that outlive the agent: stead-node and stead-dns; make build
+// puts them there.
 //
 //go:embed all:embed
 var carried embed.FS
 
-// steadNode returns the program that is embedded.
-func steadNode() ([]byte, error) {
-	program, err := carried.ReadFile("embed/stead-node")
+func steadNode() ([]byte, error) { return program("stead-node", "writes the members' logs") }
+
+func steadDNS() ([]byte, error) { return program("stead-dns", "answers members' names") }
+
+// program returns an embedded program, which does something.
+func program(name, does string) ([]byte, error) {
+	content, err := carried.ReadFile("embed/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.New("this stead was built without stead-node, which writes the members' logs; build it with 'make build'")
+		return nil, fmt.Errorf("this stead was built without %s, which %s; build it with 'make build'", name, does)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read stead-node: %w", err)
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	return program, nil
+	return content, nil
 }
 
 // purgeCommand is the verb purge of the node that place returns once flags are parsed.

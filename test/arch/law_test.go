@@ -42,7 +42,8 @@ var contracts = []string{"store", "agent/runtime"}
 var apart = map[string][]string{
 	"agent":          {"manifest"},
 	"dnsd":           {"manifest"},
-	"cmd/stead-node": {"manifest"},
+	"cmd/stead-node": {"manifest", "dnsd"},
+	"cmd/stead-dns":  {"manifest", "server"},
 }
 
 // home says in which folders a foreign library may be imported. A prefix that
@@ -68,7 +69,7 @@ var home = map[string][]string{
 	"github.com/spf13/":               {"cmd/..."},
 	"github.com/coreos/go-systemd/":   {"cmd/stead"},
 	"golang.org/x/term":               {"cmd/..."},
-	"github.com/prometheus/":          {"server", "agent", "dnsd", "cmd/..."},
+	"github.com/prometheus/":          {"server", "agent", "agent/host", "cmd/..."},
 	"golang.org/x/net/netutil":        {"dnsd", "agent/host"},
 	"golang.org/x/sync/":              {"..."},
 	"golang.org/x/sys/":               {"agent/...", "server", "cmd/...", "dnsd", "proto"},

@@ -14,23 +14,26 @@ import (
 	"github.com/stead-project/stead/test/judge"
 )
 
-// otherStead builds the program with another version and another stead-node in it.
+// otherStead builds the program with another version, and another stead-node and stead-dns in it.
 func (l *Lab) otherStead() string {
 	l.t.Helper()
-	const embedded = "cmd/stead/embed/stead-node"
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	node, err := os.ReadFile(filepath.Join(root, embedded))
-	if err != nil {
-		l.t.Fatal(err)
+	replace := map[string]string{}
+	for _, name := range []string{"stead-node", "stead-dns"} {
+		embedded, other := filepath.Join(root, "cmd/stead/embed", name), l.path(name+".other")
+		program, err := os.ReadFile(embedded)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if err := os.WriteFile(other, append(program, "other"...), 0o755); err != nil {
+			l.t.Fatal(err)
+		}
+		replace[embedded] = other
 	}
-	other := l.path("stead-node.other")
-	if err := os.WriteFile(other, append(node, "other"...), 0o755); err != nil {
-		l.t.Fatal(err)
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, embedded): other}})
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -112,7 +115,7 @@ func (l *Lab) loggers() (paths []string) {
 	}
 	for _, file := range all {
 		cmdline, err := os.ReadFile(file)
-		if path, _, _ := strings.Cut(string(cmdline), "\x00"); err == nil && strings.HasPrefix(path, l.path("agent/bin")) {
+		if path, _, _ := strings.Cut(string(cmdline), "\x00"); err == nil && strings.HasPrefix(path, l.path("agent/bin")) && strings.HasSuffix(path, "stead-node") {
 			paths = append(paths, path)
 		}
 	}
@@ -152,6 +155,8 @@ func TestAnUpgradeTouchesNoMember(t *testing.T) {
 	if len(old) != 1 {
 		t.Fatalf("loggers %v; want one program", old)
 	}
+	asking := l.startAsker("life", names...)
+	answering := l.oneNameServer(0)
 	for _, step := range []struct {
 		what, version string
 		start         func()
@@ -168,7 +173,11 @@ func TestAnUpgradeTouchesNoMember(t *testing.T) {
 		if now := stand(); !slices.Equal(now, was) {
 			judge.Broken(t, "members were %v and are %v", was, now)
 		}
+		if step.what != "one process instead of two" { // of the same version
+			answering = l.oneNameServer(answering)
+		}
 	}
+	asking.saw()
 	t.Log("lives of before and after: logs, a new life, an end")
 	if out := l.stead("logs", "life-1"); !strings.Contains(out, "life of default/life-1 with token") {
 		t.Errorf("logs of a life of before: %q", out)

@@ -57,7 +57,7 @@ func (n *node) begin(a *agent) {
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
 		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Level: spec.Level, Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
 		Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Files: &a.book, FilesChanged: func() {},
-		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, HostsChanged: func([]netip.Addr) {},
+		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, Listed: func(spec.Sequence) {}, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
 	})
 	a.sets = files.NewSetFiles(files.SetFilesConfig{
