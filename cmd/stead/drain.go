@@ -140,6 +140,9 @@ func (d *drainVerb) wait(ctx context.Context, name string, now *proto.DrainNodeR
 	}
 	fmt.Fprintf(out, "node %s drained\n", name)
 	for _, row := range now.GetWaiting() {
+		if row.GetWhy() == "" { // it starts again at once
+			continue
+		}
 		fmt.Fprintf(out, "%s waits: %s\n", rowName(row), row.GetWhy())
 	}
 	return nil

@@ -28,6 +28,7 @@ func TestEveryVerbEndsWithItsCode(t *testing.T) {
 func TestWhoKnowsKubectlFindsTheWay(t *testing.T) { newCluster(t, nil).play("habits.txt") }
 
 func TestNodeVerbs(t *testing.T)                { newCluster(t, nil).play("node.txt") }
+func TestAHostIsDrained(t *testing.T)           { newCluster(t, nil).play("drain.txt") }
 func TestASetIsOrphanedAndAdopted(t *testing.T) { newCluster(t, nil).play("orphan.txt") }
 
 func TestSeveralObjectsAreDeletedAndNoVolume(t *testing.T) { newCluster(t, nil).play("delete.txt") }

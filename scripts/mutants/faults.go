@@ -269,6 +269,8 @@ var faults = []fault{
 		suite{"server/plan", "^TestDrain$"}},
 	{"S20", "server/plan/drain.go", "return s.down() < s.atMost() && s.spare() > 0", "return s.spare() > 0",
 		suite{"server/plan", "^TestDrain$"}},
+	{"S20", "server/plan/drain.go", "t.stopping() || !t.Live {", "t.stopping() {",
+		suite{"server/plan", "^TestDrain$"}},
 	{"S7", "server/engine/decision.go", "if a.Reason == records.ReasonDrain {", "if false {",
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
 	{"S21", "agent/reclaim/reclaim.go", "return trash, whole\n", "return trash, whole || true\n",

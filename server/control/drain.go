@@ -81,15 +81,15 @@ func (s nodes) drained(name spec.NodeName, out *proto.DrainNodeResponse) *proto.
 	return out
 }
 
-// livesOn are the members whose lives are on a node: those that are not proven over, and those that the node's drain
-// has stopped and that did not start elsewhere.
+// livesOn are the members whose last lives are on a node: those that are not proven over, and those that did not start
+// again since.
 func livesOn(v cache.View, name spec.NodeName) (left, waiting []spec.Identity) {
 	for _, id := range v.MembersOn(name) {
 		switch m, r := v.Member(id), v.Report(id); {
 		case m == nil:
 		case !proof.Ended(m, r):
 			left = append(left, id)
-		case m.StopReason == records.ReasonDrain:
+		default:
 			waiting = append(waiting, id)
 		}
 	}

@@ -55,7 +55,7 @@ func TestADrainIsForetoldWantedAndEnds(t *testing.T) {
 	text := strings.Join(foretold, "\n")
 	for _, want := range []string{
 		"set default/db: db-2 stops (Drain), and waits: its volumes are on node n1, which is drained: it starts there after 'stead uncordon n1'; stays on the node: data-db-2",
-		"set default/db: db-0 does not stop: it stops for the drain of node n1 when db-2 is available; at most 1 may be down at a time",
+		"set default/db: db-0 does not stop: it stops for the drain of node n1 when db-2 is available, which waits for its node, and at most 1 may be down at a time; to stop all at once: stead drain n1 --disable-eviction",
 	} {
 		if !slices.Contains(foretold, want) {
 			t.Errorf("foretold is\n%s\nwant %s", text, want)
@@ -98,5 +98,25 @@ func TestADrainIsForetoldWantedAndEnds(t *testing.T) {
 	}
 	if n := r.nodeRecord(); n.Drain != nil || n.Cordon {
 		t.Fatalf("after uncordon the node is %+v", n)
+	}
+}
+
+// TestADrainSaysWhoIsLeftAndWhoWaits: a member whose life is over is not left, whatever ended it: it waits for the node.
+func TestADrainSaysWhoIsLeftAndWhoWaits(t *testing.T) {
+	r := newRig(t)
+	r.running()
+	r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	r.lives(0, func(*records.Member) {}, &records.Report{Phase: records.PhaseFailed, Session: 1})
+	r.lives(1, func(m *records.Member) { m.Goal, m.StopReason = records.GoalStop, records.ReasonDrain }, &records.Report{Phase: records.PhaseStopping, Session: 1})
+	r.lives(2, func(m *records.Member) { m.Goal, m.StopReason = records.GoalStop, records.ReasonDrain }, &records.Report{Phase: records.PhaseStopped, Session: 1})
+	names := func(rows []*proto.DrainRow) (list []string) {
+		for _, row := range rows {
+			list = append(list, row.GetMember())
+		}
+		return list
+	}
+	out := r.drain(&proto.DrainNodeRequest{})
+	if left, waiting := names(out.GetLeft()), names(out.GetWaiting()); !slices.Equal(left, []string{"db-1"}) || !slices.Equal(waiting, []string{"db-0", "db-2"}) {
+		t.Errorf("left are %q, and %q wait", left, waiting)
 	}
 }

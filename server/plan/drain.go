@@ -87,6 +87,9 @@ func (e explainer) drainWait(t *memberState) (reason causes.BlockedReason, text 
 		return causes.BlockedTurn, stops + " when the surplus members are gone"
 	case e.floored(), e.down() < e.atMost():
 		return causes.BlockedFloor, fmt.Sprintf("its stop for the drain of node %s is held back: %s", t.Member.Node, e.floorText())
+	case b != nil && e.awaitsNode(e.memberOf(b.ID.Ordinal)):
+		return causes.BlockedTurn, fmt.Sprintf("%s when %s is available, which waits for its node, and at most %d may be down at a time; to stop all at once: stead drain %s --disable-eviction",
+			stops, b.ID.MemberName(), e.atMost(), t.Member.Node)
 	case b != nil && b.ID != t.ID:
 		return causes.BlockedTurn, fmt.Sprintf("%s when %s is available; at most %d may be down at a time", stops, b.ID.MemberName(), e.atMost())
 	}

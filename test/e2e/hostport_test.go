@@ -27,7 +27,7 @@ spec:
         readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 1}
 `
 
-// TestAMachineOutsideReachesAHostPort: it knows the hosts alone, no route and no name.
+// TestAMachineOutsideReachesAHostPort: it knows the hosts alone, no route and no name. Then one of the hosts is drained.
 func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 	t.Parallel()
 	hosts := newHosts(t, 2)
@@ -106,4 +106,5 @@ func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 		}
 		return nil
 	})
+	drains(t, l, hosts[away], hosts[home], "net-0")
 }

@@ -84,7 +84,7 @@ func (l *Lab) startAgent(flags ...string) {
 	l.agent = l.start("agent", append(argv, flags...)...)
 	l.eventually(time.Minute, "the node connects", func() error {
 		out, err := l.trySteadFor(time.Minute, "get", "nodes")
-		if err != nil || !strings.Contains(lineWith(out, l.nodeName()), " Ready ") || l.sessions() == before {
+		if err != nil || !strings.Contains(lineWith(out, l.nodeName()), " Ready") || l.sessions() == before {
 			return fmt.Errorf("%v: %s", err, out)
 		}
 		return nil
