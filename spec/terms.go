@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -54,19 +55,78 @@ func (s *MemberSpec) Avoiding() bool {
 	return s.Affinity != nil && s.Affinity.PodAntiAffinity != nil && len(s.Affinity.PodAntiAffinity.Required) > 0
 }
 
-// Avoids are the terms of required anti-affinity of a member that runs s: they hold for those who come
-// later, too. Labels are those of its set's members.
-func (s *MemberSpec) Avoids(id Identity, revision RevisionHash, labels map[string]string) []MemberTerm {
-	if !s.Avoiding() {
+// HasMemberTerms reports whether the template has terms about members: required or preferred.
+func (s *MemberSpec) HasMemberTerms() bool {
+	for range s.memberTerms() {
+		return true
+	}
+	return false
+}
+
+// memberTerms are all terms about members.
+func (s *MemberSpec) memberTerms() iter.Seq[*MemberTerm] {
+	return func(yield func(*MemberTerm) bool) {
+		if s.Affinity == nil {
+			return
+		}
+		for _, a := range []*MemberAffinity{s.Affinity.PodAffinity, s.Affinity.PodAntiAffinity} {
+			if a == nil {
+				continue
+			}
+			for i := range a.Required {
+				if !yield(&a.Required[i]) {
+					return
+				}
+			}
+			for i := range a.Preferred {
+				if !yield(&a.Preferred[i].Term) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// MayName reports whether a member that runs s, of a set of the namespace own, may have a term that names a
+// member of a set of the namespace ns with these labels, whatever keys of labels narrow it.
+func (s *MemberSpec) MayName(own, ns Namespace, labels map[string]string) bool {
+	for t := range s.memberTerms() {
+		if t.LabelSelector.OfMember() || t.Names(own, ns, labels) {
+			return true
+		}
+	}
+	return false
+}
+
+// AffinityOf is the affinity of a member that runs s, with its labels in place of their keys: its terms about
+// members hold for those who come later, too. Members without such keys share it. nil: it has none about members.
+// Labels are those of its set's members.
+func (s *MemberSpec) AffinityOf(id Identity, revision RevisionHash, labels map[string]string) *Affinity {
+	if !s.HasMemberTerms() {
 		return nil
 	}
-	terms := s.Affinity.PodAntiAffinity.Required
-	if !slices.ContainsFunc(terms, func(t MemberTerm) bool { return len(t.MatchLabelKeys)+len(t.MismatchLabelKeys) > 0 }) {
-		return terms
+	keyed := false
+	for t := range s.memberTerms() {
+		keyed = keyed || len(t.MatchLabelKeys)+len(t.MismatchLabelKeys) > 0
 	}
-	out, all := make([]MemberTerm, len(terms)), MemberLabels(id, revision, labels)
-	for i := range terms {
-		out[i] = terms[i].For(all)
+	if !keyed {
+		return s.Affinity
+	}
+	all := MemberLabels(id, revision, labels)
+	return &Affinity{PodAffinity: s.Affinity.PodAffinity.narrowed(all), PodAntiAffinity: s.Affinity.PodAntiAffinity.narrowed(all)}
+}
+
+// narrowed is a, which may be nil, for a member with these labels.
+func (a *MemberAffinity) narrowed(labels map[string]string) *MemberAffinity {
+	if a == nil {
+		return nil
+	}
+	out := &MemberAffinity{Required: make([]MemberTerm, len(a.Required)), Preferred: slices.Clone(a.Preferred)}
+	for i := range a.Required {
+		out.Required[i] = a.Required[i].For(labels)
+	}
+	for i := range out.Preferred {
+		out.Preferred[i].Term = out.Preferred[i].Term.For(labels)
 	}
 	return out
 }

@@ -81,8 +81,12 @@ func asking(r *rand.Rand) spec.Template {
 	if r.IntN(2) == 0 {
 		t.Spec.Volumes = []spec.VolumeMedia{{Name: "v", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "files"}}}
 	}
-	if r.IntN(3) == 0 {
-		t.Spec.Affinity = &spec.Affinity{PodAntiAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{{TopologyKey: "zone"}}}}
+	term := spec.MemberTerm{TopologyKey: "zone", LabelSelector: &spec.LabelSelector{}}
+	switch r.IntN(6) {
+	case 0:
+		t.Spec.Affinity = &spec.Affinity{PodAntiAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{term}}}
+	case 1:
+		t.Spec.Affinity = &spec.Affinity{PodAffinity: &spec.MemberAffinity{Preferred: []spec.PreferredMember{{Weight: 1, Term: term}}}}
 	}
 	return t
 }

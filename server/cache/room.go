@@ -12,7 +12,7 @@ type weight struct {
 	node                   spec.NodeName
 	cpuMillis, memoryBytes int64
 	hugePages              scalar.HugePages
-	avoids                 bool
+	terms                  bool // it has terms about members
 }
 
 // weigh counts what the life in l asks of its node in place of what was counted before.
@@ -23,25 +23,28 @@ func (s *state) weigh(t *setState, l *slot) {
 		if r := t.revisions[m.Revision].record; r != nil {
 			now.cpuMillis, now.memoryBytes = r.Template.Spec.Requests()
 			now.hugePages = r.Template.Spec.HugePages()
-			now.avoids = r.Template.Spec.Avoiding()
+			now.terms = r.Template.Spec.HasMemberTerms()
 		}
 	}
 	if now == l.weight {
 		return
 	}
 	s.roomFreed = s.roomFreed || l.weight.node != ""
-	s.load(l.weight, -1)
-	s.load(now, 1)
+	s.load(t.ref, l.weight, -1)
+	s.load(t.ref, now, 1)
 	s.movedNodes[l.weight.node], s.movedNodes[now.node] = true, true
 	l.weight = now
 }
 
-func (s *state) load(w weight, sign int64) {
+func (s *state) load(ref spec.SetRef, w weight, sign int64) {
 	if w.node == "" {
 		return
 	}
-	if w.avoids {
-		s.avoiders += int(sign)
+	if w.terms {
+		s.withTerms[ref] += int(sign)
+	}
+	if s.withTerms[ref] == 0 {
+		delete(s.withTerms, ref)
 	}
 	n := s.node(w.node)
 	n.cpuMillis += sign * w.cpuMillis
@@ -60,10 +63,22 @@ func (s *state) reweigh(t *setState) {
 // nodesFor are the nodes as the planner of t sees them: with their residents where it
 // matters to this set which they are.
 func (s *state) nodesFor(t *setState) []plan.Node {
-	if t.set.record == nil || s.avoiders == 0 && !t.constrained() {
+	if t.set.record == nil || !t.constrained() && !s.named(t.set.record) {
 		return s.nodeList
 	}
 	return s.nodesWithResidents()
+}
+
+// named reports whether a life may have a term about members that names those of the set.
+func (s *state) named(set *records.Set) bool {
+	for ref := range s.withTerms {
+		for _, r := range s.sets[ref].byNumber {
+			if r.Template.Spec.MayName(ref.Namespace, set.Ref.Namespace, set.Spec.Template.Metadata.Labels) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (s *state) nodesWithResidents() []plan.Node {
@@ -105,7 +120,7 @@ func (s *state) resident(id spec.Identity) plan.Resident {
 		r.Labels = t.set.record.Spec.Template.Metadata.Labels
 	}
 	if rev != nil {
-		r.Avoids, r.Ports = rev.Template.Spec.Avoids(id, m.Revision, r.Labels), rev.Template.Spec.HostPorts()
+		r = r.Running(&rev.Template.Spec)
 	}
 	return r
 }

@@ -36,7 +36,7 @@ type state struct {
 	movedNodes      map[spec.NodeName]bool // of which nodeList is to say anew what it says
 	hosts           map[netip.Addr]int     // how many nodes of nodeList say that the address is their host's
 	roomFreed       bool                   // a life left its node, or asks less of it
-	avoiders        int                    // lives with required anti-affinity
+	withTerms       map[spec.SetRef]int    // lives with terms about members, by their set
 	lastSessionEnd  store.Rev              // when a session ended last
 	unknownLives    map[spec.Identity][]plan.NodeStray
 	services        map[spec.Namespace]map[string]entry[records.ServiceRecord]
@@ -67,6 +67,7 @@ func newState(rev store.Rev) *state {
 		nodes:           map[spec.NodeName]*nodeRecords{},
 		movedNodes:      map[spec.NodeName]bool{},
 		hosts:           map[netip.Addr]int{},
+		withTerms:       map[spec.SetRef]int{},
 		unknownLives:    map[spec.Identity][]plan.NodeStray{},
 		services:        map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
 		endpoints:       map[spec.Namespace]map[string]entry[records.EndpointsRecord]{},

@@ -73,7 +73,7 @@ func (v View) WorldWith(set *records.Set) plan.World {
 	w.Set, w.TemplateHash, w.Budgets = set, set.RevisionHash(w.Revisions), v.budgetsOf(set)
 	w.Bootstrapped, w.Isolated = v.bootstrapped[set.UID], v.isIsolated(set)
 	w.Claims = claimStates(v, set.Ref, v.find(set.Ref).claimNames(set))
-	if v.avoiders > 0 || set.Spec.Template.Spec.Constrained() {
+	if set.Spec.Template.Spec.Constrained() || v.named(set) {
 		w.Nodes = v.nodesWithResidents()
 	}
 	return w

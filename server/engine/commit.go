@@ -63,7 +63,7 @@ func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
 		l.pool.startQuarantine(d.freed, now)
 	}
 	if len(starts) > 0 {
-		l.placement.lastStart = max(l.placement.lastStart, rev)
+		l.placement.began(rev, e.avoiding)
 	}
 	for _, a := range starts {
 		if a.NewAddress {

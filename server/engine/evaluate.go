@@ -29,6 +29,7 @@ type evaluation struct {
 	decisions []decision      // to be written, in this order
 	wake      time.Duration   // until the next evaluation, though nothing changed; 0: none
 	blocked   []plan.Blocked
+	avoiding  bool // lives that begin may keep those of other sets away
 	err       error
 }
 
@@ -93,6 +94,7 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 		p = l.cfg.Next(w)
 	}
 	mem.stall.observe(p, now)
+	e.avoiding = avoids(&w)
 	mem.outages = mem.outages.observe(p.Outages, now)
 	e.wake, e.blocked = p.Wake, p.Blocked
 	l.pool.wakeWhenRested(&e, now)

@@ -39,7 +39,7 @@ const joinedRest = 5 * time.Millisecond
 // decided, if anything was. It returns the revisions of those that were stored; 0: it was not, or that is not known.
 func (l *leader) join(ctx context.Context, reports []cache.JudgedReport) []store.Rev {
 	stored := make([]store.Rev, len(reports))
-	began, now, lastStart := time.Now(), l.cfg.Now(), l.placement.lastStart
+	began, now, lastStart, lastAvoid := time.Now(), l.cfg.Now(), l.placement.lastStart, l.placement.lastAvoid
 	var joints []joint
 	l.cfg.Cache.Look(func(v cache.View) { joints = l.joints(v, reports, now) })
 	if len(joints) == 0 {
@@ -55,7 +55,7 @@ func (l *leader) join(ctx context.Context, reports []cache.JudgedReport) []store
 	began = time.Now()
 	outcomes := store.CommitAll(ctx, l.cfg.Store, nil, txns)
 	l.meter.committed(time.Since(began))
-	l.placement.lastStart = lastStart
+	l.placement.lastStart, l.placement.lastAvoid = lastStart, lastAvoid
 	for i, o := range outcomes {
 		j := &joints[i]
 		l.release(j)
@@ -216,7 +216,7 @@ const notCommitted = store.Rev(math.MaxInt64)
 func (l *leader) reserve(v cache.View, j *joint) {
 	for i := range j.decisions {
 		for _, a := range j.decisions[i].starts() {
-			l.placement.lastStart = notCommitted
+			l.placement.began(notCommitted, j.avoiding)
 			if a.NewAddress {
 				l.pool.assigned[a.Member.Address] = notCommitted
 			}

@@ -127,17 +127,32 @@ func (s *stallTimer) observe(p plan.Plan, now time.Time) {
 // evaluates only when the cache shows what it decided for the others.
 type placement struct {
 	lastStart store.Rev            // of the last commit that began a life
+	lastAvoid store.Rev            // of the last that began one of a set with required anti-affinity, which may concern any
 	waiting   map[spec.SetRef]bool // were evaluated before the cache showed that commit
 	unplaced  map[spec.SetRef]bool // have a member that no node can take
 }
 
 // mustWait: the set's members would be placed before the lives are seen that began last.
 func (p *placement) mustWait(ref spec.SetRef, rev store.Rev, w *plan.World) bool {
-	if rev >= p.lastStart || !sharesNodes(w) {
+	if rev >= p.lastAvoid && (rev >= p.lastStart || !sharesNodes(w)) {
 		return false
 	}
 	p.waiting[ref] = true
 	return true
+}
+
+// began notes that lives of a set begin with the commit of a revision.
+func (p *placement) began(rev store.Rev, avoiding bool) {
+	p.lastStart = max(p.lastStart, rev)
+	if avoiding {
+		p.lastAvoid = max(p.lastAvoid, rev)
+	}
+}
+
+// avoids: a life of the set may have required anti-affinity.
+func avoids(w *plan.World) bool {
+	return w.Set.Spec.Template.Spec.Avoiding() ||
+		slices.ContainsFunc(w.Revisions, func(r *records.Revision) bool { return r.Template.Spec.Avoiding() })
 }
 
 // sharesNodes: it matters to the set what else runs on a node.

@@ -184,3 +184,26 @@ func TestWhoWaitsForALifeToBeSeenIsNotLookedAtBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestEverySetWaitsUntilALifeIsSeenThatMayKeepItAway: whom it avoids does not know of it before.
+func TestEverySetWaitsUntilALifeIsSeenThatMayKeepItAway(t *testing.T) {
+	w := plan.World{Set: &records.Set{Ref: db}, Nodes: []plan.Node{{}}}
+	if avoids(&w) {
+		t.Error("a set without anti-affinity avoids others")
+	}
+	p := placement{waiting: map[spec.SetRef]bool{}}
+	p.began(7, false)
+	if p.mustWait(db, 6, &w) {
+		t.Error("a set that asks for nothing waits for one that avoids nobody")
+	}
+	p.began(8, true)
+	if !p.mustWait(db, 7, &w) || p.mustWait(db, 8, &w) {
+		t.Error("it does not wait exactly until the life is seen")
+	}
+	apart := spec.MemberSpec{Affinity: &spec.Affinity{PodAntiAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{{TopologyKey: "zone"}}}}}
+	former := plan.World{Set: &records.Set{Ref: db}, Revisions: []*records.Revision{{Template: spec.Template{Spec: apart}}}}
+	now := plan.World{Set: &records.Set{Ref: db, Spec: spec.SetSpec{Template: spec.Template{Spec: apart}}}}
+	if !avoids(&former) || !avoids(&now) {
+		t.Error("the anti-affinity of one of its templates is passed over")
+	}
+}

@@ -13,7 +13,7 @@ type affinity struct {
 	first      bool            // of near: there is none anywhere, and the new life is one itself
 	apart      []topologyCount // required
 	avoided    []topologyCount // whose anti-affinity names the new life
-	preferred  []topologyCount // with their weights; against: negative
+	preferred  []topologyCount // with their weights; against: negative; also of those who run
 	hardSpread []spreadCount   // DoNotSchedule
 }
 
@@ -22,7 +22,7 @@ type topologyCount struct {
 	key    string
 	weight int64
 	in     map[string]int
-	who    string // one of them, in a count of those who avoid
+	who    map[string]spec.Identity // one of them at each place, in a count of those who run
 }
 
 // at is the count of the node's place; a node without the label is in none.
@@ -80,7 +80,7 @@ func (s *search) labels() map[string]string {
 	return s.allLabels
 }
 
-// countAffinity counts those that the template's terms name, and those that name the new life.
+// countAffinity counts those that the template's terms name, and those whose terms name the new life.
 func (s *search) countAffinity() (a affinity) {
 	if f := s.Template.Affinity; f != nil {
 		if f.PodAffinity != nil {
@@ -95,7 +95,8 @@ func (s *search) countAffinity() (a affinity) {
 		}
 	}
 	a.hardSpread = s.countSpread(spec.DoNotSchedule)
-	a.avoided = s.countAvoided()
+	avoided, drawn := s.countOthers()
+	a.avoided, a.preferred = avoided, append(a.preferred, drawn...)
 	return a
 }
 
@@ -165,28 +166,6 @@ func (s *search) residentsOf(n *proof.Node, f func(*proof.Resident)) {
 	}
 }
 
-// countAvoided counts, by place, those whose required anti-affinity names the new life.
-func (s *search) countAvoided() (list []topologyCount) {
-	places := map[string]int{} // of list, by key
-	s.residents(func(n *proof.Node, r *proof.Resident) {
-		for i := range r.Avoids {
-			t := &r.Avoids[i]
-			if _, placed := n.Labels[t.TopologyKey]; !placed || !t.Names(r.ID.Namespace, s.ID.Namespace, s.labels()) {
-				continue
-			}
-			at, known := places[t.TopologyKey]
-			if !known {
-				at = len(list)
-				places[t.TopologyKey] = at
-				list = append(list, topologyCount{key: t.TopologyKey, in: map[string]int{}, who: r.ID.String()})
-			}
-			list[at].add(n)
-			list[at].who = min(list[at].who, r.ID.String())
-		}
-	})
-	return list
-}
-
 // affinityForbids says why those who run at a node keep this life from it.
 func (s *search) affinityForbids(n *proof.Node) string {
 	for i := range s.near {
@@ -206,7 +185,7 @@ func (s *search) affinityForbids(n *proof.Node) string {
 	}
 	for i := range s.avoided {
 		if count, _ := s.avoided[i].at(n); count > 0 {
-			return fmt.Sprintf("has a member near it (by %s) whose anti-affinity forbids this one, such as %s", s.avoided[i].key, s.avoided[i].who)
+			return fmt.Sprintf("has a member near it (by %s) whose anti-affinity forbids this one, such as %s", s.avoided[i].key, s.avoided[i].who[n.Labels[s.avoided[i].key]])
 		}
 	}
 	for i := range s.hardSpread {

@@ -95,14 +95,36 @@ func residentOf(t *testing.T, words []string, template spec.MemberSpec) proof.Re
 			r.Stopping = true
 		case "avoids":
 			avoids = true
+		case "needs", "likes", "dislikes":
+			r = r.Running(&spec.MemberSpec{Affinity: about(t, key, value)})
 		default:
 			r.Labels[key] = value
 		}
 	}
 	if avoids {
-		r.Avoids = template.Avoids(r.ID, r.Revision, r.Labels)
+		r = r.Running(&template)
 	}
 	return r
+}
+
+// about is the affinity of one who runs: it needs those with app: APP in its zone, or likes or dislikes them
+// with a weight (APP:WEIGHT).
+func about(t *testing.T, how, value string) *spec.Affinity {
+	t.Helper()
+	app, weight, _ := strings.Cut(value, ":")
+	term := spec.MemberTerm{TopologyKey: "zone", LabelSelector: &spec.LabelSelector{MatchLabels: map[string]string{"app": app}}}
+	if how == "needs" {
+		return &spec.Affinity{PodAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{term}}}
+	}
+	w, err := strconv.ParseInt(weight, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &spec.MemberAffinity{Preferred: []spec.PreferredMember{{Weight: int32(w), Term: term}}}
+	if how == "likes" {
+		return &spec.Affinity{PodAffinity: a}
+	}
+	return &spec.Affinity{PodAntiAffinity: a}
 }
 
 // required is a required term of podAffinity or podAntiAffinity, by zone, of those with app: db.
@@ -207,6 +229,44 @@ func TestPreferencesWeighAsInKubernetes(t *testing.T) {
 		{"ScheduleAnyway: more places weigh more", spreads(spreadOver("zone", ", whenUnsatisfiable: ScheduleAnyway"), spreadOver("rack", ", whenUnsatisfiable: ScheduleAnyway")),
 			[]string{"a zone=x rack=1 | db-1 | db-2 | db-3", "b zone=y rack=2", "c zone=y rack=3", "d zone=y rack=4 | db-4 | db-5 | db-6"}, "b"},
 	})
+}
+
+// TestThoseWhoRunAttractAndRepelThoseWhoCome mirrors the score of InterPodAffinity for terms of existing pods: preferred
+// ones with their weights, required affinity with hardPodAffinityWeight 1.
+func TestThoseWhoRunAttractAndRepelThoseWhoCome(t *testing.T) {
+	const near = "podAffinity"
+	judge(t, []placementCase{
+		{"one who likes it", "", []string{"a zone=x", "b zone=y | web-1 likes=db:1"}, "b"},
+		{"one who likes others", "", []string{"a zone=x", "b zone=y | web-1 likes=zk:1"}, "a"},
+		{"one who likes it in another namespace", "", []string{"a zone=x", "b zone=y | web-1 in=other likes=db:1"}, "a"},
+		{"one who dislikes it", "", []string{"a zone=x | web-1 dislikes=db:1", "b zone=y | zk-1 | zk-2"}, "b"},
+		{"it is in the whole zone", "", []string{"a zone=x | web-1 dislikes=db:1", "b zone=x", "c zone=y | zk-1 | zk-2"}, "c"},
+		{"a node without the label is in no zone", "", []string{"a | web-1 dislikes=db:1", "b zone=y | zk-1 | zk-2"}, "a"},
+		{"one who needs it counts a little", "", []string{"a zone=x", "b zone=y | web-1 needs=db"}, "b"},
+		{"less than one who dislikes it twice as much", "", []string{"a zone=x | zk-1 | zk-2", "b zone=y | web-1 needs=db | web-2 dislikes=db:2"}, "a"},
+		{"two who need it", "", []string{"a zone=x | web-1 needs=db", "b zone=y | web-2 needs=db | web-3 needs=db"}, "b"},
+		{"each of those who like it", "", []string{"a zone=x | web-1 likes=db:10", "b zone=y | web-2 likes=db:6 | web-3 likes=db:6"}, "b"},
+		{"beside what it likes itself", "affinity: {" + preferred(near, "10 cache") + "}", []string{"a zone=x | cache-1", "b zone=y | web-1 likes=db:11"}, "b"},
+		{"one who is about to stop counts until it is gone", "", []string{"a zone=x | web-1 dislikes=db:1 stopping", "b zone=y | zk-1 | zk-2"}, "b"},
+		{"its own life of before does not", "", []string{"a zone=x | db-0 dislikes=db:1", "b zone=y | zk-1 | zk-2"}, "a"},
+		{"but others of its set do", "", []string{"a zone=x | db-0 dislikes=db:1 | db-1 dislikes=db:1", "b zone=y | zk-1 | zk-2 | zk-3 | db-7 | db-8"}, "b"},
+	})
+}
+
+// Each of a set's members is counted where it begins for those that begin after it in the same step.
+func TestThoseWhoBeginAttractThoseWhoBeginAfterThem(t *testing.T) {
+	template := &spec.MemberSpec{Affinity: about(t, "needs", "db")}
+	nodes := []proof.Node{nodeOf(t, []string{"a zone=x"}, *template), nodeOf(t, []string{"b zone=y"}, *template)}
+	p := New(nodes, nil, map[spec.NodeName]int{})
+	for i, node := range []spec.NodeName{"b", "b"} {
+		r := &Request{ID: spec.Identity{Namespace: "default", Set: "web", Ordinal: i}, Template: template, Labels: map[string]string{"app": "web"}}
+		p.Choose(r)
+		p.Take(r, node)
+	}
+	plain := &Request{ID: spec.Identity{Namespace: "default", Set: "db"}, Template: &spec.MemberSpec{}, Labels: map[string]string{"app": "db"}}
+	if n, no := p.Choose(plain); no != nil || n.Node.Name != "b" {
+		t.Errorf("chosen is %+v %+v, want b", n, no)
+	}
 }
 
 // TestSpreadsCountAsInKubernetes mirrors the filter of the plugin PodTopologySpread.

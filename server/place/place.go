@@ -64,6 +64,12 @@ type Placer struct {
 	fixed   map[fixedFor][]*proof.Node         // see candidates
 	orders  map[fixedFor]*order                // of the candidates
 	fit     []*proof.Node                      // of the choice that is made: kept for its room
+
+	// What those who run say of those who come: see gather.
+	gathered   bool
+	others     []*otherTerms // in the order in which they were met
+	byAffinity map[*spec.Affinity]*otherTerms
+	ownLives   map[spec.Identity]otherLife // of the set itself
 }
 
 // fixedFor is what the filters that are fixed look at in a request.
@@ -96,9 +102,11 @@ func (p *Placer) Take(r *Request, node spec.NodeName) {
 	p.members[node]++
 	p.used[node] = room{u.lives + 1, u.cpuMillis + cpu, u.memoryBytes + memory, u.hugePages.Plus(r.Template.HugePages(), 1)}
 	if r.Template.Constrained() {
-		p.begun[node] = append(p.begun[node], proof.Resident{
-			ID: r.ID, Labels: r.Labels, Revision: r.Revision, Avoids: r.Template.Avoids(r.ID, r.Revision, r.Labels), Ports: r.Template.HostPorts(),
-		})
+		life := proof.Resident{ID: r.ID, Labels: r.Labels, Revision: r.Revision}.Running(r.Template)
+		p.begun[node] = append(p.begun[node], life)
+		if n := proof.FindNode(p.nodes, node); p.gathered && n != nil {
+			p.count(r.ID.Ref(), n, &life)
+		}
 	}
 	for _, o := range p.orders {
 		o.take(node)

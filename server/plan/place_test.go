@@ -100,7 +100,8 @@ func resident(t *testing.T, name, about string) Resident {
 	case key == "port":
 		r.Ports = []spec.HostPort{hostPort(t, app)}
 	case keys[key] != "":
-		r.Avoids = []spec.MemberTerm{{LabelSelector: &spec.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: keys[key]}}
+		term := spec.MemberTerm{LabelSelector: &spec.LabelSelector{MatchLabels: map[string]string{"app": app}}, TopologyKey: keys[key]}
+		r.Affinity = &spec.Affinity{PodAntiAffinity: &spec.MemberAffinity{Required: []spec.MemberTerm{term}}}
 	}
 	return r
 }
@@ -168,6 +169,9 @@ func TestPlacement(t *testing.T) {
 		{"rather apart from others", apartSoft, []string{"a zone=x web-0", "b zone=x", "c zone=y web-1:app=x cache-0 cache-1"}, "c"},
 		{"who is there and avoids it keeps it away", "", []string{"a web-1:avoids=db", "b web-0 web-2"}, "b"},
 		{"who is there and avoids others does not", "", []string{"a web-1:avoids=zk", "b web-0 web-2"}, "a"},
+		{"one of those who avoid it is named, at that place", "", []string{"a zone=x zk-1:shuns=db", "b zone=y zk-2:shuns=db"},
+			"NoNode no node can take it: node a has a member near it (by zone) whose anti-affinity forbids this one, such as default/zk-1; " +
+				"node b has a member near it (by zone) whose anti-affinity forbids this one, such as default/zk-2"},
 		{"who avoids it by a label that its node has not keeps it away from nowhere", "", []string{"a web-1:shuns=db", "b zone="}, "b"},
 		{"spread evenly over zones", even, []string{"a zone=x db-7", "b zone=x", "c zone=y web-0 web-1"}, "c"},
 		{"a skew that is allowed", even, []string{"a zone=x db-7", "b zone=x", "c zone=y db-8 web-0 web-1"}, "b"},

@@ -217,9 +217,7 @@ func (p *previewRun) load(a Action, sign int) {
 	}
 	n.Residents = slices.DeleteFunc(slices.Clone(n.Residents), func(r Resident) bool { return r.ID == id })
 	if labels := p.w.Set.Spec.Template.Metadata.Labels; sign > 0 {
-		n.Residents = append(n.Residents, Resident{
-			ID: id, Labels: labels, Revision: m.Revision, Avoids: t.Spec.Avoids(id, m.Revision, labels), Ports: t.Spec.HostPorts(),
-		})
+		n.Residents = append(n.Residents, Resident{ID: id, Labels: labels, Revision: m.Revision}.Running(&t.Spec))
 	}
 }
 

@@ -64,10 +64,17 @@ type Resident struct {
 	Revision spec.RevisionHash
 	// Stopping: it is to end, or has ended.
 	Stopping bool
-	// Avoids are the terms of its required anti-affinity, with its labels in place of their keys.
-	Avoids []spec.MemberTerm
+	// Affinity is what it runs with, if that has terms about members, with its labels in place of their
+	// keys (spec.MemberSpec.AffinityOf). Lives of a revision share it, mostly.
+	Affinity *spec.Affinity
 	// Ports are those of the host that lead to it.
 	Ports []spec.HostPort
+}
+
+// Running is r as it runs m.
+func (r Resident) Running(m *spec.MemberSpec) Resident {
+	r.Affinity, r.Ports = m.AffinityOf(r.ID, r.Revision, r.Labels), m.HostPorts()
+	return r
 }
 
 // FindNode finds the node of a name; nil: it is not known. The nodes are in the order of names.
