@@ -178,10 +178,15 @@ func (c containerChecks) hostPorts(at string, s *spec.MemberSpec) {
 	var seen []place
 	check := func(at string, ports []spec.ContainerPort) {
 		for i := range ports {
-			if ports[i].HostPort == 0 {
-				continue
-			}
 			now := place{index(at+".ports", i) + ".hostPort", ports[i].OnHost()}
+			switch {
+			case ports[i].HostPort == 0 && !s.HostNetwork:
+				continue
+			case ports[i].HostPort == 0:
+				now.at = index(at+".ports", i) + ".containerPort"
+			case s.HostNetwork && ports[i].HostPort != ports[i].ContainerPort:
+				c.fail(now.at, "must be the containerPort beside hostNetwork", fmt.Sprintf("write %d, or omit it", ports[i].ContainerPort))
+			}
 			if j := slices.IndexFunc(seen, func(p place) bool { return p.port.Meets(now.port) }); j >= 0 {
 				c.fail(now.at, fmt.Sprintf("%s is taken by %s", now.port, seen[j].at), "")
 			}

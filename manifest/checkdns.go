@@ -41,8 +41,12 @@ func (c nameChecks) dns(at string, s *spec.MemberSpec) {
 	if s.DNSPolicy == spec.DNSNone && len(d.Nameservers) == 0 {
 		c.fail(at+".dnsConfig.nameservers", "is missing", "dnsPolicy None needs at least one; write another dnsPolicy to use the node's DNS server")
 	}
+	if s.HostNetwork && s.DNSPolicy == spec.DNSClusterFirst {
+		c.warn(at+".dnsPolicy", "beside hostNetwork ClusterFirst is Default, as in Kubernetes: the host's name servers know no member",
+			"write ClusterFirstWithHostNet to look members up")
+	}
 	servers, searches := 0, 0 // that come before those of dnsConfig
-	if s.DNSPolicy == spec.DNSClusterFirst || s.DNSPolicy == spec.DNSClusterFirstWithHostNet {
+	if s.LooksUp() == spec.DNSClusterFirst {
 		servers, searches = 1, 3
 	}
 	c.nameservers(at+".dnsConfig.nameservers", d.Nameservers, servers)

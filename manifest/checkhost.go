@@ -27,14 +27,23 @@ func HostProblems(t *spec.Template, allowed spec.HostAccess) []Problem {
 // hostAccess checks what reaches beyond a member and needs the operator's permission, but for
 // volumes: of these, only what no claim takes the place of counts.
 func (c hostChecks) hostAccess(at string, s *spec.MemberSpec) {
+	c.namespaces(at, s)
 	if m := s.SecurityContext; m != nil {
-		c.sysctls(at+".securityContext.sysctls", m.Sysctls)
+		c.sysctls(at+".securityContext.sysctls", m.Sysctls, s)
 	}
 	for i := range s.Containers {
 		c.privileges(index(at+".containers", i)+".securityContext", s.Containers[i].SecurityContext)
 	}
 	for i := range s.InitContainers {
 		c.privileges(index(at+".initContainers", i)+".securityContext", s.InitContainers[i].SecurityContext)
+	}
+}
+
+// namespaces checks what of the host's own namespaces members are in.
+func (c hostChecks) namespaces(at string, s *spec.MemberSpec) {
+	if s.HostNetwork && !c.host.Network {
+		c.fail(at+".hostNetwork", "the operator does not let members be in the network of their hosts",
+			"start the servers with --allow-host-network, or write a hostPort at each port that is to be reached at the host's address")
 	}
 }
 
@@ -82,7 +91,7 @@ var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0
 
 func validSysctl(name string) bool { return len(name) <= 253 && sysctlName.MatchString(name) }
 
-func (c hostChecks) sysctls(at string, sysctls []spec.Sysctl) {
+func (c hostChecks) sysctls(at string, sysctls []spec.Sysctl, member *spec.MemberSpec) {
 	seen := map[string]bool{}
 	for i, s := range sysctls {
 		p := index(at, i)
@@ -93,6 +102,8 @@ func (c hostChecks) sysctls(at string, sysctls []spec.Sysctl) {
 		case !c.required(p+".name", s.Name):
 		case !validSysctl(s.Name):
 			c.fail(p+".name", scalar.Quote(s.Name)+" is not the name of a kernel parameter", "write it as in net.ipv4.tcp_fin_timeout")
+		case member.HostNetwork && own("net."):
+			c.fail(p+".name", scalar.Quote(key)+" counts for the whole host beside hostNetwork", "remove it, and set it on the hosts, in /etc/sysctl.d")
 		case slices.Contains(safeSysctls, key):
 		case !slices.ContainsFunc(ownSysctls, own):
 			c.fail(p+".name", scalar.Quote(key)+" counts for the whole host", "remove it, and set it on the hosts, in /etc/sysctl.d")

@@ -39,7 +39,6 @@ var instead = map[string]string{
 	"MemberSpec.ephemeralContainers":   "remove it: 'stead exec' runs commands in a container",
 	"MemberSpec.activeDeadlineSeconds": "remove it: a member runs until it is stopped",
 	"MemberSpec.nodeName":              "write nodeSelector: {kubernetes.io/hostname: NODE}",
-	"MemberSpec.hostNetwork":           "write a hostPort at each port that is to be reached at the host's address",
 	"MemberSpec.hostPID":               "remove it: a container sees its own processes only",
 	"MemberSpec.hostIPC":               "remove it: containers of a member share memory through an emptyDir with medium: Memory",
 	"MemberSpec.hostUsers":             "remove it: there are no user namespaces; write runAsUser",

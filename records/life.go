@@ -58,8 +58,12 @@ func (l *Life) FQDN() string {
 // MaxHostname is the kernel's bound of a hostname, in bytes.
 const MaxHostname = 64
 
-// Hostname is what the member's UTS namespace has: its name, or its FQDN with setHostnameAsFQDN.
+// Hostname is what the member's UTS namespace has: its name, or its FQDN with setHostnameAsFQDN; in the network
+// of its node the node's name, cut where it is longer than MaxHostname.
 func (l *Life) Hostname() string {
+	if l.Template.Spec.HostNetwork {
+		return string(l.Member.Node[:min(len(l.Member.Node), MaxHostname)])
+	}
 	if long := l.Template.Spec.SetHostnameAsFQDN; long != nil && *long {
 		return l.FQDN()
 	}
@@ -138,7 +142,8 @@ type Peer struct {
 	Address netip.Addr `json:"address"`
 	Ready   bool       `json:"ready"`
 	// Node is where its life is, and Host that node's address for other hosts; zero: it
-	// has no life, or the node does not say.
+	// has no life, the node does not say, or the member is in the network of its node, whose address is
+	// Address then.
 	Node spec.NodeName `json:"node,omitempty"`
 	Host netip.Addr    `json:"host,omitzero"`
 	// Volumes is VolumesUsed or VolumesNew; "": it has no volume.

@@ -50,6 +50,9 @@ type Member struct {
 	// another boot refuses it (SAFETY S4).
 	Boot    spec.BootID `json:"boot"`
 	Address netip.Addr  `json:"address"`
+	// HostNetwork: the life is in the network of its node, and Address was the node's when it was begun: it is
+	// not the identity's own.
+	HostNetwork bool `json:"hostNetwork,omitempty"`
 	// Bound, when not 0, makes the life guarded: it ends by itself this long after the
 	// last moment at which its node's session was confirmed (SAFETY S5, S6).
 	Bound time.Duration `json:"bound,omitempty"`
@@ -170,7 +173,8 @@ type ContainerReport struct {
 type IdentityRecord struct {
 	ID        spec.Identity `json:"id"`
 	LastToken spec.Token    `json:"lastToken"`
-	// Address is the identity's own, kept while member, volume or unproven life exists.
+	// Address is the identity's own, kept while member, volume or unproven life exists. Invalid: all its lives
+	// were in the networks of their nodes.
 	Address netip.Addr `json:"address"`
 	// Due is the revision the ordinal last ran until its turn comes.
 	Due spec.RevisionHash `json:"due,omitempty"`

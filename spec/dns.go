@@ -1,7 +1,7 @@
 package spec
 
-// The values of MemberSpec.DNSPolicy: Kubernetes'. No member uses its host's network, so
-// DNSClusterFirstWithHostNet is the same as DNSClusterFirst.
+// The values of MemberSpec.DNSPolicy: Kubernetes'. DNSClusterFirstWithHostNet is the same as
+// DNSClusterFirst, but for members in their host's network, of which the latter is DNSDefault.
 const (
 	DNSClusterFirst            = "ClusterFirst"
 	DNSClusterFirstWithHostNet = "ClusterFirstWithHostNet"
@@ -39,4 +39,16 @@ type DNSConfig struct {
 type DNSOption struct {
 	Name  string  `json:"name"`
 	Value *string `json:"value,omitempty"`
+}
+
+// LooksUp is the policy by which names are looked up: the DNSPolicy, but of a member in its host's network
+// DNSDefault for DNSClusterFirst, as in Kubernetes, and DNSClusterFirst for DNSClusterFirstWithHostNet.
+func (s *MemberSpec) LooksUp() string {
+	switch {
+	case s.DNSPolicy == DNSClusterFirstWithHostNet:
+		return DNSClusterFirst
+	case s.HostNetwork && (s.DNSPolicy == DNSClusterFirst || s.DNSPolicy == ""):
+		return DNSDefault
+	}
+	return s.DNSPolicy
 }

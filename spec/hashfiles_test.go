@@ -66,6 +66,7 @@ func TestEveryChangeOfFilesAndNamesChangesTheHash(t *testing.T) {
 		"a claim to read":   shows(VolumeMedia{PersistentVolumeClaim: &ClaimVolume{ClaimName: "a", ReadOnly: true}}),
 		"mount":             mounts(""),
 		"expression":        mounts("$(A)"),
+		"host network":      func(x *Template) { x.Spec.HostNetwork = true },
 		"dns policy":        func(x *Template) { x.Spec.DNSPolicy = DNSDefault },
 		"dns option":        func(x *Template) { x.Spec.DNSConfig = &DNSConfig{Options: []DNSOption{{Name: "edns0"}}} },
 		"dns search":        func(x *Template) { x.Spec.DNSConfig = &DNSConfig{Searches: []string{"a.b"}} },

@@ -13,6 +13,8 @@ type HostAccess struct {
 	Sysctls []string
 	// Privileged: containers may be privileged, and may have any capability.
 	Privileged bool
+	// Network: members may be in the network of their hosts.
+	Network bool
 	// Paths are the directories of the hosts in which hostPath volumes may be: absolute; "/": any.
 	Paths []string
 }
@@ -27,7 +29,7 @@ func (h HostAccess) AllowsSysctl(key string) bool {
 
 // AnyHostAccess allows all that an operator can allow.
 func AnyHostAccess() HostAccess {
-	return HostAccess{Sysctls: []string{"*"}, Privileged: true, Paths: []string{"/"}}
+	return HostAccess{Sysctls: []string{"*"}, Privileged: true, Network: true, Paths: []string{"/"}}
 }
 
 // AllowsPath reports whether members may mount that path of their host.

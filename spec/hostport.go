@@ -1,13 +1,14 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 )
 
 // HostPort is a port of a node that leads to one of a member.
 type HostPort struct {
-	Protocol string // TCP or UDP
+	Protocol string // TCP or UDP; of a member in the network of its host also SCTP
 	// Address of the node; zero: each.
 	Address netip.Addr
 	Port    uint16
@@ -16,12 +17,13 @@ type HostPort struct {
 }
 
 // HostPorts are those that the members' containers and sidecars ask for, in their order; what an
-// init container says of ports is for readers only, as in Kubernetes.
+// init container says of ports is for readers only, as in Kubernetes. In the network of the host each port
+// is one.
 func (s *MemberSpec) HostPorts() []HostPort {
 	var out []HostPort
 	for c := range s.Lasting() {
 		for i := range c.Ports {
-			if p := &c.Ports[i]; p.HostPort != 0 {
+			if p := &c.Ports[i]; p.HostPort != 0 || s.HostNetwork {
 				out = append(out, p.OnHost())
 			}
 		}
@@ -29,9 +31,10 @@ func (s *MemberSpec) HostPorts() []HostPort {
 	return out
 }
 
-// OnHost is p as the host sees it. p was checked, and has a HostPort.
+// OnHost is p as the host sees it. p was checked; without a HostPort it is a port of a member in the network of
+// its host.
 func (p *ContainerPort) OnHost() HostPort {
-	h := HostPort{Protocol: p.Protocol, Port: uint16(p.HostPort), To: uint16(p.ContainerPort)}
+	h := HostPort{Protocol: p.Protocol, Port: uint16(cmp.Or(p.HostPort, p.ContainerPort)), To: uint16(p.ContainerPort)}
 	if h.Protocol == "" {
 		h.Protocol = "TCP"
 	}

@@ -60,6 +60,37 @@ func TestHostPortsAreThoseOfWhatLasts(t *testing.T) {
 	}
 }
 
+// In the network of the host each port is one of the host, at the number that the container listens at.
+func TestEachPortIsOneOfTheHostInItsNetwork(t *testing.T) {
+	s := MemberSpec{Containers: []Container{{Name: "a", Ports: []ContainerPort{{ContainerPort: 80}, {ContainerPort: 53, HostPort: 53, Protocol: "UDP"}}}}}
+	if got := s.HostPorts(); len(got) != 1 || got[0].Port != 53 {
+		t.Errorf("in its own network: got %v", got)
+	}
+	s.HostNetwork = true
+	want := []HostPort{{Protocol: "TCP", Port: 80, To: 80}, {Protocol: "UDP", Port: 53, To: 53}}
+	if got := s.HostPorts(); !slices.Equal(got, want) {
+		t.Errorf("in the host's: got %v, want %v", got, want)
+	}
+}
+
+func TestNamesAreLookedUpAsInKubernetes(t *testing.T) {
+	for _, c := range []struct {
+		policy         string
+		own, onNetwork string // of the host
+	}{
+		{"", "", DNSDefault},
+		{DNSClusterFirst, DNSClusterFirst, DNSDefault},
+		{DNSClusterFirstWithHostNet, DNSClusterFirst, DNSClusterFirst},
+		{DNSDefault, DNSDefault, DNSDefault},
+		{DNSNone, DNSNone, DNSNone},
+	} {
+		own, host := MemberSpec{DNSPolicy: c.policy}, MemberSpec{DNSPolicy: c.policy, HostNetwork: true}
+		if own.LooksUp() != c.own || host.LooksUp() != c.onNetwork {
+			t.Errorf("%q: got %q and %q, want %q and %q", c.policy, own.LooksUp(), host.LooksUp(), c.own, c.onNetwork)
+		}
+	}
+}
+
 func TestAVolumeThatOnlyAnInitContainerMountsIsMounted(t *testing.T) {
 	mount := []VolumeMount{{Name: "data"}}
 	x := Template{Spec: MemberSpec{InitContainers: []Container{{Name: "i", VolumeMounts: mount}}, Containers: []Container{{Name: "a"}}}}

@@ -87,6 +87,8 @@ func TestNeedsIsTheNewestFieldOfATemplate(t *testing.T) {
 		{"huge pages of an init container", MemberSpec{InitContainers: []Container{{Resources: pagesOf(0, 1<<30)}}}, 2, "initContainers"},
 		{"a volume in huge pages", MemberSpec{Volumes: []VolumeMedia{{EmptyDir: &EmptyDir{Medium: scalar.MediumHugePages}}}}, 2, "volumes[0].emptyDir.medium"},
 		{"a volume in memory", MemberSpec{Volumes: []VolumeMedia{{EmptyDir: &EmptyDir{Medium: MediumMemory}}}}, 1, ""},
+		{"its own network", MemberSpec{HostNetwork: false}, 1, ""},
+		{"the network of the host", MemberSpec{HostNetwork: true}, 2, "hostNetwork"},
 		{"a variable", MemberSpec{Containers: []Container{{Env: []EnvVar{{Name: "x", ValueFrom: &EnvVarSource{ResourceFieldRef: &ResourceFieldRef{}}}}}}},
 			2, "containers[0].env[0].valueFrom.resourceFieldRef"},
 		{"a volume", MemberSpec{Volumes: []VolumeMedia{{}, {Projected: &ProjectedVolume{}}}}, 2, "volumes[1].projected"},

@@ -28,7 +28,8 @@ type MemberSpec struct {
 	// DNSPolicy is where names are looked up. ClusterFirst (default), ClusterFirstWithHostNet: the
 	// node's DNS server, which knows all members and asks the host's servers for the rest. Default:
 	// the resolv.conf of the host when the container starts; the node's DNS server stands in for
-	// servers on the host's loopback. None: only what dnsConfig says.
+	// servers on the host's loopback. None: only what dnsConfig says. With hostNetwork, ClusterFirst is
+	// Default, and the host's servers are asked as the host asks them.
 	DNSPolicy string `json:"dnsPolicy,omitempty" stead:"since=2,except=ClusterFirst|ClusterFirstWithHostNet"`
 	// DNSConfig adds name servers, search domains and options; None needs a name server.
 	DNSConfig *DNSConfig `json:"dnsConfig,omitempty" stead:"since=2"`
@@ -45,6 +46,11 @@ type MemberSpec struct {
 	// db-0.db.default.svc.cluster.local; it has at most 64 characters. Default false: db-0.
 	SetHostnameAsFQDN *bool `json:"setHostnameAsFQDN,omitempty" stead:"since=2,except=false"`
 
+	// HostNetwork: the containers are in the network of their host, and the member's address is the host's.
+	// Its ports are host ports. Needs the operator's permission (stead server --allow-host-network). Default
+	// false.
+	HostNetwork bool `json:"hostNetwork,omitempty" stead:"since=2"`
+
 	// ImagePullSecrets name Secrets whose credentials are tried where they match the image's registry
 	// and path, the longest first; without a match, or without the Secret, it is pulled without.
 	ImagePullSecrets []PullSecret `json:"imagePullSecrets,omitempty" stead:"since=2"`
@@ -59,7 +65,6 @@ type MemberSpec struct {
 	EphemeralContainers   any     `json:"ephemeralContainers,omitempty" stead:"later"`
 	ActiveDeadlineSeconds *int64  `json:"activeDeadlineSeconds,omitempty" stead:"later"`
 	NodeName              string  `json:"nodeName,omitempty" stead:"later,zero"`
-	HostNetwork           bool    `json:"hostNetwork,omitempty" stead:"later,zero"`
 	HostPID               bool    `json:"hostPID,omitempty" stead:"later,zero"`
 	HostIPC               bool    `json:"hostIPC,omitempty" stead:"later,zero"`
 	HostUsers             *bool   `json:"hostUsers,omitempty" stead:"later,same=true"`

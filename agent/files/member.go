@@ -82,6 +82,8 @@ type Node struct {
 	Gateway string
 	// ResolvConf is the host's resolv.conf; "": /etc/resolv.conf.
 	ResolvConf string
+	// HostsFile is the host's hosts; "": /etc/hosts.
+	HostsFile string
 	// Allocatable stands in for limits that a container does not set.
 	Allocatable Allocatable
 	// Services lists the services of a namespace that have an address, by name; nil: there are none.

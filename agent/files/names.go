@@ -1,8 +1,11 @@
 package files
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"slices"
@@ -12,9 +15,13 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Hosts is the content of /etc/hosts.
-func Hosts(l *records.Life) []byte {
+// Hosts is the content of /etc/hosts; host is the host's own, for a life in its network.
+func Hosts(l *records.Life, host []byte) []byte {
 	out := []byte("# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	if l.Template.Spec.HostNetwork && len(host) > 0 {
+		out = append([]byte("# written by Stead; what the host has:\n"), host...)
+		out = append(bytes.TrimRight(out, "\n"), "\n# the member\n"...)
+	}
 	if l.Member.Address.IsValid() {
 		out = append(out, address(l)+"\t"+l.FQDN()+"\t"+l.Member.ID.MemberName()+"\n"...)
 	}
@@ -84,10 +91,13 @@ func (r Resolver) reachable(gateway string) Resolver {
 // dnsConfig; host is the host's own, for the policy Default.
 func Resolv(l *records.Life, n Node, host Resolver) []byte {
 	var r Resolver
-	switch l.Template.Spec.DNSPolicy {
+	switch l.Template.Spec.LooksUp() {
 	case spec.DNSNone:
 	case spec.DNSDefault:
-		r = host.reachable(n.Gateway)
+		r = host
+		if !l.Template.Spec.HostNetwork {
+			r = host.reachable(n.Gateway)
+		}
 	default:
 		svc := "svc." + l.Domain
 		r = Resolver{[]string{n.Gateway}, []string{string(l.Member.ID.Namespace) + "." + svc, svc, l.Domain}, []string{"ndots:5"}}
@@ -139,7 +149,7 @@ func distinct(list []string) (out []string) {
 
 // hostResolver reads the host's resolv.conf for a life that uses it.
 func hostResolver(l *records.Life, n Node) (Resolver, error) {
-	if l.Template.Spec.DNSPolicy != spec.DNSDefault {
+	if l.Template.Spec.LooksUp() != spec.DNSDefault {
 		return Resolver{}, nil
 	}
 	text, err := os.ReadFile(cmp.Or(n.ResolvConf, "/etc/resolv.conf"))
@@ -147,4 +157,16 @@ func hostResolver(l *records.Life, n Node) (Resolver, error) {
 		return Resolver{}, fmt.Errorf("dnsPolicy Default: %w", err)
 	}
 	return ParseResolver(string(text)), nil
+}
+
+// hostNames reads the host's /etc/hosts for a life in its network; a host may have none.
+func hostNames(l *records.Life, n Node) ([]byte, error) {
+	if !l.Template.Spec.HostNetwork {
+		return nil, nil
+	}
+	text, err := os.ReadFile(cmp.Or(n.HostsFile, "/etc/hosts"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the host's names: %w", err)
+	}
+	return text, nil
 }

@@ -57,6 +57,34 @@ func TestResolvConfFollowsPolicyAndConfig(t *testing.T) {
 	}
 }
 
+// TestNamesInTheNetworkOfTheHost: as the kubelet does: the host's own hosts and resolv.conf, with name servers on its
+// loopback, unless the policy names the cluster.
+func TestNamesInTheNetworkOfTheHost(t *testing.T) {
+	dir := t.TempDir()
+	n := host
+	n.ResolvConf, n.HostsFile = filepath.Join(dir, "resolv.conf"), filepath.Join(dir, "hosts")
+	must(t, os.WriteFile(n.ResolvConf, []byte("nameserver 127.0.0.53\nsearch lan\n"), 0o600))
+	for _, c := range []struct{ hosts, policy, wantHosts, wantConf string }{
+		{"192.0.2.7\tbox\n\n", spec.DNSClusterFirst, "# written by Stead; what the host has:\n192.0.2.7\tbox\n# the member\n",
+			"nameserver 127.0.0.53\nsearch lan\n"},
+		{"", spec.DNSClusterFirstWithHostNet, "# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n",
+			"nameserver 169.254.1.1\nsearch prod.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n"},
+	} {
+		if c.hosts != "" {
+			must(t, os.WriteFile(n.HostsFile, []byte(c.hosts), 0o600))
+		} else {
+			must(t, os.Remove(n.HostsFile))
+		}
+		l := life()
+		l.Template.Spec.HostNetwork, l.Template.Spec.DNSPolicy, l.Member.Node = true, c.policy, "n1"
+		p := At(t.TempDir(), l.Member.ID)
+		must(t, WriteMember(p, l, n))
+		equal(t, "hosts", read(t, p.Etc, "hosts"), c.wantHosts+"10.88.0.7\tdb-2.db-svc.prod.svc.cluster.local\tdb-2\n")
+		equal(t, "resolv.conf", read(t, p.Etc, "resolv.conf"), c.wantConf)
+		equal(t, "hostname", read(t, p.Etc, "hostname"), "n1\n")
+	}
+}
+
 func TestResolvConfStaysWithinItsLimits(t *testing.T) {
 	l := life()
 	var many, long []string
@@ -80,11 +108,11 @@ func TestResolvConfStaysWithinItsLimits(t *testing.T) {
 func TestHostAliasesAreLinesOfHosts(t *testing.T) {
 	l := life()
 	l.Template.Spec.HostAliases = []spec.HostAlias{{IP: "192.0.2.9", Hostnames: []string{"old.example.com", "old"}}, {IP: "2001:db8::1", Hostnames: []string{"six"}}}
-	equal(t, "hosts", string(Hosts(l)), "# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"+
+	equal(t, "hosts", string(Hosts(l, nil)), "# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"+
 		"10.88.0.7\tdb-2.db-svc.prod.svc.cluster.local\tdb-2\n\n# hostAliases\n192.0.2.9\told.example.com\told\n2001:db8::1\tsix\n")
 	l.Member = records.Member{ID: l.Member.ID}
 	l.Template.Spec.HostAliases = nil
-	equal(t, "hosts without an address", string(Hosts(l)), "# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
+	equal(t, "hosts without an address", string(Hosts(l, nil)), "# written by Stead\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n")
 }
 
 // TestTheHostnameIsTheWholeNameWhereTheTemplateSaysSo: as the kubelet's GetNodenameForKernel.

@@ -45,7 +45,11 @@ func WriteMember(p Place, l *records.Life, n Node) error {
 	if err != nil {
 		return err
 	}
-	for name, content := range map[string][]byte{"hosts": Hosts(l), "resolv.conf": Resolv(l, n, host), "hostname": Hostname(l)} {
+	names, err := hostNames(l, n)
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"hosts": Hosts(l, names), "resolv.conf": Resolv(l, n, host), "hostname": Hostname(l)} {
 		if err := Put(p.Etc, name, content, 0o444); err != nil {
 			return err
 		}

@@ -117,7 +117,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
-	m.routes = newRoutes(spec.NodeName(o.Node), m.Network, log)
+	m.routes = newRoutes(spec.NodeName(o.Node), cidr, m.Network, log)
 	m.leads = newLeads(spec.NodeName(o.Node), at.ServiceCIDR, m.Network.SetServices, log)
 	m.policies = newPolicies(place{node: spec.NodeName(o.Node), members: cidr, dns: gateway}, m.Network.SetPolicies, log)
 	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime,

@@ -63,7 +63,7 @@ func (j *policyJoin) addMembers(s *records.Snapshot) {
 	filters := map[string]pair{}
 	for i := range s.Peers {
 		p := &s.Peers[i]
-		if p.Node != j.node || !p.Address.Is4() {
+		if p.Node != j.node || !j.members.Contains(p.Address) { // the host's own address is nobody's to close
 			continue
 		}
 		which := make([]byte, len(s.Policies)) // those that select it
@@ -160,12 +160,13 @@ func (j *policyJoin) group(members []records.PolicyParty) string {
 	return name
 }
 
-// addressesOf appends the addresses of a party's members to list.
+// addressesOf appends the addresses of a party's members to list, but for those in the networks of their hosts: as
+// in Kubernetes they are not told from other programs of these, which a block may name.
 func (j *policyJoin) addressesOf(list []netip.Addr, party *records.PolicyParty) []netip.Addr {
 	add := func(s *records.Snapshot) {
 		for i := range s.Peers {
 			p := &s.Peers[i]
-			if p.Address.Is4() && (party.Members == nil || party.Members.Matches(netpol.MemberLabels(identityOf(s.Ref, p)))) {
+			if j.members.Contains(p.Address) && (party.Members == nil || party.Members.Matches(netpol.MemberLabels(identityOf(s.Ref, p)))) {
 				list = append(list, p.Address)
 			}
 		}

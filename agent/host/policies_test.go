@@ -92,6 +92,28 @@ func TestPoliciesOfMembersHere(t *testing.T) {
 	}
 }
 
+// Who is in the network of its host has an address that other programs have, too: no policy closes it, or lets in who
+// has it; and no route leads it elsewhere.
+func TestAHostsAddressIsNoMembers(t *testing.T) {
+	snapshots := policySnapshots(records.SetPolicy{Ingress: true, From: []records.PolicyRule{{Parties: []records.PolicyParty{{Namespace: "default"}}}}})
+	snapshots[0].Peers[0].Address = netip.MustParseAddr("192.0.2.1") // of n1, where this is
+	snapshots[0].Peers[2].Address = netip.MustParseAddr("192.0.2.2")
+	snapshots[0].Peers[2].Host = netip.MustParseAddr("192.0.2.2") // as an earlier server says
+	got := here.policiesOf(snapshots)
+	if len(got.Members) != 1 || got.Members[0].Address != netip.MustParseAddr("10.88.0.1") {
+		t.Errorf("closed: %+v", got.Members)
+	}
+	if diff := cmp.Diff(map[string][]netip.Addr{`[{"namespace":"default"}]`: addrs("10.88.0.1", "10.88.0.8", "10.88.0.9")}, got.Groups, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("let in: (-want +got)\n%s", diff)
+	}
+	snapshots[1].Peers[0].Host = netip.MustParseAddr("192.0.2.2")
+	r := newRoutes("n1", here.members, nil, slog.New(slog.DiscardHandler))
+	want := map[netip.Addr]netip.Addr{netip.MustParseAddr("10.88.0.9"): netip.MustParseAddr("192.0.2.2")}
+	if diff := cmp.Diff(want, r.elsewhere(snapshots), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+		t.Errorf("routes: (-want +got)\n%s", diff)
+	}
+}
+
 func TestPoliciesAreSetWhenTheyChangeAndAgainByRepair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls, fails := 0, true

@@ -14,6 +14,7 @@ import (
 // routes leads members' addresses to the hosts where they are, as snapshots say.
 type routes struct {
 	node spec.NodeName
+	own  netip.Prefix // of members' own addresses
 	net  *network.Network
 	log  *slog.Logger
 	// The newest that is not done yet; each holds one.
@@ -23,20 +24,24 @@ type routes struct {
 	unknown map[spec.NodeName]bool // logged as without an address; update's alone
 }
 
-func newRoutes(node spec.NodeName, net *network.Network, log *slog.Logger) *routes {
+func newRoutes(node spec.NodeName, own netip.Prefix, net *network.Network, log *slog.Logger) *routes {
 	return &routes{
-		node: node, net: net, log: log, unknown: map[spec.NodeName]bool{},
+		node: node, own: own, net: net, log: log, unknown: map[spec.NodeName]bool{},
 		members: make(chan map[netip.Addr]netip.Addr, 1), nodes: make(chan []netip.Addr, 1),
 	}
 }
 
 // update takes the newest snapshots of all sets; it does not block.
-func (r *routes) update(snapshots []records.Snapshot) {
+func (r *routes) update(snapshots []records.Snapshot) { replace(r.members, r.elsewhere(snapshots)) }
+
+// elsewhere are the members of other hosts by their own addresses. Who is in the network of its host is reached
+// as the host is: a route of ours to a host's address would cut that off.
+func (r *routes) elsewhere(snapshots []records.Snapshot) map[netip.Addr]netip.Addr {
 	members := map[netip.Addr]netip.Addr{}
 	for i := range snapshots {
 		for _, p := range snapshots[i].Peers {
 			switch {
-			case p.Node == "" || p.Node == r.node:
+			case p.Node == "" || p.Node == r.node || !r.own.Contains(p.Address):
 			case !p.Host.IsValid():
 				if !r.unknown[p.Node] {
 					r.log.Warn("host not reached: its address is not known; start its agent with --address", "node", string(p.Node))
@@ -48,7 +53,7 @@ func (r *routes) update(snapshots []records.Snapshot) {
 			}
 		}
 	}
-	replace(r.members, members)
+	return members
 }
 
 // replace puts v into a channel that holds one, in place of an older. One goroutine may

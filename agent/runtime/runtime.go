@@ -49,6 +49,8 @@ type Sandbox struct {
 	// SharedPIDs: its containers are in one pid namespace, whose first process is the sandbox's
 	// own. When that ends, all of them end, and the sandbox is to be made again. Empty does not count it.
 	SharedPIDs bool `json:",omitempty"`
+	// HostNetwork: NetNS is the network namespace of the host itself, which is never given to a Network.
+	HostNetwork bool `json:",omitempty"`
 }
 
 // Container describes one container to be created.

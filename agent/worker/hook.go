@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -113,9 +114,17 @@ func (w *actor) beginHook(ctx context.Context, op step.Op) error {
 // target is a running container for its probes and hooks.
 func (w *subject) target(c *spec.Container, ctr *container) probe.Target {
 	return probe.Target{
-		ID: runtime.ContainerID{ID: w.id, Name: c.Name}, Container: *c, Address: w.life.Member.Address,
+		ID: runtime.ContainerID{ID: w.id, Name: c.Name}, Container: *c, Address: w.address(),
 		Adopted: !ctr.startedByUs, Since: ctr.since, Health: probe.Health{Started: ctr.Started, Ready: ctr.Ready},
 	}
+}
+
+// address is where the member is reached: in the network of the host the address that this has now.
+func (w *subject) address() netip.Addr {
+	if now, err := netip.ParseAddr(w.c.Node.HostIP); err == nil && w.life.Member.HostNetwork {
+		return now
+	}
+	return w.life.Member.Address
 }
 
 // takeHookEnds takes in which hooks have returned, but for those of containers that have ended.

@@ -205,9 +205,13 @@ func (w *actor) ensureSandbox(ctx context.Context) error {
 		return fmt.Errorf("%s has %d characters, the maximum of a hostname is %d: remove setHostnameAsFQDN, or shorten the name of the set, its serviceName or its namespace",
 			name, len(name), records.MaxHostname)
 	}
+	onHost := w.life.Template.Spec.HostNetwork
+	if onHost && !w.life.Member.HostNetwork {
+		return errors.New("its template has hostNetwork, and a server of an earlier version assigned it without its host's address: upgrade the servers, then restart the member")
+	}
 	shared := w.life.Template.Spec.ShareProcessNamespace
 	box, err := w.c.Runtime.EnsureSandbox(ctx, runtime.Sandbox{
-		ID: w.id, Token: w.token, Hostname: w.life.Hostname(), SharedPIDs: shared != nil && *shared,
+		ID: w.id, Token: w.token, Hostname: w.life.Hostname(), SharedPIDs: shared != nil && *shared, HostNetwork: onHost,
 	})
 	if err != nil {
 		return err
@@ -216,7 +220,12 @@ func (w *actor) ensureSandbox(ctx context.Context) error {
 	return nil
 }
 
+// attach gives the life its network. In that of the host it has one.
 func (w *actor) attach(ctx context.Context) error {
+	if w.life.Template.Spec.HostNetwork {
+		w.prepared.network = true
+		return nil
+	}
 	w.left.link = true
 	err := w.c.Network.Attach(ctx, w.id, w.prepared.netns, w.life.Member.Address, w.life.Template.Spec.HostPorts()...)
 	w.prepared.network = err == nil

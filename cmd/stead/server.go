@@ -51,6 +51,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringToStringVar(&o.Classes, "map-class", nil, "map a storage class of manifests to one of the nodes: fast-ssd=local (repeatable)")
 	f.BoolVar(&o.Host.Privileged, "allow-privileged", false, "allow privileged containers and all capabilities: whoever may apply manifests is root on every host, and its members can break Stead's promises")
 	f.StringSliceVar(&o.Host.Paths, "allow-host-path", nil, "absolute directory of the hosts in which hostPath volumes may be (repeatable); /: any but those of Stead and containerd")
+	f.BoolVar(&o.Host.Network, "allow-host-network", false, "allow hostNetwork: members in the network of their hosts, which reach what these offer to themselves alone, and to which NetworkPolicies do not apply")
 	f.StringSliceVar(&o.Host.Sysctls, "allow-sysctl", nil, "kernel parameter that members may set for themselves beyond the safe ones: net.core.somaxconn, or kernel.shm* (repeatable)")
 	f.StringVar(&o.FenceCommand, "fence-command", "", "program that powers off a silent node when its members must start elsewhere (nodeLoss: Replace); exit code 0 is taken as proof that the node is off (default: none)")
 	f.DurationVar(&o.FenceAfter, "fence-after", fence.DefaultAfter, "how long a node must be silent before the fence command is run")

@@ -66,7 +66,7 @@ const (
 
 // peer is what the set's members see of one identity.
 func (f *frame) peer(slot *plan.Slot) (records.Peer, peerKind) {
-	m, addr := slot.Member, addressOf(slot)
+	m, addr := slot.Member, f.addressOf(slot)
 	if m == nil && !f.wanted.Has(slot.ID.Ordinal) {
 		return records.Peer{}, noPeer
 	}
@@ -81,7 +81,7 @@ func (f *frame) peer(slot *plan.Slot) (records.Peer, peerKind) {
 	}
 	if m != nil {
 		p.Node = m.Node
-		if n := f.judge.Node(m.Node); n != nil {
+		if n := f.judge.Node(m.Node); n != nil && !m.HostNetwork {
 			p.Host = n.Facts.Address()
 		}
 	}
@@ -94,12 +94,19 @@ func (f *frame) peer(slot *plan.Slot) (records.Peer, peerKind) {
 	return p, noPeer
 }
 
-// addressOf prefers the life's own address, and is invalid when there is none.
-func addressOf(slot *plan.Slot) (addr netip.Addr) {
-	if slot.Member != nil && slot.Member.Address.IsValid() {
-		return slot.Member.Address
+// addressOf prefers the life's own address, and is invalid when there is none. A life in the network of its node
+// has the address that the node has now; between two such lives the identity is nowhere.
+func (f *frame) addressOf(slot *plan.Slot) (addr netip.Addr) {
+	m := slot.Member
+	if m != nil && m.HostNetwork {
+		if n := f.judge.Node(m.Node); n != nil && n.Facts.Address().Is4() {
+			return n.Facts.Address()
+		}
 	}
-	if slot.Identity != nil {
+	if m != nil && m.Address.IsValid() {
+		return m.Address
+	}
+	if slot.Identity != nil && !f.set.Spec.Template.Spec.HostNetwork {
 		return slot.Identity.Address
 	}
 	return addr

@@ -112,6 +112,28 @@ func TestAPictureTellsWhereMembersAre(t *testing.T) {
 	}
 }
 
+// TestAPictureOfMembersInTheNetworkOfTheirHosts: their address is what the node says now, no route leads there, and
+// between two lives they are nowhere, whatever address of its own the identity keeps.
+func TestAPictureOfMembersInTheNetworkOfTheirHosts(t *testing.T) {
+	w := scene()
+	w.Set.Spec.Template.Spec.HostNetwork = true
+	w.Nodes[0].Facts.HostIP = "192.0.2.9"
+	for i := range w.Slots {
+		w.Slots[i].Member.HostNetwork, w.Slots[i].Member.Address = true, netip.MustParseAddr("192.0.2.1")
+	}
+	w.Slots[1].Member.Node = "n2" // which does not say
+	w.Slots[2].Member, w.Slots[2].Report = nil, nil
+	peers := BuildSnapshot(spec.Sequence{}, w.Set.Ref, w, nil, "cluster.local").Peers
+	if len(peers) != 2 {
+		t.Fatalf("got %+v, want two", peers)
+	}
+	for i, want := range []string{"192.0.2.9", "192.0.2.1"} {
+		if p := peers[i]; p.Address != netip.MustParseAddr(want) || p.Host.IsValid() {
+			t.Errorf("%s is at %s of %s, want %s alone", p.Name, p.Address, p.Host, want)
+		}
+	}
+}
+
 func TestPictureNames(t *testing.T) {
 	ports := []spec.ServicePort{{Name: "client", Port: 2379, Protocol: "TCP"}}
 	service := func(name string, selector map[string]string, all bool) *records.ServiceRecord {

@@ -211,9 +211,13 @@ func (d *decision) noSession(v cache.View, node spec.NodeName) {
 	d.seen(v, store.FactsKey(node))
 }
 
-// claimAddress claims a new address, or checks that a kept one is still the identity's.
+// claimAddress claims a new address, or checks that a kept one is still the identity's. A life in the network of its
+// node has the node's, of which the facts that start compares tell.
 func (d *decision) claimAddress(v cache.View, a plan.Start) error {
 	ip := a.Member.Address
+	if a.Member.HostNetwork {
+		return nil
+	}
 	held := v.Addresses()[ip.String()]
 	free := held == nil || held.FreedAt != nil
 	if free && !a.NewAddress || !free && held.ID != a.Member.ID {
@@ -261,7 +265,7 @@ func (d *decision) forget(v cache.View, a plan.Forget, now time.Time) error {
 		return nil
 	}
 	set := v.Set(a.ID.Ref())
-	a.FreeAddress = a.FreeAddress && d.freeAddress(v, id, now)
+	a.FreeAddress = a.FreeAddress && (!id.Address.IsValid() || d.freeAddress(v, id, now))
 	d.add(store.PutRecord(store.IdentityKey(a.ID), a.Record(*id, set)))
 	return nil
 }

@@ -193,6 +193,53 @@ func TestAForgottenIdentityFreesOnlyItsOwnAddress(t *testing.T) {
 	}
 }
 
+// All its lives were in the networks of their nodes: there is no address to free, and nothing else of it remains.
+func TestAForgottenIdentityMayHaveNoAddress(t *testing.T) {
+	look, write := addresses(t, base(stage{report: records.PhaseStopped, without: []string{store.EpochKey, store.AddressKey(ip), store.IdentityKey(member(0))}})...)
+	token := spec.Token{Epoch: 1, Number: 1}
+	write(store.Put(store.IdentityKey(member(0)), store.Encode(records.IdentityRecord{ID: member(0), LastToken: token, ReadyToken: token})))
+	var d decision
+	var err error
+	look(func(v cache.View) {
+		d, err = decisionFor(v, db, plan.Forget{ID: member(0), Token: token, FreeAddress: true}, time.Unix(1000, 0))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(d.Then...)
+	look(func(v cache.View) {
+		if id := v.Identity(member(0)); id == nil || id.LastToken != token || id.ReadyToken == token || v.Member(member(0)) != nil {
+			t.Errorf("what remains is %+v, %+v", id, v.Member(member(0)))
+		}
+		if len(v.Addresses()) > 0 {
+			t.Errorf("addresses: %v", v.Addresses())
+		}
+	})
+}
+
+// A start in the network of the node claims no address, though its node has one of the members' range.
+func TestAStartInTheNetworkOfTheNodeClaimsNoAddress(t *testing.T) {
+	look, _ := addresses(t, base(stage{report: records.PhaseStopped, without: []string{store.EpochKey}})...)
+	of := map[bool]int{}
+	for _, onHost := range []bool{false, true} {
+		m := records.Member{ID: member(0), Token: spec.Token{Epoch: 1, Number: 2}, Node: "n1", Address: ip, HostNetwork: onHost}
+		look(func(v cache.View) {
+			d, err := decisionFor(v, db, plan.Start{Member: m, Identity: records.IdentityRecord{ID: member(0)}}, time.Unix(1000, 0))
+			if err != nil {
+				t.Error(err)
+			}
+			for _, g := range d.If {
+				if g.Key == store.AddressKey(ip) {
+					of[onHost]++
+				}
+			}
+		})
+	}
+	if of[false] != 1 || of[true] != 0 {
+		t.Errorf("its address is compared %d times in its own network, %d in that of its node; want 1 and 0", of[false], of[true])
+	}
+}
+
 // Its volume may have been lost with its host: the next one has the next number, so that no
 // member takes it for its first.
 func TestAForgottenIdentityKeepsTheNumbersOfItsVolumesWhileItsSetExists(t *testing.T) {

@@ -28,6 +28,7 @@ var filters = [...]filter{
 	{causes.BlockedCordoned, (*search).closed, true},
 	{causes.BlockedNoGuard, unless((*search).guards, "does not guard lives, which nodeLoss Replace requires"), true},
 	{causes.BlockedAgentTooOld, (*search).tooOld, true},
+	{causes.BlockedNoNode, unless(addressed, "does not say its address, which hostNetwork requires: start its agent with --address"), true},
 	{causes.BlockedReclaiming, unless((*search).cleared, "still has a volume of it that was lost with the host, which goes to the trash first"), false},
 	{causes.BlockedNoClass, (*search).classMissing, false},
 	{causes.BlockedNoNode, (*search).mislabelled, true},
@@ -60,6 +61,11 @@ func (s *search) closed(n *proof.Node) string {
 		return "is cordoned"
 	}
 	return ""
+}
+
+// addressed: a member that is in the network of the node can have its address.
+func addressed(s *search, n *proof.Node) bool {
+	return !s.Template.HostNetwork || n.Facts.Address().Is4()
 }
 
 // tooOld says what of the template the node's agent would pass over without a word.

@@ -127,7 +127,8 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 		return a, no
 	}
 	s.giveObjects(request.Objects, &rec, node, &a)
-	if !rec.Address.IsValid() {
+	onHost := request.Template.HostNetwork
+	if !rec.Address.IsValid() && !onHost {
 		if s.freeUsed == len(s.world.Free) {
 			return a, &place.Refusal{Reason: causes.BlockedAddress, Text: "no address is free: none is assigned while a node runs lives that the store does not know, freed addresses are held back for a while, and the range of members' addresses may be used up"}
 		}
@@ -140,6 +141,9 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 		ID: t.ID, SetUID: s.world.Set.UID, Token: rec.LastToken, Goal: records.GoalRun, Reason: s.reason(t),
 		Revision: rec.Due, Node: node.Node.Name, NodeUID: node.Node.UID, Boot: node.Session.Boot,
 		Address: rec.Address, Bound: s.bound(), Service: s.world.Set.Service(), GraceSeconds: s.grace(rec.Due), Volumes: a.Member.Volumes, BeganAt: s.world.Now,
+	}
+	if onHost {
+		a.Member.Address, a.Member.HostNetwork = node.Facts.Address(), true
 	}
 	a.Text = fmt.Sprintf("%s starts as token %s of revision %s on node %s: %s",
 		t.ID.MemberName(), rec.LastToken, rec.Due, node.Node.Name, s.because(t, a.Member.Reason))

@@ -36,9 +36,9 @@ type sandboxes struct {
 	lives *lifecycle
 }
 
-// EnsureSandbox pins a network, IPC and UTS namespace, and for a shared pid namespace starts its
-// first process and pins that. What is half-made, or whose process has ended, is made again, unless a process of
-// the identity is left: ErrExists.
+// EnsureSandbox pins a network, IPC and UTS namespace, new ones but for what is the host's, and for a shared pid
+// namespace starts its first process and pins that. What is half-made, or whose process has ended, is made again,
+// unless a process of the identity is left: ErrExists.
 func (r *sandboxes) EnsureSandbox(ctx context.Context, want runtime.Sandbox) (s runtime.Sandbox, err error) {
 	if err := ctx.Err(); err != nil {
 		return s, err
@@ -106,16 +106,21 @@ func makeSandbox(dir string, s runtime.Sandbox) error {
 	if err := durable.PutUnsynced(filepath.Join(dir, "sandbox.json"), text, 0o600); err != nil {
 		return err
 	}
-	return thread.Run(func() error { return pin(dir, s.Hostname) })
+	return thread.Run(func() error { return pin(dir, s) })
 }
 
-// pin makes the namespaces, on a thread that ends with them.
-func pin(dir, hostname string) error {
-	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS); err != nil {
+// pin makes the namespaces, on a thread that ends with them. What it does not make is the host's: pinned as
+// well, so that all else finds it where it finds others.
+func pin(dir string, s runtime.Sandbox) error {
+	flags := unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	if !s.HostNetwork {
+		flags |= unix.CLONE_NEWNET
+	}
+	if err := unix.Unshare(flags); err != nil {
 		return fmt.Errorf("unshare: %w", err)
 	}
-	if err := unix.Sethostname([]byte(hostname)); err != nil {
-		return fmt.Errorf("set hostname %q: %w", hostname, err)
+	if err := unix.Sethostname([]byte(s.Hostname)); err != nil {
+		return fmt.Errorf("set hostname %q: %w", s.Hostname, err)
 	}
 	for _, name := range pins {
 		path := filepath.Join(dir, name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"time"
 )
@@ -54,6 +55,17 @@ func serve(ctx context.Context, args []string) error {
 		}
 	}()
 	<-ctx.Done()
+	return nil
+}
+
+// web answers HTTP at an address until it is stopped.
+func web(ctx context.Context, address string) error {
+	s := http.Server{Addr: address, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() { s.Close() })
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "well") })
+	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }
 
