@@ -65,6 +65,8 @@ type Placer struct {
 	orders  map[fixedFor]*order                // of the candidates
 	fit     []*proof.Node                      // of the choice that is made: kept for its room
 
+	possible map[possible]bool // see Possible
+
 	// What those who run say of those who come: see gather.
 	gathered   bool
 	others     []*otherTerms // in the order in which they were met

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/place"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -130,7 +131,25 @@ func (r rollout) hopeless(t *memberState) bool {
 		return false
 	}
 	failed := t.Report != nil && t.Report.Phase == records.PhaseFailed
-	return failed || r.abandoned(t.Identity.Due) && t.Identity.AvailableOn != t.Identity.Due || r.lacksClaim(t.Identity.Due)
+	return failed || r.abandoned(t.Identity.Due) && t.Identity.AvailableOn != t.Identity.Due || r.lacksClaim(t.Identity.Due) || r.lacksNode(t)
+}
+
+// lacksNode: none of the nodes can take a life of what the member ran, as their labels, taints and sizes are now, and one
+// of them can take its target.
+func (r rollout) lacksNode(t *memberState) bool {
+	target := r.target(t)
+	return t.Identity.Due != target && !r.placer.Possible(r.boundBy(t, t.Identity.Due)) && r.placer.Possible(r.boundBy(t, target))
+}
+
+// boundBy is what a life of a revision asks of its node that does not change with what else runs.
+func (r rollout) boundBy(t *memberState, h spec.RevisionHash) *place.Request {
+	out := &place.Request{ID: t.ID, Template: r.runs(h), Claims: r.world.Set.Spec.VolumeClaimTemplates, Volumes: t.Volumes}
+	for _, name := range out.Template.ClaimNames() {
+		if c := r.world.Claims[name]; c != nil && c.Record != nil {
+			out.Objects = append(out.Objects, place.Object{Name: name, Volume: c.Volume(), Many: c.Record.Spec.OnManyNodes()})
+		}
+	}
+	return out
 }
 
 // lacksClaim: members of a revision mount a claim that is not there any more, or is being deleted: none can

@@ -39,6 +39,8 @@ type stage struct {
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
 //	reserve 1 5-7 | deadline 60 | onFailure Rollback | replaceBroken Never
 //	node n1 silent | back     it loses its session, or has one again
+//	node n1 disk=ssd          it has this label
+//	selects ssd               the template's nodeSelector; before update
 //	reclaim | lost | restore data-db-2   a person gives a volume up, says that it is
 //	                          lost, or wants it back
 //	vanishes | returns data-db-2         its directory
@@ -144,6 +146,8 @@ func (s *stage) edit(words []string) {
 		set.Spec.ProgressDeadlineSeconds = &n
 	case "onFailure":
 		u.RollingUpdate.OnFailure = value
+	case "selects":
+		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": value}
 	case "replaceBroken":
 		u.ReplaceBroken = value
 	default:

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -54,6 +55,10 @@ func loss(words []string) *spec.NodeLoss {
 func (s *stage) node(name spec.NodeName, how string) {
 	s.w.Nodes = slices.Clone(s.w.Nodes)
 	n := proof.FindNode(s.w.Nodes, name)
+	if label, is := strings.CutPrefix(how, "disk="); is {
+		n.Labels = map[string]string{"disk": label}
+		return
+	}
 	n.Session, n.Gone = nil, 0
 	if how == "silent" {
 		return
