@@ -68,7 +68,7 @@ func (a *asker) saw() {
 	}
 	a.l.t.Logf("%d questions, the slowest %.3f s", seen.Asked, seen.Slow)
 	if seen.Asked < 100 || seen.Lost > 0 || len(seen.Wrong) > 0 {
-		a.l.t.Errorf("of %d questions %d were lost; wrong: %q", seen.Asked, seen.Lost, seen.Wrong)
+		a.l.t.Errorf("of %d questions %d were not answered; wrong: %q", seen.Asked, seen.Lost, seen.Wrong)
 	}
 }
 
