@@ -233,7 +233,7 @@ var faults = []fault{
 		suite{"server/engine", "^TestNoAddressIsGivenWhileAStrayMayHaveIt$"}},
 	{"S17", "server/control/serviceaddress.go", "&& p.left(a) <= 0 {", "{",
 		suite{"server/control", "^TestAFreedServiceAddressRests$"}},
-	{"S17", "server/control/serviceaddress.go", "case r == nil || r.Namespace == s.Namespace && r.Name == s.Name:", "case r == nil || r.Namespace == ns:",
+	{"S17", "server/control/serviceaddress.go", "case r == nil || r.Namespace == s.Namespace && r.Name == s.Name:", "case r == nil || r.Namespace == s.Namespace:",
 		suite{"server/control", "^TestClusterIPIsImmutable$"}},
 	{"S17", "server/control/service.go", "\talso.If = []store.Compare{v.Seen(key)}\n", "",
 		suite{"server/control", "^TestAnAddressThatWasTakenMeanwhileIsNotGivenAgain$"}},
