@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -64,25 +65,27 @@ func newPlace(t *testing.T) *place {
 		if err := Dismiss(dir); err != nil {
 			t.Error(err)
 		}
-		p.eventually("all processes end", func() error {
-			close(p.pids)
-			defer func() { p.pids = make(chan int, 100) }()
-			for pid := range p.pids {
-				if _, err := os.Stat(fmt.Sprint("/proc/", pid)); err == nil {
-					return fmt.Errorf("%d runs", pid)
-				}
-			}
-			return nil
-		})
-		if t.Failed() {
-			log, _ := os.ReadFile(filepath.Join(dir, "log"))
-			t.Logf("%s", log)
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		p.eventually("removed", func() error { return os.RemoveAll(dir) }) // whom Dismiss could not find yet ends then by itself
+		close(p.pids)
+		for pid := range p.pids {
+			p.ends(pid)
 		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
+		if t.Failed() {
+			t.Logf("%s", log)
 		}
 	})
 	return p
+}
+
+// ends waits until a process has ended. One that does not fails the test, and is killed, so that none is left.
+func (p *place) ends(pid int) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(fmt.Sprint("/proc/", pid)); err != nil {
+			return
+		}
+	}
+	p.t.Errorf("process %d goes on: %v", pid, syscall.Kill(pid, syscall.SIGKILL))
 }
 
 func (p *place) eventually(what string, f func() error) {
