@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -54,8 +53,8 @@ func (s *search) guards(n *proof.Node) bool    { return !s.Guarded || n.Facts !=
 
 // closed says why the node takes no new lives.
 func (s *search) closed(n *proof.Node) string {
-	switch why, _ := n.Leaves(); {
-	case why == records.ReasonDrain:
+	switch {
+	case n.Node.Drain != nil:
 		return "is drained"
 	case n.Node.Cordon:
 		return "is cordoned"

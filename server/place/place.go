@@ -217,7 +217,7 @@ func (s *search) at(home spec.NodeName) (*proof.Node, *Refusal) {
 
 // comingBack says when a life starts on the only node that it may have, and whose members are to stop.
 func comingBack(n *proof.Node) string {
-	if why, _ := n.Leaves(); why == records.ReasonDrain {
+	if n.Node.Drain != nil {
 		return fmt.Sprintf(": it starts there after 'stead uncordon %s'", n.Node.Name)
 	}
 	return ""

@@ -46,9 +46,14 @@ func (s volumes) objects(t *memberState, m *spec.MemberSpec) ([]place.Object, *p
 		if no := s.notFree(t, name, c, v); no != nil {
 			return nil, no
 		}
-		out = append(out, place.Object{Name: name, Class: c.Record.Spec.Class(), Volume: v, Many: c.Record.Spec.OnManyNodes(), LeftOn: c.Slot.Left})
+		out = append(out, c.object(name))
 	}
 	return out, nil
+}
+
+// object is the claim of that name, which has a record, as a life mounts it.
+func (c *ClaimState) object(name string) place.Object {
+	return place.Object{Name: name, Class: c.Record.Spec.Class(), Volume: c.Volume(), Many: c.Record.Spec.OnManyNodes(), LeftOn: c.Slot.Left}
 }
 
 // noClaim says why there is no claim to mount; nil: there is.

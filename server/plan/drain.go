@@ -14,12 +14,12 @@ import (
 // budget or floor. Members out of range leave by rule 5; those of a silent node are left alone. It reports whether it stopped any.
 func (s step) drain() (acted bool) {
 	for _, t := range slices.Backward(s.inside) {
-		why, atOnce := s.leaving(t)
+		d := s.leaving(t)
 		switch {
-		case why == "":
-		case atOnce || s.mayLeave(t):
+		case d == nil:
+		case d.AtOnce || s.mayLeave(t):
 			acted = true
-			s.stop(t, why, fmt.Sprintf("node %s is drained", t.Member.Node))
+			s.stop(t, records.ReasonDrain, fmt.Sprintf("node %s is drained", t.Member.Node))
 		default:
 			t.drainDelayed = t.Available
 		}
@@ -27,18 +27,12 @@ func (s step) drain() (acted bool) {
 	return acted
 }
 
-// leaving is why the life is to end with all others of its node; "": it is not, or is ending.
-func (f *facts) leaving(t *memberState) (why records.Reason, atOnce bool) {
+// leaving is the drain with which the life is to end; nil: it is not, or is ending.
+func (f *facts) leaving(t *memberState) *records.Drain {
 	if t.Member == nil || t.Over || t.stopping() || !t.Live {
-		return "", false
+		return nil
 	}
-	return f.node(t.Member.Node).Leaves()
-}
-
-// leaves: the life is to end with all others of its node.
-func (f *facts) leaves(t *memberState) bool {
-	why, _ := f.leaving(t)
-	return why != ""
+	return f.node(t.Member.Node).Node.Drain
 }
 
 // awaitsNode: the member was stopped with all others of its node, which is drained still.
@@ -47,11 +41,7 @@ func (f *facts) awaitsNode(t *memberState) bool {
 		return false
 	}
 	n := f.node(t.Member.Node)
-	if n == nil {
-		return false
-	}
-	why, _ := n.Leaves()
-	return why != ""
+	return n != nil && n.Node.Drain != nil
 }
 
 // mayLeave: budget and floor allow the stop of the member now, and no surplus member is there that has to
@@ -98,7 +88,7 @@ func (e explainer) drainWait(t *memberState) (reason causes.BlockedReason, text 
 
 // leavingText says of a member that is not available why it is not stopped with its node, and how a person may have it stopped.
 func (e explainer) leavingText(t *memberState) string {
-	if !e.leaves(t) {
+	if e.leaving(t) == nil {
 		return ""
 	}
 	return fmt.Sprintf("; it stops for the drain of node %s when it is available, or no more than %d are down; to stop it now: stead restart %s",

@@ -67,7 +67,7 @@ func (c classifier) kindOf(t *memberState) kind {
 	case t.Member == nil && c.ordered():
 		return vacant
 	case t.Member == nil:
-	case !t.Available || c.leaves(t) || t.Identity == nil || c.firstReady(t) || Service(c.world.Set, "", t.Member) != c.world.Set.Service():
+	case !t.Available || c.leaving(t) != nil || t.Identity == nil || c.firstReady(t) || Service(c.world.Set, "", t.Member) != c.world.Set.Service():
 	case t.wanted:
 		return up
 	case c.ordered():

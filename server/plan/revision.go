@@ -146,7 +146,7 @@ func (r rollout) boundBy(t *memberState, h spec.RevisionHash) *place.Request {
 	out := &place.Request{ID: t.ID, Template: r.runs(h), Claims: r.world.Set.Spec.VolumeClaimTemplates, Volumes: t.Volumes}
 	for _, name := range out.Template.ClaimNames() {
 		if c := r.world.Claims[name]; c != nil && c.Record != nil {
-			out.Objects = append(out.Objects, place.Object{Name: name, Volume: c.Volume(), Many: c.Record.Spec.OnManyNodes()})
+			out.Objects = append(out.Objects, c.object(name))
 		}
 	}
 	return out

@@ -47,15 +47,6 @@ type Node struct {
 // Connected reports whether the machine that the record names has a session.
 func (n *Node) Connected() bool { return n.Session != nil && n.Session.UID == n.Node.UID }
 
-// Leaves reports whether the members of the node are to stop, and it takes no others: why, or "" if they stay. atOnce: whatever
-// else of their sets is down.
-func (n *Node) Leaves() (why records.Reason, atOnce bool) {
-	if d := n.Node.Drain; d != nil {
-		return records.ReasonDrain, d.AtOnce
-	}
-	return "", false
-}
-
 // Resident is a life on a node, of any set.
 type Resident struct {
 	ID     spec.Identity
