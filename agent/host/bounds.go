@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stead-project/stead/agent/cgroup"
 )
 
@@ -54,28 +52,12 @@ func mostProcesses() (int64, error) {
 	return most, nil
 }
 
-// diskBytes is the size of the disk on which dir is; 0: not known.
-func diskBytes(dir string) int64 {
-	var st unix.Statfs_t
-	if unix.Statfs(dir, &st) != nil {
-		return 0
-	}
-	return int64(st.Blocks) * st.Bsize
-}
-
 // memoryBytes is the machine's memory, from /proc/meminfo, without its huge pages.
 func memoryBytes() (int64, error) {
 	_, apart, err := hugePages(hugePagesDir)
 	if err != nil {
 		return 0, err
 	}
-	text, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	var kib int64
-	if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kib); err != nil {
-		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
-	}
-	return kib<<10 - apart, nil
+	total, _, err := memoryLeft()
+	return total - apart, err
 }

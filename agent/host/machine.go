@@ -101,7 +101,8 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: diskBytes(o.Root), root: o.Root, changed: notify.New(), following: make(chan struct{}),
+	disk, _ := roomOf(o.Root) // 0: not known
+	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: disk.TotalBytes, root: o.Root, changed: notify.New(), following: make(chan struct{}),
 		short: pressure.Tracker{Limits: o.pressureLimits()}}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,

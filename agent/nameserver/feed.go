@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -46,7 +45,7 @@ func (p *process) takeFeed(c *net.UnixConn) error {
 	p.taking.Lock()
 	fed := p.zone != nil
 	p.taking.Unlock()
-	if err := f.send(report{State: &state{PID: os.Getpid(), Serving: serving, Fed: fed}}); err != nil {
+	if err := f.send(report{State: &state{Serving: serving, Fed: fed}}); err != nil {
 		return err
 	}
 	p.mu.Lock()

@@ -79,7 +79,6 @@ type report struct {
 
 // state is what a process is doing.
 type state struct {
-	PID     int  `json:"pid"`
 	Serving bool `json:"serving"` // it answers
 	Fed     bool `json:"fed"`     // it has records
 }

@@ -35,8 +35,6 @@ const (
 	// is measured; busyRest is how long until it is looked at again.
 	busyPercent = 40
 	busyRest    = 5 * time.Second
-	// statTime is how long a file system may take to say how much of it is free.
-	statTime = 2 * time.Second
 )
 
 // Meter knows how full the volumes of a node are. What is free it asks the file system, whenever somebody asks. What
@@ -59,28 +57,6 @@ type Meter struct {
 type measured struct {
 	bytes int64
 	at    time.Duration
-}
-
-// Room is what a file system has: bytes and inodes, and what of them programs may still have that are not root's.
-// Device is the same of directories that are on one.
-type Room struct {
-	Dir                   string
-	Device                uint64
-	TotalBytes, FreeBytes int64
-	Files, FreeFiles      int64
-}
-
-// RoomAt asks the file system on which an open directory is.
-func RoomAt(dir *os.File) (Room, error) {
-	var st unix.Statfs_t
-	var at unix.Stat_t
-	if err := errors.Join(unix.Fstatfs(int(dir.Fd()), &st), unix.Fstat(int(dir.Fd()), &at)); err != nil {
-		return Room{}, err
-	}
-	return Room{
-		Dir: dir.Name(), Device: at.Dev, TotalBytes: int64(st.Blocks) * st.Bsize, FreeBytes: int64(st.Bavail) * st.Bsize,
-		Files: int64(st.Files), FreeFiles: int64(st.Ffree),
-	}, nil
 }
 
 // NewMeter returns a Meter that has not measured anything; Run does that.
@@ -244,78 +220,4 @@ func (m *Meter) Uses() []runtime.VolumeUse {
 	}
 	slices.SortFunc(out, func(a, b runtime.VolumeUse) int { return strings.Compare(string(a.Volume), string(b.Volume)) })
 	return out
-}
-
-// Rooms is what the file system of each storage class has, by class. One that does not answer in a moment is left out.
-func (m *Meter) Rooms() map[string]Room {
-	return m.rooms(slices.Collect(maps.Keys(m.v.classes)))
-}
-
-func (m *Meter) rooms(classes []string) map[string]Room {
-	late := time.NewTimer(statTime)
-	defer late.Stop()
-	answers := map[string]<-chan struct{}{}
-	for _, class := range classes {
-		answers[class] = m.ask(class)
-	}
-	out := map[string]Room{}
-	for class, answer := range answers {
-		select {
-		case <-answer:
-		default:
-			select {
-			case <-answer:
-			case <-late.C:
-				late.Reset(0) // nor is another waited for
-				continue
-			}
-		}
-		m.mu.Lock()
-		if disk, known := m.disks[class]; known {
-			out[class] = disk
-		}
-		m.mu.Unlock()
-	}
-	return out
-}
-
-// ask asks the file system of a class, once at a time: one that hangs has one goroutine. The channel is closed when
-// it has answered.
-func (m *Meter) ask(class string) <-chan struct{} {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if asked := m.asking[class]; asked != nil {
-		return asked
-	}
-	done := make(chan struct{})
-	m.asking[class] = done
-	go func() {
-		disk, err := m.v.room(class)
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		delete(m.asking, class)
-		delete(m.disks, class)
-		if err == nil {
-			m.disks[class] = disk
-		}
-		close(done)
-	}()
-	return done
-}
-
-// room is what the file system has on which the directory of a class is.
-func (v *Volumes) room(class string) (Room, error) {
-	root, err := v.open(class)
-	if err != nil {
-		return Room{}, err
-	}
-	defer root.Close()
-	dir, err := root.Open(".")
-	if err != nil {
-		return Room{}, err
-	}
-	defer dir.Close()
-	disk, err := RoomAt(dir)
-	disk.Dir = root.Name()
-	return disk, err
 }
