@@ -98,13 +98,7 @@ func TestMembersInTheNetworkOfTheirHosts(t *testing.T) {
 	}
 	l.waitReady("beside-0", nil)
 	l.stead("scale", "net", "--replicas", "3")
-	l.eventually(time.Minute, "a third member waits for a port", func() error {
-		out, err := l.trySteadFor(time.Minute, "explain", "net-2")
-		if err != nil || strings.Count(out, "has its host port 8080/TCP taken by default/net-") != len(hosts) {
-			return fmt.Errorf("%v: it says\n%s", err, out)
-		}
-		return nil
-	})
+	waitForAPort(hosts)
 	l.stead("scale", "net", "--replicas", "2")
 	look := func() {
 		t.Helper()

@@ -27,6 +27,19 @@ spec:
         readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 1}
 `
 
+// waitForAPort waits until a third member of the set net says that each host has its host port taken by another.
+func waitForAPort(hosts []*Lab) {
+	l := hosts[0]
+	l.t.Helper()
+	l.eventually(time.Minute, "a third member waits for a port", func() error {
+		out, err := l.trySteadFor(time.Minute, "explain", "net-2")
+		if err != nil || strings.Count(out, "has its host port 8080/TCP taken by default/net-") != len(hosts) {
+			return fmt.Errorf("%v: it says\n%s", err, out)
+		}
+		return nil
+	})
+}
+
 // TestAMachineOutsideReachesAHostPort: it knows the hosts alone, no route and no name. Then one of the hosts is drained.
 func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 	t.Parallel()
@@ -64,13 +77,7 @@ func TestAMachineOutsideReachesAHostPort(t *testing.T) {
 	reaches(0)
 	reaches(1)
 	l.stead("scale", "net", "--replicas", "3")
-	l.eventually(time.Minute, "a third member waits for a host port", func() error {
-		out, err := l.trySteadFor(time.Minute, "explain", "net-2")
-		if err != nil || strings.Count(out, "has its host port 8080/TCP taken by default/net-") != len(hosts) {
-			return fmt.Errorf("%v: it says\n%s", err, out)
-		}
-		return nil
-	})
+	waitForAPort(hosts)
 	l.stead("scale", "net", "--replicas", "1", "--wait", "--timeout", patience)
 
 	// Restarted in its place, where it lets go of the port first; then on the other host,
