@@ -8,7 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 )
 
-// short is what the server was told last that the host is short of, and how often it was told so beside hellos.
+// short is the condition that the node reported last, and how many of its reports came outside of hellos.
 func (n *node) short() (said string, times int) {
 	n.t.Helper()
 	synctest.Wait()

@@ -10,7 +10,7 @@
 // The agent holds the sockets as well, unread: should the process be killed, the next one goes on with what waits in them.
 //
 // A connection begins with one request, in one write, whose answer the caller awaits: addresses and sockets go with
-// it, or come with the answer (SCM_RIGHTS). These requests stay as they are for ever, for an agent and a process of
+// it, or come with the answer (SCM_RIGHTS). These requests must never change, because an agent and a process of
 // different versions exchange them:
 //
 //	sockets   the sockets that the process answers on; none: it does not answer yet
