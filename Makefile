@@ -94,9 +94,11 @@ unit: $(GOTEST) $(NODE)
 	$(call say,"unit tests")
 	@$(GOTEST) $(AGAIN) -timeout 30m ./...
 
-# The simulation's plants are the code that its other tests run, with one fault each: nothing new can race there.
-# Nothing can race here: test/arch forbids goroutines in the pure folders, and the model check has one.
-ONE_GOROUTINE = server/plan|server/place|server/proof|agent/step|test/sim/model
+# Nothing can race here: test/arch forbids goroutines in the pure folders; the model check and the laws have one. Nor in two
+# long tests: the simulation's plants are the code that its other tests run, with one fault each; and one goroutine compares
+# snapshots.
+ONE_GOROUTINE = server/plan|server/place|server/proof|agent/step|test/sim/model|test/arch
+ONE_GOROUTINE_TESTS = ^TestEveryPlantIsFound$$|^TestAPatchedSnapshotIsTheBuiltOne$$
 
 # Whole clusters in one synctest bubble. Two processors that fire timers of a bubble at the same moment
 # crash the race detector of Go 1.26: they share the bubble's context of it ((*timer).unlockAndRun).
@@ -104,7 +106,7 @@ BUBBLES = agent|test/box
 
 race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
 	$(call say,"unit tests with -race")
-	@CGO_ENABLED=1 $(GOTEST) $(AGAIN) -race -skip ^TestEveryPlantIsFound$$ -timeout 30m $$($(GO) list ./... | grep -vE '/($(ONE_GOROUTINE)|$(BUBBLES))$$')
+	@CGO_ENABLED=1 $(GOTEST) $(AGAIN) -race -skip '$(ONE_GOROUTINE_TESTS)' -timeout 30m $$($(GO) list ./... | grep -vE '/($(ONE_GOROUTINE)|$(BUBBLES))$$')
 	@CGO_ENABLED=1 $(GOTEST) $(AGAIN) -race -cpu 1 -timeout 30m $$($(GO) list ./... | grep -E '/($(BUBBLES))$$')
 
 # A test that fails and passes when it is run once more, alone, is named FLAKY and fails nothing, at most two in
@@ -140,7 +142,7 @@ endif
 STORE ?= embedded
 e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd $(DEBTOOLS)/usr/bin/docker-registry ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
 	$(call say,"e2e")
-	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) $(AGAIN) -p 1 -parallel 4 -timeout 45m ./test/e2e/...
+	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) $(AGAIN) -p 1 -parallel 6 -timeout 45m ./test/e2e/...
 
 # A million steps of many clusters, then every fault that was planted; both cores.
 sim: ## a million steps of simulated clusters, planted faults, the model state by state (two minutes)
