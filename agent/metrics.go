@@ -17,7 +17,7 @@ var (
 	usedGauge      = prometheus.NewDesc("stead_agent_volume_used_bytes", "What the files of a volume take on its disk, as it was measured last.", volumeLabels, nil)
 	freeGauge      = prometheus.NewDesc("stead_agent_volume_available_bytes", "What can still be written to the file system of a volume.", volumeLabels, nil)
 	totalGauge     = prometheus.NewDesc("stead_agent_volume_capacity_bytes", "Size of the file system of a volume.", volumeLabels, nil)
-	conditionGauge = prometheus.NewDesc("stead_agent_condition", "1 while the host is short of disk, memory or processes, all of it or the disk of a storage class.", []string{"type", "class"}, nil)
+	conditionGauge = prometheus.NewDesc("stead_agent_condition", "1 while the host is short of disk, memory or processes, all of it or the disk of a storage class, or cannot give members a network.", []string{"type", "class"}, nil)
 	confirmedGauge = prometheus.NewDesc("stead_agent_confirmed_margin_seconds", "Time until the confirmation of what members read of their sets ends; below 0: since when it has ended.", nil, nil)
 )
 
@@ -61,7 +61,7 @@ func (a *Agent) Collect(out chan<- prometheus.Metric) {
 	gauge(marginGauge, margin.Seconds())
 	gauge(confirmedGauge, (confirmed - a.c.Clock()).Seconds())
 	a.collectVolumes(gauge)
-	short := map[string]float64{records.DiskPressure: 0, records.MemoryPressure: 0, records.PIDPressure: 0}
+	short := map[string]float64{records.DiskPressure: 0, records.MemoryPressure: 0, records.PIDPressure: 0, records.NetworkUnavailable: 0}
 	for _, c := range a.conditions.Now() {
 		if c.Class != "" {
 			gauge(conditionGauge, 1, c.Type, c.Class)

@@ -9,22 +9,24 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// The conditions of a node that is short of something, with Kubernetes' names.
+// The conditions of a node that is short of something, or cannot give members a network, with Kubernetes' names.
 const (
-	DiskPressure   = "DiskPressure"
-	MemoryPressure = "MemoryPressure"
-	PIDPressure    = "PIDPressure"
+	DiskPressure       = "DiskPressure"
+	MemoryPressure     = "MemoryPressure"
+	PIDPressure        = "PIDPressure"
+	NetworkUnavailable = "NetworkUnavailable"
 )
 
-// pressureTaints are the taints that such a node has in Kubernetes. Here they are no records: the condition itself
+// conditionTaints are the taints that such a node has in Kubernetes. Here they are no records: the condition itself
 // keeps members away that do not tolerate them.
-var pressureTaints = map[string]spec.Taint{
-	DiskPressure:   {Key: "node.kubernetes.io/disk-pressure", Effect: spec.NoSchedule},
-	MemoryPressure: {Key: "node.kubernetes.io/memory-pressure", Effect: spec.NoSchedule},
-	PIDPressure:    {Key: "node.kubernetes.io/pid-pressure", Effect: spec.NoSchedule},
+var conditionTaints = map[string]spec.Taint{
+	DiskPressure:       {Key: "node.kubernetes.io/disk-pressure", Effect: spec.NoSchedule},
+	MemoryPressure:     {Key: "node.kubernetes.io/memory-pressure", Effect: spec.NoSchedule},
+	PIDPressure:        {Key: "node.kubernetes.io/pid-pressure", Effect: spec.NoSchedule},
+	NetworkUnavailable: {Key: "node.kubernetes.io/network-unavailable", Effect: spec.NoSchedule},
 }
 
-// NodeCondition is what a node is short of, by its own word.
+// NodeCondition is what a node is short of, or that it cannot give members a network, by its own word.
 type NodeCondition struct {
 	Type   string `json:"type"`
 	Status string `json:"status"` // True; others are left out
@@ -37,10 +39,10 @@ type NodeCondition struct {
 }
 
 // Known reports whether this version knows what the condition means.
-func (c *NodeCondition) Known() bool { return pressureTaints[c.Type].Key != "" }
+func (c *NodeCondition) Known() bool { return conditionTaints[c.Type].Key != "" }
 
 // Taint is the taint that stands for the condition in tolerations.
-func (c *NodeCondition) Taint() spec.Taint { return pressureTaints[c.Type] }
+func (c *NodeCondition) Taint() spec.Taint { return conditionTaints[c.Type] }
 
 // Compare orders conditions by what they are about: their numbers do not matter.
 func (c NodeCondition) Compare(o NodeCondition) int {

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -57,6 +58,9 @@ type NodeFacts struct {
 	// say: 1.
 	Level  int    `json:"level,omitempty"`
 	HostIP string `json:"hostIP,omitempty"`
+	// HostIPs are its addresses, ascending, if there are several and none was given by --address: HostIP is the one of them that
+	// its routes show, "" where they leave a choice.
+	HostIPs []string `json:"hostIPs,omitempty"`
 	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
 	Classes []string `json:"classes,omitempty"`
 	// SharedClasses are those of them whose directory is one and the same on every node that
@@ -84,6 +88,15 @@ func (f *NodeFacts) Address() (a netip.Addr) {
 		a, _ = netip.ParseAddr(f.HostIP)
 	}
 	return a
+}
+
+// AddressHelp says of a node without an address why that is so, and what to write.
+func (f *NodeFacts) AddressHelp() string {
+	if len(f.HostIPs) > 1 {
+		return fmt.Sprintf("it has several addresses (%s): start its agent with the one that other hosts reach, for example --address %s",
+			strings.Join(f.HostIPs, ", "), f.HostIPs[0])
+	}
+	return "it has several addresses, or none: start its agent with --address"
 }
 
 // Carries reports whether the node's agent carries out templates of a level. f may be nil: nobody

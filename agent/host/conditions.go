@@ -11,7 +11,6 @@ import (
 	"github.com/stead-project/stead/agent/pressure"
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/agent/watchdog"
-	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/records"
 )
 
@@ -26,15 +25,21 @@ func (o *Options) pressureLimits() pressure.Limits {
 	return pressure.Limits{DiskPercent: o.DiskLeft, DiskBytes: enoughDisk, MemoryBytes: o.MemoryLeft, ProcessPercent: o.TasksLeft}
 }
 
-// Conditions looks at what the host is short of now. One goroutine at a time may call it.
+// Conditions looks at what conditions the host has now, in order. One goroutine at a time may call it.
 func (m *Machine) Conditions(ctx context.Context) []records.NodeCondition {
-	return m.short.Look(m.left(ctx), watchdog.BootTime(), time.Now())
+	return inOrder(m.short.Look(m.left(ctx), watchdog.BootTime(), time.Now()), m.setUp.unavailable())
+}
+
+func inOrder(lists ...[]records.NodeCondition) []records.NodeCondition {
+	all := slices.Concat(lists...)
+	slices.SortStableFunc(all, records.NodeCondition.Compare)
+	return all
 }
 
 // WatchConditions looks again and again until ctx ends, and gives take what the host is short of.
 func (m *Machine) WatchConditions(ctx context.Context, take func([]records.NodeCondition)) {
 	var before []records.NodeCondition
-	for ok := true; ok; ok = backoff.Sleep(ctx, conditionsEvery) {
+	for ok := true; ok; ok = m.awaitLook(ctx) {
 		now := m.Conditions(ctx)
 		if ctx.Err() != nil {
 			return
@@ -42,14 +47,25 @@ func (m *Machine) WatchConditions(ctx context.Context, take func([]records.NodeC
 		take(now)
 		if !records.SameConditions(before, now) {
 			for _, c := range now {
-				m.log.Warn("host short of something; no new member comes here", "condition", c.Type, "class", c.Class, "reason", c.Message)
+				m.log.Warn("the host has a condition; no new member comes here", "condition", c.Type, "class", c.Class, "reason", c.Message)
 			}
 			if len(now) == 0 {
-				m.log.Info("host short of nothing any more")
+				m.log.Info("the host has no condition any more")
 			}
 		}
 		before = now
 	}
+}
+
+// awaitLook waits until it is time to look again; false: ctx has ended.
+func (m *Machine) awaitLook(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-m.setUp.look.C():
+	case <-time.After(conditionsEvery):
+	}
+	return true
 }
 
 // left is what the host has, as far as it can be seen: what cannot is short of nothing.

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,7 +28,6 @@ import (
 	"github.com/stead-project/stead/agent/volume"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/dnsd"
-	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
@@ -47,6 +45,7 @@ type Machine struct {
 	following chan struct{}                     // closed once there are interests
 
 	names    *nameserver.Feeder
+	setUp    setUp
 	newest   dnsd.Snapshot
 	listed   bool // a server has said that newest is all there is
 	routes   *routes
@@ -102,7 +101,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, err
 	}
 	disk, _ := roomOf(o.Root) // 0: not known
-	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: disk.TotalBytes, root: o.Root, changed: notify.New(), following: make(chan struct{}),
+	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: disk.TotalBytes, root: o.Root, changed: notify.New(), following: make(chan struct{}), setUp: newSetUp(),
 		short: pressure.Tracker{Limits: o.pressureLimits()}}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
@@ -113,7 +112,8 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, err
 	}
 	m.Network, err = network.New(network.Config{
-		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, Policies: true, Logger: log,
+		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, Policies: true,
+		Names: m.openNames, Logger: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
@@ -149,41 +149,11 @@ func (m *Machine) Allocatable() files.Allocatable {
 	return files.Allocatable{MemoryBytes: memory, DiskBytes: m.disk}
 }
 
-// Prepare sets the host's network up and opens the DNS addresses. It retries until that
-// succeeds, unless addresses of the host overlap the members': members that an earlier agent
-// started continue to run.
-func (m *Machine) Prepare(ctx context.Context) error {
-	for warned := false; ; warned = true {
-		err := m.prepare(ctx)
-		if err == nil || ctx.Err() != nil || errors.Is(err, network.ErrOverlap) {
-			return err
-		}
-		if !warned {
-			m.log.Warn("network setup failed; retrying", "err", err)
-		}
-		if !backoff.Sleep(ctx, 2*time.Second) {
-			return nil
-		}
-	}
-}
-
-func (m *Machine) prepare(ctx context.Context) error {
-	if err := m.Network.Setup(ctx); err != nil {
-		return err
-	}
-	m.warn()
-	m.bound()
-	err := m.names.Open(ctx)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		err = fmt.Errorf("%w; stop it, or give members another --gateway", err)
-	}
-	return err
-}
-
 // Repair puts back what is missing of the host's network, and logs what came in
-// the way of members meanwhile.
+// the way of members meanwhile. One goroutine at a time may call it.
 func (m *Machine) Repair(ctx context.Context) error {
 	err := m.Network.Setup(ctx)
+	m.noteSetUp(ctx, err)
 	m.leads.repair()
 	m.policies.repair()
 	m.warn()
@@ -246,7 +216,7 @@ func (m *Machine) Changed() <-chan struct{} { return m.changed.C() }
 // Run keeps DNS answering, and routes, and sees what goes of the network, until ctx ends.
 func (m *Machine) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.names.Run(ctx) })
+	group.Go(func() error { return m.runNames(ctx) })
 	group.Go(func() error { return m.routes.run(ctx) })
 	group.Go(func() error { return m.leads.run(ctx) })
 	group.Go(func() error { return m.policies.run(ctx) })

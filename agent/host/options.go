@@ -123,20 +123,31 @@ func (o *Options) gateway() (netip.Addr, error) {
 }
 
 // address is that of this host for other hosts: the one that was given, or the one that
-// its routes tell; "" when they leave a choice.
-func (o *Options) address() (string, error) {
+// its routes tell; "" when they leave a choice. several are all that it might be, if none was given and there is more than one.
+func (o *Options) address() (shown string, several []string, err error) {
 	if o.Address == "" {
-		a, err := network.HostAddress()
-		if err != nil || !a.IsValid() {
-			return "", err
+		a, every, err := network.HostAddress()
+		if err != nil {
+			return "", nil, err
 		}
-		return a.String(), nil
+		if len(every) > 1 {
+			for _, one := range every[:min(len(every), shownAddresses)] {
+				several = append(several, one.String())
+			}
+		}
+		if !a.IsValid() {
+			return "", several, nil
+		}
+		return a.String(), several, nil
 	}
 	if a, err := netip.ParseAddr(o.Address); err != nil || !a.Is4() {
-		return "", OptionError{fmt.Errorf("invalid --address %q: write an IPv4 address", o.Address)}
+		return "", nil, OptionError{fmt.Errorf("invalid --address %q: write an IPv4 address", o.Address)}
 	}
-	return o.Address, nil
+	return o.Address, nil, nil
 }
+
+// shownAddresses are said of a host that has more.
+const shownAddresses = 16
 
 // dnsListen are the addresses of --dns-listen; port 53 unless said.
 func (o *Options) dnsListen() (list []netip.AddrPort, err error) {
@@ -160,7 +171,7 @@ func (o *Options) Facts() (records.NodeFacts, error) {
 	if err != nil {
 		return records.NodeFacts{}, err
 	}
-	address, err := o.address()
+	address, several, err := o.address()
 	if err != nil {
 		return records.NodeFacts{}, err
 	}
@@ -170,7 +181,7 @@ func (o *Options) Facts() (records.NodeFacts, error) {
 	}
 	memory, err := memoryBytes()
 	return records.NodeFacts{
-		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address,
+		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address, HostIPs: several,
 		Classes:       volume.ClassNames(o.Classes),
 		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
 		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, HugePages: pages, Version: o.Version, Level: spec.Level,

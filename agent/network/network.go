@@ -38,6 +38,7 @@
 package network
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -85,7 +86,10 @@ type Config struct {
 	Mode string
 	// Policies: a member that has no network yet gets it only once SetPolicies has named its address.
 	Policies bool
-	Logger   *slog.Logger // nil: silent
+	// Names opens the addresses of DNS, once the gateway is there; until it succeeded, once, the host is not set up. nil: there
+	// is nothing to open.
+	Names  func(context.Context) error
+	Logger *slog.Logger // nil: silent
 }
 
 // Network programs one host's side of the members' network. Its methods may be

@@ -145,27 +145,28 @@ func (n *Network) nextHop(h *netlink.Handle, host netip.Addr) (*netlink.Route, e
 
 // HostAddress is the IPv4 address by which other hosts know this one, as far as its
 // routes show: that of the default route, else the only one there is; zero when there
-// is none or a choice.
-func HostAddress() (netip.Addr, error) {
+// is none or a choice. every are all that might be, ascending.
+func HostAddress() (shown netip.Addr, every []netip.Addr, err error) {
 	h, err := open("")
 	if err != nil {
-		return netip.Addr{}, err
+		return netip.Addr{}, nil, err
 	}
 	defer h.Close()
-	return addressVia(h)
+	shown, every, err = addressVia(h)
+	slices.SortFunc(every, netip.Addr.Compare)
+	return shown, slices.Compact(every), err
 }
 
-func addressVia(h *netlink.Handle) (netip.Addr, error) {
+func addressVia(h *netlink.Handle) (shown netip.Addr, every []netip.Addr, err error) {
 	all, err := links(h)
 	if err != nil {
-		return netip.Addr{}, err
+		return netip.Addr{}, nil, err
 	}
 	ways, err := routes(h, 0)
 	if err != nil {
-		return netip.Addr{}, err
+		return netip.Addr{}, nil, err
 	}
 	byLink := map[int][]netip.Addr{}
-	var every []netip.Addr
 	for _, link := range all {
 		a := link.Attrs()
 		if link.Type() == "dummy" || strings.HasPrefix(a.Alias, "stead:") {
@@ -173,7 +174,7 @@ func addressVia(h *netlink.Handle) (netip.Addr, error) {
 		}
 		addrs, err := addresses(h, link)
 		if err != nil {
-			return netip.Addr{}, err
+			return netip.Addr{}, nil, err
 		}
 		for _, x := range addrs {
 			if p := prefixOf(x.IPNet).Addr(); x.Scope == unix.RT_SCOPE_UNIVERSE && !p.IsLoopback() {
@@ -188,14 +189,14 @@ func addressVia(h *netlink.Handle) (netip.Addr, error) {
 			continue
 		}
 		if src, ok := netip.AddrFromSlice(r.Src); ok {
-			return src.Unmap(), nil
+			return src.Unmap(), every, nil
 		}
 		if of := byLink[r.LinkIndex]; len(of) > 0 {
-			return of[0], nil
+			return of[0], every, nil
 		}
 	}
 	if len(every) == 1 {
-		return every[0], nil
+		return every[0], every, nil
 	}
-	return netip.Addr{}, nil
+	return netip.Addr{}, every, nil
 }

@@ -39,6 +39,11 @@ func (n *Network) Setup(ctx context.Context) (err error) {
 	if err := n.setUpHost(ctx, h); err != nil {
 		return err
 	}
+	if !n.ready && n.cfg.Names != nil {
+		if err := n.cfg.Names(ctx); err != nil {
+			return err
+		}
+	}
 	if !n.ready {
 		n.cfg.Logger.Info("network set up", "cidr", n.cfg.CIDR.String(), "gateway", n.cfg.Gateway.String())
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/stead-project/stead/agent/host"
 	"github.com/stead-project/stead/agent/probe"
 	"github.com/stead-project/stead/agent/session"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/spec"
 )
@@ -90,6 +91,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if err != nil {
 		return usage(err)
 	}
+	logAddress(&facts, log)
 	at, err := home.Open(o.Root, spec.NodeName(o.Node))
 	if err != nil {
 		return err
@@ -117,9 +119,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if metrics != nil {
 		defer metrics.Close()
 	}
-	if err := m.Prepare(ctx); err != nil {
-		return err
-	}
+	m.Prepare(ctx)
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: o.RunDir, Dial: dial,
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes,
@@ -140,6 +140,17 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	group.Go(func() error { return a.Run(ctx) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()
+}
+
+// logAddress says by which address other hosts reach this one, where that is a choice, or that none is known.
+func logAddress(f *records.NodeFacts, log *slog.Logger) {
+	switch {
+	case f.HostIP == "":
+		log.Warn("other hosts do not reach members here; "+f.AddressHelp(), "node", string(f.Name))
+	case len(f.HostIPs) > 1:
+		log.Info("several addresses; other hosts reach this one at that of its default route; for another one start the agent with --address",
+			"address", f.HostIP, "addresses", strings.Join(f.HostIPs, " "))
+	}
 }
 
 // reach returns how the node connects to a server, and what keeps that way open until its

@@ -114,8 +114,8 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 				line += ": " + st.Waits
 			}
 			silent = append(silent, line)
-		} else if !st.Address().IsValid() && len(nodes) > 1 {
-			nowhere = append(nowhere, p.GetName()+" has several addresses, or none, and members on other hosts do not reach its own: start its agent with --address")
+		} else if !st.Address().IsValid() && (len(nodes) > 1 || st.NodeFacts != nil && len(st.HostIPs) > 1) {
+			nowhere = append(nowhere, fmt.Sprintf("members on other hosts do not reach those of %s: %s", p.GetName(), addressHelp(st.NodeFacts)))
 		}
 	}
 	switch connected := len(nodes) - len(silent); {
@@ -130,6 +130,13 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 		fact(out, "", "%s", line)
 	}
 	return nil
+}
+
+func addressHelp(f *records.NodeFacts) string {
+	if f == nil {
+		f = &records.NodeFacts{}
+	}
+	return f.AddressHelp()
 }
 
 // ofClass names the storage class of a condition; "": it concerns all.

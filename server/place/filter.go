@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -149,13 +150,17 @@ func (s *search) tainted(n *proof.Node) string {
 }
 
 // short says what the node is short of. It keeps away who would be new there: not who was there before, for
-// its room is taken already, nor whose volumes are there.
+// its room is taken already, nor whose volumes are there. Without a network it keeps all away.
 func short(s *search, n *proof.Node) string {
-	if n.Facts == nil || s.home || s.Before == n.Node.Name {
+	if n.Facts == nil {
 		return ""
 	}
+	returns := s.home || s.Before == n.Node.Name
 	for i := range n.Facts.Conditions {
 		c := &n.Facts.Conditions[i]
+		if returns && c.Type != records.NetworkUnavailable {
+			continue
+		}
 		if c.Known() && (c.Class == "" || fills(s.Request, c.Class)) && !spec.Tolerates(s.Template.Tolerations, c.Taint()) {
 			return "has " + c.Type + ": " + c.Message
 		}

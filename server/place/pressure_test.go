@@ -15,6 +15,7 @@ func TestANodeThatIsShortOfSomethingGetsNothingNew(t *testing.T) {
 	disk := records.NodeCondition{Type: records.DiskPressure, Status: "True", Message: "the disk has 0 free"}
 	ofClass := disk
 	ofClass.Class = "ssd"
+	network := records.NodeCondition{Type: records.NetworkUnavailable, Status: "True", Message: "no nftables"}
 	unknown := records.NodeCondition{Type: "SomethingNew", Status: "True"}
 	claim := func(class string) spec.ClaimTemplate {
 		c := spec.ClaimTemplate{}
@@ -40,6 +41,10 @@ func TestANodeThatIsShortOfSomethingGetsNothingNew(t *testing.T) {
 		{"one of a PersistentVolumeClaim is", ofClass, Request{Objects: []Object{{Name: "files", Class: "ssd"}}}, ""},
 		{"a volume is to be made in another class", ofClass, Request{Claims: []spec.ClaimTemplate{claim("local")}}, "a"},
 		{"it has no volumes", ofClass, Request{}, "a"},
+		{"a new life where there is no network", network, Request{}, ""},
+		{"one that was there before", network, Request{Before: "a"}, ""},
+		{"one with a volume there", network, Request{Claims: []spec.ClaimTemplate{claim("ssd")}, Volumes: map[spec.ClaimName]*records.Volume{"data": volume("ssd")}}, ""},
+		{"one that tolerates it", network, Request{Template: &spec.MemberSpec{Tolerations: []spec.Toleration{{Key: "node.kubernetes.io/network-unavailable", Operator: "Exists"}}}}, "a"},
 	} {
 		var none spec.MemberSpec
 		nodes := []proof.Node{nodeOf(t, []string{"a"}, none), nodeOf(t, []string{"b cordoned"}, none)}
@@ -60,7 +65,7 @@ func TestANodeThatIsShortOfSomethingGetsNothingNew(t *testing.T) {
 			}
 		case no == nil:
 			t.Errorf("%s: it starts on %s", c.name, n.Node.Name)
-		case no.Reason != causes.BlockedPressure || !strings.Contains(no.Text, "node a has DiskPressure: the disk has 0 free"):
+		case no.Reason != causes.BlockedPressure || !strings.Contains(no.Text, "node a") || !strings.Contains(no.Text, "has "+c.on.Type+": "+c.on.Message):
 			t.Errorf("%s: got %+v", c.name, no)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	BlockedReconnected  BlockedReason = "NodeReconnected"            // its node has a new session, and has not reported on it there
 	BlockedNoNode       BlockedReason = "NoNode"                     // no node may take it
 	BlockedNoRoom       BlockedReason = "NoRoom"                     // the nodes that might take it have too little left of what it asks for
-	BlockedPressure     BlockedReason = "NodePressure"               // the nodes that might take it are short of disk, memory or processes
+	BlockedPressure     BlockedReason = "NodePressure"               // the nodes that might take it are short of disk, memory or processes, or have no network
 	BlockedHostPort                   = BlockedReason(HostPortTaken) // the nodes that might take it have one of its host ports taken
 	BlockedNoClass      BlockedReason = "NoStorageClass"             // no node that could take it has the storage class
 	BlockedNoGuard      BlockedReason = "NoGuard"                    // its lives are to be guarded, and no node that could take it does that

@@ -2,10 +2,12 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,11 +82,15 @@ func TestADNSAddressThatIsTakenIsNamedAndHealsWhenItIsFree(t *testing.T) {
 		}
 		return nil
 	})
+	l.eventually(time.Minute, "status says it", func() error { return l.steadSays("has NetworkUnavailable: ", "status") })
 	if err := dns.signal(15); err != nil {
 		t.Fatal(err)
 	}
-	l.eventually(time.Minute, "the node connects", func() error {
-		return l.steadSays(" Ready ", "get", "nodes")
+	l.eventually(time.Minute, "the node takes members", func() error {
+		if out, err := l.trySteadFor(time.Minute, "status"); err != nil || !strings.Contains(out, "1 of 1 have a session") || strings.Contains(out, "NetworkUnavailable") {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
 	})
 }
 
@@ -119,23 +125,50 @@ func TestAMembersAddressOnTheHostIsNamedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestARouteThatOverlapsIsRefusedByNameAndNothingChanges(t *testing.T) {
+// A host that cannot give members a network is shown with the cause, takes no members, and keeps those that run.
+func TestARouteThatOverlapsIsShownAndNothingChanges(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.startServer()
 	l.run("ip", "-n", l.Name, "link", "add", "v0", "type", "veth", "peer", "name", "v1")
 	l.run("ip", "-n", l.Name, "link", "set", "v0", "up")
-	l.run("ip", "-n", l.Name, "route", "add", "10.88.7.0/24", "dev", "v0")
+	for _, address := range []string{"10.3.0.2/24", "10.4.0.2/24"} {
+		l.run("ip", "-n", l.Name, "address", "add", address, "dev", "v0")
+	}
+	overlap := func(verb string) { l.run("ip", "-n", l.Name, "route", verb, "10.88.7.0/24", "dev", "v0") }
+	overlap("add")
 	state := func() string {
 		return l.run("ip", "-n", l.Name, "route", "show", "table", "all") + l.run("ip", "-n", l.Name, "-br", "address") +
 			l.run("nsenter", "--net=/run/netns/"+l.Name, "nft", "list", "ruleset")
 	}
 	before := state()
-	argv := append([]string{steadBinary, "agent", "--server", "unix://" + l.Socket}, l.agentFlags()...)
-	says(t, l.refused(argv...), "10.88.7.0/24", "dev v0", "--cidr")
+	l.startAgent()
+	says(t, l.stead("status"), "has NetworkUnavailable: ", "10.88.7.0/24", "dev v0", "--cidr", "stead agent check",
+		"it has several addresses (10.3.0.2, 10.4.0.2)", "--address 10.3.0.2")
+	says(t, l.stead("node", "ls", "-o", "wide"), "NetworkUnavailable")
+	says(t, l.agent.said(), "10.88.7.0/24", "--address 10.3.0.2")
+	l.stead("image", "load", l.toolArchive())
+	l.apply("net", strings.Replace(repairSet, "replicas: 2", "replicas: 1", 1))
+	l.eventually(time.Minute, "net-0 waits", func() error { return l.steadSays("NetworkUnavailable", "explain", "net-0") })
 	if after := state(); after != before {
 		t.Errorf("the host was changed from\n%s\nto\n%s", before, after)
 	}
-	l.run("ip", "-n", l.Name, "route", "del", "10.88.7.0/24")
+	overlap("del")
+	was := l.waitReady("net-0", nil)
+	if err := l.agent.signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	overlap("add")
 	l.startAgent()
+	says(t, l.stead("status"), "has NetworkUnavailable: ")
+	if now := l.waitReady("net-0", nil); now.Status.Token != was.Status.Token || now.Status.Restarts != was.Status.Restarts {
+		judge.Broken(t, "net-0 was touched: %+v, before %+v", now.Status, was.Status)
+	}
+	overlap("del")
+	l.eventually(time.Minute, "the condition ends", func() error {
+		if out := l.stead("status"); strings.Contains(out, "NetworkUnavailable") {
+			return errors.New(out)
+		}
+		return nil
+	})
 }
