@@ -23,6 +23,7 @@ import (
 
 	"github.com/stead-project/stead/agent/deadline"
 	"github.com/stead-project/stead/agent/files"
+	"github.com/stead-project/stead/agent/images"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/reclaim"
 	"github.com/stead-project/stead/agent/session"
@@ -48,9 +49,12 @@ type Agent struct {
 	interests *session.Interests
 	// conditions are what the node is short of.
 	conditions *session.Conditions
-	files      files.Cache
-	client     atomic.Pointer[session.Client] // nil: not yet
-	seq        atomic.Int64                   // of reports
+	// prepared is what the node says of preparations, preparer what works on them; nil: not yet.
+	prepared *session.PreparedImages
+	preparer atomic.Pointer[images.Preparer]
+	files    files.Cache
+	client   atomic.Pointer[session.Client] // nil: not yet
+	seq      atomic.Int64                   // of reports
 }
 
 // New checks the configuration and starts nothing.
@@ -62,7 +66,7 @@ func New(c Config) (*Agent, error) {
 	log := c.Logger.With("node", string(c.Home.Name()))
 	outbox := session.NewOutbox(c.Tuning.Soon, c.Tuning.Later, time.Now)
 	return &Agent{
-		c: c, log: log, outbox: outbox, conditions: session.NewConditions(outbox.Notify),
+		c: c, log: log, outbox: outbox, conditions: session.NewConditions(outbox.Notify), prepared: session.NewPreparedImages(outbox.Notify),
 		workers: workers{log: log, all: map[spec.Identity]*worker.Worker{}},
 	}, nil
 }
@@ -91,6 +95,12 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 		RetryFirst: a.c.Tuning.Worker.RetryFirst, RetryMost: a.c.Tuning.Worker.RetryMost,
 		Now: time.Now, Reported: a.outbox.Notify, Logger: a.log,
 	})
+	preparer := images.NewPreparer(images.PreparerConfig{
+		Ensure: a.c.Runtime.EnsureImage, Find: a.files.Find, Changed: a.prepared.Set,
+		RetryFirst: a.c.Tuning.Worker.ImageFirst, RetryMost: a.c.Tuning.Worker.ImageMost, Log: a.log,
+	})
+	a.preparer.Store(preparer)
+	a.workers.sourcesChanged = preparer.Retry
 	client := a.newClient()
 	a.client.Store(client)
 	a.workers.sets = a.setFiles(client)
@@ -104,6 +114,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	group.Go(func() { a.snapshots.Run(ctx, keepTime) })
 	group.Go(func() { a.known.Run(ctx) })
 	group.Go(func() { a.repair(ctx) })
+	group.Go(func() { preparer.Run(ctx) })
 	group.Go(func() { a.reclaimer.Run(ctx) })
 	group.Go(func() { a.deadlines.Run(ctx) })
 	answerer := &session.Answerer{Runtime: a.c.Runtime, Root: a.c.Home.Root(), ImagesChanged: a.imagesChanged, VolumeUses: a.c.VolumeUses, Logger: a.log}
@@ -165,6 +176,7 @@ func (a *Agent) newClient() *session.Client {
 	return session.NewClient(session.Config{
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
+		Prepared: a.prepared, Prepare: a.preparer.Load().Take,
 		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})
@@ -197,6 +209,7 @@ func (a *Agent) workerConfig() *worker.Config {
 }
 
 func (a *Agent) imagesChanged() {
+	a.preparer.Load().Retry()
 	a.workers.each(func(_ spec.Identity, w *worker.Worker) { w.ImagesChanged() })
 }
 

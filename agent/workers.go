@@ -20,6 +20,8 @@ import (
 type workers struct {
 	log  *slog.Logger
 	sets *files.SetFiles
+	// sourcesChanged hears of changes of ConfigMaps and Secrets beside the workers.
+	sourcesChanged func()
 
 	mu     sync.Mutex
 	all    map[spec.Identity]*worker.Worker
@@ -50,6 +52,7 @@ func (w *workers) FilesChanged(of func(spec.SetRef) bool) { w.sets.Changed(of) }
 
 // SourcesChanged implements session.Workers.
 func (w *workers) SourcesChanged(of func(files.FileSource) bool) {
+	w.sourcesChanged()
 	w.each(func(_ spec.Identity, one *worker.Worker) { one.SourcesChanged(of) })
 }
 

@@ -33,6 +33,7 @@ type FromNode struct {
 	//	*FromNode_Resend
 	//	*FromNode_Follow
 	//	*FromNode_Conditions
+	//	*FromNode_Prepared
 	Kind          isFromNode_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -147,6 +148,15 @@ func (x *FromNode) GetConditions() *Conditions {
 	return nil
 }
 
+func (x *FromNode) GetPrepared() *Prepared {
+	if x != nil {
+		if x, ok := x.Kind.(*FromNode_Prepared); ok {
+			return x.Prepared
+		}
+	}
+	return nil
+}
+
 type isFromNode_Kind interface {
 	isFromNode_Kind()
 }
@@ -183,6 +193,10 @@ type FromNode_Conditions struct {
 	Conditions *Conditions `protobuf:"bytes,8,opt,name=conditions,proto3,oneof"`
 }
 
+type FromNode_Prepared struct {
+	Prepared *Prepared `protobuf:"bytes,12,opt,name=prepared,proto3,oneof"`
+}
+
 func (*FromNode_Hello) isFromNode_Kind() {}
 
 func (*FromNode_Reports) isFromNode_Kind() {}
@@ -199,6 +213,53 @@ func (*FromNode_Follow) isFromNode_Kind() {}
 
 func (*FromNode_Conditions) isFromNode_Kind() {}
 
+func (*FromNode_Prepared) isFromNode_Kind() {}
+
+// Prepared is all that the node says of the Preparations that it was last sent.
+type Prepared struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	PreparedJson  []byte                 `protobuf:"bytes,1,opt,name=prepared_json,json=preparedJson,proto3" json:"prepared_json,omitempty"` // []records.Prepared
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prepared) Reset() {
+	*x = Prepared{}
+	mi := &file_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prepared) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prepared) ProtoMessage() {}
+
+func (x *Prepared) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
+func (*Prepared) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Prepared) GetPreparedJson() []byte {
+	if x != nil {
+		return x.PreparedJson
+	}
+	return nil
+}
+
 // Conditions are all that the node is short of now; that of its hello is in its facts.
 type Conditions struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -209,7 +270,7 @@ type Conditions struct {
 
 func (x *Conditions) Reset() {
 	*x = Conditions{}
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -221,7 +282,7 @@ func (x *Conditions) String() string {
 func (*Conditions) ProtoMessage() {}
 
 func (x *Conditions) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -234,7 +295,7 @@ func (x *Conditions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conditions.ProtoReflect.Descriptor instead.
 func (*Conditions) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{1}
+	return file_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Conditions) GetConditionsJson() []byte {
@@ -255,7 +316,7 @@ type Follow struct {
 
 func (x *Follow) Reset() {
 	*x = Follow{}
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -267,7 +328,7 @@ func (x *Follow) String() string {
 func (*Follow) ProtoMessage() {}
 
 func (x *Follow) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -280,7 +341,7 @@ func (x *Follow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Follow.ProtoReflect.Descriptor instead.
 func (*Follow) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{2}
+	return file_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Follow) GetSets() []*SetName {
@@ -301,7 +362,7 @@ type Resend struct {
 
 func (x *Resend) Reset() {
 	*x = Resend{}
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -313,7 +374,7 @@ func (x *Resend) String() string {
 func (*Resend) ProtoMessage() {}
 
 func (x *Resend) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -326,7 +387,7 @@ func (x *Resend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resend.ProtoReflect.Descriptor instead.
 func (*Resend) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{3}
+	return file_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Resend) GetSets() []*SetName {
@@ -354,7 +415,7 @@ type ToNode struct {
 
 func (x *ToNode) Reset() {
 	*x = ToNode{}
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -366,7 +427,7 @@ func (x *ToNode) String() string {
 func (*ToNode) ProtoMessage() {}
 
 func (x *ToNode) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -379,7 +440,7 @@ func (x *ToNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToNode.ProtoReflect.Descriptor instead.
 func (*ToNode) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{4}
+	return file_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ToNode) GetKind() isToNode_Kind {
@@ -523,7 +584,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +596,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +609,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{5}
+	return file_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Hello) GetNode() string {
@@ -643,7 +704,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -655,7 +716,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -668,7 +729,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{6}
+	return file_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Known) GetOrigin() string {
@@ -717,7 +778,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +790,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +803,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{7}
+	return file_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Inventory) GetHoldings() []*Holding {
@@ -762,7 +823,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +835,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +848,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Holding) GetId() *Identity {
@@ -825,7 +886,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +898,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +911,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Welcome) GetCluster() string {
@@ -933,14 +994,15 @@ type Wanted struct {
 	// over names lives that the node holds and whose identity has a newer token: end them.
 	Over []*Holding `protobuf:"bytes,4,rep,name=over,proto3" json:"over,omitempty"`
 	// volumes to be given up, and those in the trash that are forgotten.
-	VolumesJson   [][]byte `protobuf:"bytes,5,rep,name=volumes_json,json=volumesJson,proto3" json:"volumes_json,omitempty"` // records.VolumeOrder
+	VolumesJson   [][]byte      `protobuf:"bytes,5,rep,name=volumes_json,json=volumesJson,proto3" json:"volumes_json,omitempty"` // records.VolumeOrder
+	Preparations  *Preparations `protobuf:"bytes,9,opt,name=preparations,proto3" json:"preparations,omitempty"`                  // none: as sent before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1014,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1027,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Wanted) GetSequence() *Sequence {
@@ -1003,6 +1065,58 @@ func (x *Wanted) GetVolumesJson() [][]byte {
 	return nil
 }
 
+func (x *Wanted) GetPreparations() *Preparations {
+	if x != nil {
+		return x.Preparations
+	}
+	return nil
+}
+
+// Preparations are all that the node is to have before updates stop members; they replace those sent before.
+type Preparations struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	PreparationsJson [][]byte               `protobuf:"bytes,1,rep,name=preparations_json,json=preparationsJson,proto3" json:"preparations_json,omitempty"` // records.Preparation
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *Preparations) Reset() {
+	*x = Preparations{}
+	mi := &file_agent_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Preparations) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Preparations) ProtoMessage() {}
+
+func (x *Preparations) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Preparations.ProtoReflect.Descriptor instead.
+func (*Preparations) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Preparations) GetPreparationsJson() [][]byte {
+	if x != nil {
+		return x.PreparationsJson
+	}
+	return nil
+}
+
 // Pictures are sets as seen now, for DNS and set.json.
 type Pictures struct {
 	state        protoimpl.MessageState `protogen:"open.v1"`
@@ -1026,7 +1140,7 @@ type Pictures struct {
 
 func (x *Pictures) Reset() {
 	*x = Pictures{}
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1152,7 @@ func (x *Pictures) String() string {
 func (*Pictures) ProtoMessage() {}
 
 func (x *Pictures) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1165,7 @@ func (x *Pictures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pictures.ProtoReflect.Descriptor instead.
 func (*Pictures) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Pictures) GetSequence() *Sequence {
@@ -1114,7 +1228,7 @@ type FilesUpdate struct {
 
 func (x *FilesUpdate) Reset() {
 	*x = FilesUpdate{}
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1126,7 +1240,7 @@ func (x *FilesUpdate) String() string {
 func (*FilesUpdate) ProtoMessage() {}
 
 func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1139,7 +1253,7 @@ func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesUpdate.ProtoReflect.Descriptor instead.
 func (*FilesUpdate) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *FilesUpdate) GetFull() bool {
@@ -1166,7 +1280,7 @@ type Reports struct {
 
 func (x *Reports) Reset() {
 	*x = Reports{}
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1178,7 +1292,7 @@ func (x *Reports) String() string {
 func (*Reports) ProtoMessage() {}
 
 func (x *Reports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1191,7 +1305,7 @@ func (x *Reports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reports.ProtoReflect.Descriptor instead.
 func (*Reports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Reports) GetReportsJson() [][]byte {
@@ -1213,7 +1327,7 @@ type VolumeReports struct {
 
 func (x *VolumeReports) Reset() {
 	*x = VolumeReports{}
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1339,7 @@ func (x *VolumeReports) String() string {
 func (*VolumeReports) ProtoMessage() {}
 
 func (x *VolumeReports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1352,7 @@ func (x *VolumeReports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeReports.ProtoReflect.Descriptor instead.
 func (*VolumeReports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *VolumeReports) GetFull() bool {
@@ -1265,7 +1379,7 @@ type Stored struct {
 
 func (x *Stored) Reset() {
 	*x = Stored{}
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1277,7 +1391,7 @@ func (x *Stored) String() string {
 func (*Stored) ProtoMessage() {}
 
 func (x *Stored) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1290,7 +1404,7 @@ func (x *Stored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stored.ProtoReflect.Descriptor instead.
 func (*Stored) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Stored) GetReports() []*StoredReport {
@@ -1313,7 +1427,7 @@ type StoredReport struct {
 
 func (x *StoredReport) Reset() {
 	*x = StoredReport{}
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1439,7 @@ func (x *StoredReport) String() string {
 func (*StoredReport) ProtoMessage() {}
 
 func (x *StoredReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1452,7 @@ func (x *StoredReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredReport.ProtoReflect.Descriptor instead.
 func (*StoredReport) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StoredReport) GetId() *Identity {
@@ -1380,7 +1494,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1392,7 +1506,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1405,7 +1519,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Ping) GetId() int64 {
@@ -1429,7 +1543,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1555,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1568,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Pong) GetId() int64 {
@@ -1504,7 +1618,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1630,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1643,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Ask) GetId() string {
@@ -1656,7 +1770,7 @@ type LogsAsk struct {
 
 func (x *LogsAsk) Reset() {
 	*x = LogsAsk{}
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1782,7 @@ func (x *LogsAsk) String() string {
 func (*LogsAsk) ProtoMessage() {}
 
 func (x *LogsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1795,7 @@ func (x *LogsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsAsk.ProtoReflect.Descriptor instead.
 func (*LogsAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LogsAsk) GetMember() *Identity {
@@ -1743,7 +1857,7 @@ type ImageLoadAsk struct {
 
 func (x *ImageLoadAsk) Reset() {
 	*x = ImageLoadAsk{}
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1755,7 +1869,7 @@ func (x *ImageLoadAsk) String() string {
 func (*ImageLoadAsk) ProtoMessage() {}
 
 func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1768,7 +1882,7 @@ func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageLoadAsk.ProtoReflect.Descriptor instead.
 func (*ImageLoadAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{21}
+	return file_agent_proto_rawDescGZIP(), []int{23}
 }
 
 // ImagesAsk: the node answers one frame with the JSON of its images.
@@ -1780,7 +1894,7 @@ type ImagesAsk struct {
 
 func (x *ImagesAsk) Reset() {
 	*x = ImagesAsk{}
-	mi := &file_agent_proto_msgTypes[22]
+	mi := &file_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +1906,7 @@ func (x *ImagesAsk) String() string {
 func (*ImagesAsk) ProtoMessage() {}
 
 func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[22]
+	mi := &file_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +1919,7 @@ func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesAsk.ProtoReflect.Descriptor instead.
 func (*ImagesAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{22}
+	return file_agent_proto_rawDescGZIP(), []int{24}
 }
 
 // ExecAsk runs a command in a running container. Frames: channel 0 to the node is
@@ -1828,7 +1942,7 @@ type ExecAsk struct {
 
 func (x *ExecAsk) Reset() {
 	*x = ExecAsk{}
-	mi := &file_agent_proto_msgTypes[23]
+	mi := &file_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +1954,7 @@ func (x *ExecAsk) String() string {
 func (*ExecAsk) ProtoMessage() {}
 
 func (x *ExecAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[23]
+	mi := &file_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1853,7 +1967,7 @@ func (x *ExecAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
 func (*ExecAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{23}
+	return file_agent_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExecAsk) GetMember() *Identity {
@@ -1907,7 +2021,7 @@ type ForwardAsk struct {
 
 func (x *ForwardAsk) Reset() {
 	*x = ForwardAsk{}
-	mi := &file_agent_proto_msgTypes[24]
+	mi := &file_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2033,7 @@ func (x *ForwardAsk) String() string {
 func (*ForwardAsk) ProtoMessage() {}
 
 func (x *ForwardAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[24]
+	mi := &file_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2046,7 @@ func (x *ForwardAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardAsk.ProtoReflect.Descriptor instead.
 func (*ForwardAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{24}
+	return file_agent_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ForwardAsk) GetMember() *Identity {
@@ -1960,7 +2074,7 @@ type UsageAsk struct {
 
 func (x *UsageAsk) Reset() {
 	*x = UsageAsk{}
-	mi := &file_agent_proto_msgTypes[25]
+	mi := &file_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2086,7 @@ func (x *UsageAsk) String() string {
 func (*UsageAsk) ProtoMessage() {}
 
 func (x *UsageAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[25]
+	mi := &file_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2099,7 @@ func (x *UsageAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageAsk.ProtoReflect.Descriptor instead.
 func (*UsageAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{25}
+	return file_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UsageAsk) GetVolumes() bool {
@@ -2000,7 +2114,7 @@ var File_agent_proto protoreflect.FileDescriptor
 const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"\vagent.proto\x12\bstead.v1\x1a\n" +
-	"sets.proto\x1a\vtypes.proto\"\x8a\x03\n" +
+	"sets.proto\x1a\vtypes.proto\"\xbc\x03\n" +
 	"\bFromNode\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.stead.v1.HelloH\x00R\x05hello\x12-\n" +
 	"\areports\x18\x02 \x01(\v2\x11.stead.v1.ReportsH\x00R\areports\x12$\n" +
@@ -2011,8 +2125,11 @@ const file_agent_proto_rawDesc = "" +
 	"\x06follow\x18\a \x01(\v2\x10.stead.v1.FollowH\x00R\x06follow\x126\n" +
 	"\n" +
 	"conditions\x18\b \x01(\v2\x14.stead.v1.ConditionsH\x00R\n" +
-	"conditionsB\x06\n" +
-	"\x04kind\"5\n" +
+	"conditions\x120\n" +
+	"\bprepared\x18\f \x01(\v2\x12.stead.v1.PreparedH\x00R\bpreparedB\x06\n" +
+	"\x04kind\"/\n" +
+	"\bPrepared\x12#\n" +
+	"\rprepared_json\x18\x01 \x01(\fR\fpreparedJson\"5\n" +
 	"\n" +
 	"Conditions\x12'\n" +
 	"\x0fconditions_json\x18\x01 \x01(\fR\x0econditionsJson\"/\n" +
@@ -2066,14 +2183,17 @@ const file_agent_proto_rawDesc = "" +
 	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\x12\x12\n" +
 	"\x04held\x18\t \x01(\bR\x04held\x12!\n" +
 	"\fservice_cidr\x18\n" +
-	" \x01(\tR\vserviceCidr\"\xb5\x01\n" +
+	" \x01(\tR\vserviceCidr\"\xf1\x01\n" +
 	"\x06Wanted\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +
 	"lives_json\x18\x03 \x03(\fR\tlivesJson\x12%\n" +
 	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\x12!\n" +
-	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\"\xe2\x01\n" +
+	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\x12:\n" +
+	"\fpreparations\x18\t \x01(\v2\x16.stead.v1.PreparationsR\fpreparations\";\n" +
+	"\fPreparations\x12+\n" +
+	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\xe2\x01\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
@@ -2157,96 +2277,100 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
-	(*Conditions)(nil),    // 1: stead.v1.Conditions
-	(*Follow)(nil),        // 2: stead.v1.Follow
-	(*Resend)(nil),        // 3: stead.v1.Resend
-	(*ToNode)(nil),        // 4: stead.v1.ToNode
-	(*Hello)(nil),         // 5: stead.v1.Hello
-	(*Known)(nil),         // 6: stead.v1.Known
-	(*Inventory)(nil),     // 7: stead.v1.Inventory
-	(*Holding)(nil),       // 8: stead.v1.Holding
-	(*Welcome)(nil),       // 9: stead.v1.Welcome
-	(*Wanted)(nil),        // 10: stead.v1.Wanted
-	(*Pictures)(nil),      // 11: stead.v1.Pictures
-	(*FilesUpdate)(nil),   // 12: stead.v1.FilesUpdate
-	(*Reports)(nil),       // 13: stead.v1.Reports
-	(*VolumeReports)(nil), // 14: stead.v1.VolumeReports
-	(*Stored)(nil),        // 15: stead.v1.Stored
-	(*StoredReport)(nil),  // 16: stead.v1.StoredReport
-	(*Ping)(nil),          // 17: stead.v1.Ping
-	(*Pong)(nil),          // 18: stead.v1.Pong
-	(*Ask)(nil),           // 19: stead.v1.Ask
-	(*LogsAsk)(nil),       // 20: stead.v1.LogsAsk
-	(*ImageLoadAsk)(nil),  // 21: stead.v1.ImageLoadAsk
-	(*ImagesAsk)(nil),     // 22: stead.v1.ImagesAsk
-	(*ExecAsk)(nil),       // 23: stead.v1.ExecAsk
-	(*ForwardAsk)(nil),    // 24: stead.v1.ForwardAsk
-	(*UsageAsk)(nil),      // 25: stead.v1.UsageAsk
-	(*SetName)(nil),       // 26: stead.v1.SetName
-	(*Sequence)(nil),      // 27: stead.v1.Sequence
-	(*Identity)(nil),      // 28: stead.v1.Identity
-	(*Token)(nil),         // 29: stead.v1.Token
-	(*Size)(nil),          // 30: stead.v1.Size
-	(*Frame)(nil),         // 31: stead.v1.Frame
+	(*Prepared)(nil),      // 1: stead.v1.Prepared
+	(*Conditions)(nil),    // 2: stead.v1.Conditions
+	(*Follow)(nil),        // 3: stead.v1.Follow
+	(*Resend)(nil),        // 4: stead.v1.Resend
+	(*ToNode)(nil),        // 5: stead.v1.ToNode
+	(*Hello)(nil),         // 6: stead.v1.Hello
+	(*Known)(nil),         // 7: stead.v1.Known
+	(*Inventory)(nil),     // 8: stead.v1.Inventory
+	(*Holding)(nil),       // 9: stead.v1.Holding
+	(*Welcome)(nil),       // 10: stead.v1.Welcome
+	(*Wanted)(nil),        // 11: stead.v1.Wanted
+	(*Preparations)(nil),  // 12: stead.v1.Preparations
+	(*Pictures)(nil),      // 13: stead.v1.Pictures
+	(*FilesUpdate)(nil),   // 14: stead.v1.FilesUpdate
+	(*Reports)(nil),       // 15: stead.v1.Reports
+	(*VolumeReports)(nil), // 16: stead.v1.VolumeReports
+	(*Stored)(nil),        // 17: stead.v1.Stored
+	(*StoredReport)(nil),  // 18: stead.v1.StoredReport
+	(*Ping)(nil),          // 19: stead.v1.Ping
+	(*Pong)(nil),          // 20: stead.v1.Pong
+	(*Ask)(nil),           // 21: stead.v1.Ask
+	(*LogsAsk)(nil),       // 22: stead.v1.LogsAsk
+	(*ImageLoadAsk)(nil),  // 23: stead.v1.ImageLoadAsk
+	(*ImagesAsk)(nil),     // 24: stead.v1.ImagesAsk
+	(*ExecAsk)(nil),       // 25: stead.v1.ExecAsk
+	(*ForwardAsk)(nil),    // 26: stead.v1.ForwardAsk
+	(*UsageAsk)(nil),      // 27: stead.v1.UsageAsk
+	(*SetName)(nil),       // 28: stead.v1.SetName
+	(*Sequence)(nil),      // 29: stead.v1.Sequence
+	(*Identity)(nil),      // 30: stead.v1.Identity
+	(*Token)(nil),         // 31: stead.v1.Token
+	(*Size)(nil),          // 32: stead.v1.Size
+	(*Frame)(nil),         // 33: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
-	5,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
-	13, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
-	17, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
-	7,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
-	14, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
-	3,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
-	2,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
-	1,  // 7: stead.v1.FromNode.conditions:type_name -> stead.v1.Conditions
-	26, // 8: stead.v1.Follow.sets:type_name -> stead.v1.SetName
-	26, // 9: stead.v1.Resend.sets:type_name -> stead.v1.SetName
-	9,  // 10: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
-	10, // 11: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
-	11, // 12: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
-	12, // 13: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
-	15, // 14: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
-	18, // 15: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
-	19, // 16: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
-	7,  // 17: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	27, // 18: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
-	6,  // 19: stead.v1.Hello.known:type_name -> stead.v1.Known
-	2,  // 20: stead.v1.Hello.follow:type_name -> stead.v1.Follow
-	27, // 21: stead.v1.Known.at:type_name -> stead.v1.Sequence
-	8,  // 22: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	28, // 23: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	29, // 24: stead.v1.Holding.token:type_name -> stead.v1.Token
-	6,  // 25: stead.v1.Welcome.known:type_name -> stead.v1.Known
-	27, // 26: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
-	8,  // 27: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	27, // 28: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
-	16, // 29: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	28, // 30: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	29, // 31: stead.v1.StoredReport.token:type_name -> stead.v1.Token
-	6,  // 32: stead.v1.Pong.known:type_name -> stead.v1.Known
-	20, // 33: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
-	21, // 34: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
-	22, // 35: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	23, // 36: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	24, // 37: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
-	25, // 38: stead.v1.Ask.usage:type_name -> stead.v1.UsageAsk
-	28, // 39: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	28, // 40: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	30, // 41: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	28, // 42: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
-	5,  // 43: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 44: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	31, // 45: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	9,  // 46: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	4,  // 47: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	31, // 48: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	46, // [46:49] is the sub-list for method output_type
-	43, // [43:46] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	6,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
+	15, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
+	19, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
+	8,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
+	16, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
+	4,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
+	3,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
+	2,  // 7: stead.v1.FromNode.conditions:type_name -> stead.v1.Conditions
+	1,  // 8: stead.v1.FromNode.prepared:type_name -> stead.v1.Prepared
+	28, // 9: stead.v1.Follow.sets:type_name -> stead.v1.SetName
+	28, // 10: stead.v1.Resend.sets:type_name -> stead.v1.SetName
+	10, // 11: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
+	11, // 12: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
+	13, // 13: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
+	14, // 14: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
+	17, // 15: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
+	20, // 16: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
+	21, // 17: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
+	8,  // 18: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
+	29, // 19: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	7,  // 20: stead.v1.Hello.known:type_name -> stead.v1.Known
+	3,  // 21: stead.v1.Hello.follow:type_name -> stead.v1.Follow
+	29, // 22: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	9,  // 23: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
+	30, // 24: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	31, // 25: stead.v1.Holding.token:type_name -> stead.v1.Token
+	7,  // 26: stead.v1.Welcome.known:type_name -> stead.v1.Known
+	29, // 27: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	9,  // 28: stead.v1.Wanted.over:type_name -> stead.v1.Holding
+	12, // 29: stead.v1.Wanted.preparations:type_name -> stead.v1.Preparations
+	29, // 30: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	18, // 31: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
+	30, // 32: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	31, // 33: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	7,  // 34: stead.v1.Pong.known:type_name -> stead.v1.Known
+	22, // 35: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
+	23, // 36: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
+	24, // 37: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
+	25, // 38: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	26, // 39: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
+	27, // 40: stead.v1.Ask.usage:type_name -> stead.v1.UsageAsk
+	30, // 41: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	30, // 42: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	32, // 43: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	30, // 44: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
+	6,  // 45: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 46: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	33, // 47: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	10, // 48: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	5,  // 49: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	33, // 50: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	48, // [48:51] is the sub-list for method output_type
+	45, // [45:48] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -2265,8 +2389,9 @@ func file_agent_proto_init() {
 		(*FromNode_Resend)(nil),
 		(*FromNode_Follow)(nil),
 		(*FromNode_Conditions)(nil),
+		(*FromNode_Prepared)(nil),
 	}
-	file_agent_proto_msgTypes[4].OneofWrappers = []any{
+	file_agent_proto_msgTypes[5].OneofWrappers = []any{
 		(*ToNode_Welcome)(nil),
 		(*ToNode_Wanted)(nil),
 		(*ToNode_Pictures)(nil),
@@ -2275,7 +2400,7 @@ func file_agent_proto_init() {
 		(*ToNode_Pong)(nil),
 		(*ToNode_Ask)(nil),
 	}
-	file_agent_proto_msgTypes[19].OneofWrappers = []any{
+	file_agent_proto_msgTypes[21].OneofWrappers = []any{
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
@@ -2289,7 +2414,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -70,6 +70,10 @@ type NodeFacts struct {
 	FencedClasses []string `json:"fencedClasses,omitempty"`
 	// Guards: the node's agent guards lives that have a bound.
 	Guards bool `json:"guards,omitempty"`
+	// Prepares: the node pulls images of updates before members are stopped. Prepared is what it says of those that it
+	// was last sent, in order.
+	Prepares bool       `json:"prepares,omitempty"`
+	Prepared []Prepared `json:"prepared,omitempty"`
 	// Epoch is that of the store when the node last said hello: in an older one it did
 	// not say what it runs now (SAFETY S8).
 	Epoch int64 `json:"epoch,omitempty"`

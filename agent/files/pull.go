@@ -3,6 +3,7 @@ package files
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,7 +11,9 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/agent/registry"
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // Credentials is what a life's imagePullSecrets have.
@@ -22,18 +25,23 @@ type Credentials struct {
 	Print string
 }
 
-// CredentialsOf reads the Secrets of the life's imagePullSecrets. As in Kubernetes 1.33, one that is
+// CredentialsOf reads the Secrets of the life's imagePullSecrets.
+func CredentialsOf(l *records.Life, find Lookup) (Credentials, error) {
+	return CredentialsIn(l.Member.ID.Namespace, l.Template.Spec.ImagePullSecrets, find)
+}
+
+// CredentialsIn reads these Secrets of a namespace. As in Kubernetes 1.33, one that is
 // not there, or is of another type, is left out, and one that cannot be read is an error. Nothing
 // of their content is in an error.
-func CredentialsOf(l *records.Life, find Lookup) (Credentials, error) {
+func CredentialsIn(ns spec.Namespace, secrets []spec.PullSecret, find Lookup) (Credentials, error) {
 	var out Credentials
 	var configs []registry.Entries
 	sum := sha256.New()
-	for _, ref := range l.Template.Spec.ImagePullSecrets {
+	for _, ref := range secrets {
 		if ref.Name == "" {
 			continue
 		}
-		f, known := find(KindSecret, l.Member.ID.Namespace, ref.Name)
+		f, known := find(KindSecret, ns, ref.Name)
 		if !known || f.Absent {
 			out.Unused = append(out.Unused, fmt.Sprintf("there is no Secret %s", ref.Name))
 			fmt.Fprintf(sum, "%s is absent\n", ref.Name)
@@ -68,12 +76,25 @@ func printSecret(to io.Writer, f records.Files) {
 // UnsentPullSecret is the sentence about the first Secret of the life's imagePullSecrets of which
 // the server has not said whether it is there; "": it has of all.
 func UnsentPullSecret(l *records.Life, find Lookup) string {
-	for _, ref := range l.Template.Spec.ImagePullSecrets {
-		if _, known := find(KindSecret, l.Member.ID.Namespace, ref.Name); ref.Name != "" && !known {
+	return UnsentSecret(l.Member.ID.Namespace, l.Template.Spec.ImagePullSecrets, find)
+}
+
+// UnsentSecret is UnsentPullSecret for these Secrets of a namespace.
+func UnsentSecret(ns spec.Namespace, secrets []spec.PullSecret, find Lookup) string {
+	for _, ref := range secrets {
+		if _, known := find(KindSecret, ns, ref.Name); ref.Name != "" && !known {
 			return fmt.Sprintf("the server has not sent Secret %s of imagePullSecrets yet", ref.Name)
 		}
 	}
 	return ""
+}
+
+// Explain adds to the error of a pull by that policy which Secrets had no credentials for it.
+func (c Credentials) Explain(err error, policy string) error {
+	if text := c.UnusedText(); text != "" && policy != spec.PullNever && (errors.Is(err, runtime.ErrImagePull) || errors.Is(err, runtime.ErrImageMissing)) {
+		return fmt.Errorf("%w; of imagePullSecrets, %s", err, text)
+	}
+	return err
 }
 
 // UnusedText joins the sentences about Secrets without credentials; "": each has some.

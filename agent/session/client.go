@@ -65,6 +65,10 @@ type Config struct {
 	Interests *Interests
 	// Conditions are what the node is short of; nil: it does not say.
 	Conditions *Conditions
+	// Prepared is what the node says of the preparations that Prepare takes, all of them each time, without blocking. nil,
+	// nil: it prepares nothing.
+	Prepared *PreparedImages
+	Prepare  func([]records.Preparation)
 	// Files are the ConfigMaps and Secrets of the node's lives; FilesChanged is called when
 	// they changed, so that they are kept.
 	Files        *files.Cache
@@ -113,6 +117,7 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 	c.guards = c.cfg.Deadlines.Watched()
 	facts.Guards = c.guards
 	facts.Conditions = c.cfg.Conditions.all()
+	facts.Prepares, facts.Prepared = c.cfg.Prepared != nil, c.cfg.Prepared.all()
 	doc, err := json.Marshal(facts)
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)

@@ -75,7 +75,7 @@ func (c *Client) End() { c.contact.ended() }
 func (s *Session) PingEvery() time.Duration { return max(s.ttl/5, time.Millisecond) }
 
 // Flush returns what is to be sent now, in order: what lies in the trash, once, then the
-// reports that are due, what became of volumes, which sets are to be sent again, which are asked for, and what the node is short of; and how long until something is due again
+// reports that are due, what became of volumes, which sets are to be sent again, which are asked for, what the node is short of, and what it says of preparations; and how long until something is due again
 // (0: nothing waits). Each message is returned once.
 func (s *Session) Flush() (messages []*proto.FromNode, next time.Duration, err error) {
 	if s.trash != nil {
@@ -107,6 +107,12 @@ func (s *Session) Flush() (messages []*proto.FromNode, next time.Duration, err e
 	}
 	m, err := s.c.cfg.Conditions.changed()
 	if err != nil {
+		return nil, 0, err
+	}
+	if m != nil {
+		messages = append(messages, m)
+	}
+	if m, err = s.c.cfg.Prepared.changed(); err != nil {
 		return nil, 0, err
 	}
 	if m != nil {

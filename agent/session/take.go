@@ -33,6 +33,7 @@ func (c *Client) takeWanted(w *proto.Wanted) error {
 	for _, h := range w.GetOver() {
 		c.cfg.Workers.Over(wire.ToIdentity(h.GetId()), wire.ToToken(h.GetToken()))
 	}
+	c.takePreparations(w.GetPreparations())
 	for _, doc := range w.GetLivesJson() {
 		var life records.Life
 		if err := json.Unmarshal(doc, &life); err != nil {

@@ -2,8 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/stead-project/stead/agent/files"
@@ -32,11 +30,7 @@ func (w *actor) ensureImage(ctx context.Context, c *spec.Container, ctr *contain
 		},
 	})
 	ctr.image = err == nil
-	if text := found.UnusedText(); text != "" && c.ImagePullPolicy != spec.PullNever &&
-		(errors.Is(err, runtime.ErrImagePull) || errors.Is(err, runtime.ErrImageMissing)) {
-		return fmt.Errorf("%w; of imagePullSecrets, %s", err, text)
-	}
-	return err
+	return found.Explain(err, c.ImagePullPolicy)
 }
 
 // retryPulls ends the back-off of pulls that failed with other Secrets than those that are known

@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // What can be waited for.
@@ -281,6 +282,8 @@ func above(r spec.OrdinalRange, partition int) (n int) {
 // memberState is one member in one line: its state, or what it waits for.
 func memberState(m records.MemberStatus) string {
 	switch {
+	case m.Ready && m.Goal != records.GoalStop && strings.HasPrefix(m.Blocked, causes.AwaitsImages):
+		return fmt.Sprintf("ready; %s", m.Blocked)
 	case m.Ready && m.Goal != records.GoalStop:
 		return fmt.Sprintf("ready on %s at %s", m.Node, m.Address)
 	case m.Cause != "":

@@ -260,6 +260,14 @@ func (v NodeView) MembersOf(ref spec.SetRef) (ids []spec.Identity) {
 	return ids
 }
 
+// wayOf is from where to where the members of a set are on their way, as far as its status says it.
+func wayOf(s *records.SetStatus) [2]spec.RevisionHash {
+	if s == nil {
+		return [2]spec.RevisionHash{}
+	}
+	return [2]spec.RevisionHash{s.CurrentRevision, s.RolledBackFrom}
+}
+
 // formerOf is the former service of the set, which its members are told with their lives.
 func (t *setState) formerOf() string {
 	if t.set.record == nil {

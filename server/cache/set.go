@@ -148,9 +148,9 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event, ch *Changes) (err erro
 		t.rehash()
 		ch.noteSet(t)
 	case store.KindStatus: // the record does not name its set
-		former := t.formerOf()
+		former, way := t.formerOf(), wayOf(t.status.record)
 		t.status, err = decode(s, ev, func(*records.SetStatus) string { return ev.Key })
-		if t.formerOf() != former {
+		if t.formerOf() != former || wayOf(t.status.record) != way {
 			ch.noteSet(t)
 		}
 	case store.KindRevision:

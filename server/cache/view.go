@@ -58,6 +58,9 @@ func (v View) Revision(ref spec.SetRef, h spec.RevisionHash) *records.Revision {
 	return v.find(ref).revisions[h].record
 }
 
+// TemplateHash is the hash of the set's template; "": there is no such set.
+func (v View) TemplateHash(ref spec.SetRef) spec.RevisionHash { return v.find(ref).hash }
+
 // World is the plan's world of one set (also when only its volumes or
 // identities remain: Set is nil then); Free, VolumeID and Now are left to the caller.
 func (v View) World(ref spec.SetRef) plan.World {

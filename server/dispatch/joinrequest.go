@@ -32,7 +32,8 @@ type joinRequest struct {
 	asked    map[spec.SetRef]bool
 	// conditions are what the node is short of, also where the facts stay as they are stored.
 	conditions []records.NodeCondition
-	gap        string // why the store is not the continuation of what it knows; "": it is
+	prepared   []records.Prepared // the same
+	gap        string             // why the store is not the continuation of what it knows; "": it is
 }
 
 func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
@@ -53,6 +54,8 @@ func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
 	}
 	req.facts.Conditions = saneConditions(req.facts.Conditions)
 	req.conditions = req.facts.Conditions
+	req.facts.Prepared = sanePrepared(req.facts.Prepared)
+	req.prepared = req.facts.Prepared
 	req.facts.Name, req.facts.UID, req.facts.Boot = req.node, req.uid, req.boot
 	return req, nil
 }

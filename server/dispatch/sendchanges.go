@@ -89,6 +89,7 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 		ended   []spec.LifeID
 		orders  []records.VolumeOrder
 		mine    bool
+		prepare bool
 		changes = take(&se.pending.lives)
 		moved   = se.takeHoldings(all)
 	)
@@ -104,6 +105,7 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 			return
 		}
 		lives = sent.nextLives(v, ids)
+		prepare = se.facts.Prepares && sent.nextPreparations(v, changes)
 		if restoreOpen(v) {
 			return
 		}
@@ -113,19 +115,25 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 	if !mine {
 		return nil, false, errSessionOver
 	}
-	if !held && (all || len(lives)+len(ended)+len(orders) > 0) {
-		return unknown, false, se.sendWanted(stream, seq, all, lives, ended, orders)
+	if held || !all && !prepare && len(lives)+len(ended)+len(orders) == 0 {
+		return unknown, held, nil
 	}
-	return unknown, held, nil
+	var preparations *proto.Preparations
+	if prepare || all && se.facts.Prepares {
+		if preparations, err = sent.preparationsMessage(); err != nil {
+			return nil, false, status.Errorf(codes.Internal, "encode preparations: %v", err)
+		}
+	}
+	return unknown, false, se.sendWanted(stream, seq, all, preparations, lives, ended, orders)
 }
 
-func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, lives []records.Life, ended []spec.LifeID, orders []records.VolumeOrder) error {
+func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, preparations *proto.Preparations, lives []records.Life, ended []spec.LifeID, orders []records.VolumeOrder) error {
 	docs, err := wire.Documents(lives)
 	volumes, err2 := wire.Documents(orders)
 	if err := errors.Join(err, err2); err != nil {
 		return status.Errorf(codes.Internal, "encode lives: %v", err)
 	}
-	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs, VolumesJson: volumes}
+	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs, VolumesJson: volumes, Preparations: preparations}
 	for _, l := range ended {
 		w.Over = append(w.Over, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 	}
@@ -136,8 +144,9 @@ func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequenc
 // the node's.
 func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	conditions, again := se.nextConditions()
-	moved := !slices.Equal(unknown, se.facts.Strays)
-	if !moved && records.SameConditions(conditions, se.facts.Conditions) {
+	prepared := se.nextPrepared()
+	moved, worse, further := !slices.Equal(unknown, se.facts.Strays), !records.SameConditions(conditions, se.facts.Conditions), !slices.Equal(prepared, se.facts.Prepared)
+	if !moved && !worse && !further {
 		return again, nil
 	}
 	if len(unknown) > maxUnknownLives {
@@ -148,7 +157,7 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 		return true, nil
 	}
 	facts := se.facts
-	facts.Strays, facts.Conditions = unknown, conditions
+	facts.Strays, facts.Conditions, facts.Prepared = unknown, conditions, prepared
 	then := []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts))}
 	if moved {
 		then = append(then, noteHello(se.node))
@@ -166,7 +175,7 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 		return true, nil
 	}
 	se.server.writes.charge(se.node, len(store.Encode(facts)))
-	if !records.SameConditions(conditions, se.facts.Conditions) {
+	if worse {
 		se.conditionsAt = time.Now()
 	}
 	se.facts = facts

@@ -40,6 +40,8 @@ type sentState struct {
 	unwanted map[spec.LifeID]bool
 	named    map[FileRef]int       // how many of lives name it
 	files    map[FileRef]store.Rev // 0: sent as absent
+	// preparations are what the node is to have before updates stop members.
+	preparations map[spec.SetRef]*records.Preparation
 	// orders are the present ones about volumes.
 	orders map[records.VolumeID]records.VolumeOrder
 	// snapshots is the publisher's version up to which snapshots were sent.
@@ -76,6 +78,7 @@ func newSentState(at machine, domain string) *sentState {
 		machine: at, domain: domain,
 		lives: map[spec.Identity]sentLife{}, holds: map[spec.Identity][]spec.Token{}, over: map[spec.LifeID]bool{}, unwanted: map[spec.LifeID]bool{},
 		named: map[FileRef]int{}, files: map[FileRef]store.Rev{}, changes: map[spec.SetRef]records.ChangeID{},
+		preparations: map[spec.SetRef]*records.Preparation{},
 	}
 }
 

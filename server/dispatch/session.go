@@ -58,6 +58,7 @@ type session struct {
 	changed       bool                    // holding, resend, asking or volumeReports changed since run looked
 	volumeReports pendingVolumeReports    // of volumes, not stored yet
 	conditions    []records.NodeCondition // what the node is short of, as it said last
+	prepared      []records.Prepared      // what it says of preparations, as it said last
 
 	conditionsAt time.Time // when that was stored last; run's own; zero: with the hello
 }
@@ -67,7 +68,7 @@ func (s *Server) newSession(ctx context.Context, req joinRequest, record records
 		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
 		facts: req.facts, out: newOutbox(), server: s, holding: req.holding, moved: map[spec.LifeID]bool{},
 		resend: map[spec.SetRef]bool{}, differences: req.differences, interest: req.interest, asking: req.asked,
-		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)), conditions: req.conditions,
+		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)), conditions: req.conditions, prepared: req.prepared,
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)
 	return se
@@ -98,6 +99,8 @@ func (se *session) receive(msg *proto.FromNode) {
 		se.receiveFollow(msg.GetFollow())
 	case msg.GetConditions() != nil:
 		se.receiveConditions(msg.GetConditions())
+	case msg.GetPrepared() != nil:
+		se.receivePrepared(msg.GetPrepared())
 	case msg.GetHello() != nil:
 		se.abort(codes.InvalidArgument, "second hello in one session; open another stream")
 	}

@@ -73,6 +73,8 @@ type World struct {
 	VolumeID func() records.VolumeID
 	// Now is for people (BeganAt, CreatedAt); no decision may read it.
 	Now time.Time
+	// prepared: every node counts as having the images of an update, as Preview assumes.
+	prepared bool
 }
 
 // Slot is what the store has of one identity.

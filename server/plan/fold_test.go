@@ -138,6 +138,20 @@ func TestAFoldedWorldIsPlannedAsTheWholeOne(t *testing.T) {
 	}
 }
 
+// preparing has nodes pull the image of h2 ahead, which only these have not yet.
+func preparing(nodes ...spec.NodeName) func(*World) {
+	return func(w *World) {
+		w.Revisions[1].Template.Spec.Containers = []spec.Container{{Name: "main", Image: "db:2"}}
+		for i := range w.Nodes {
+			name := w.Nodes[i].Node.Name
+			w.Nodes[i].Facts = &records.NodeFacts{Name: name, Prepares: true}
+			if !slices.Contains(nodes, name) {
+				w.Nodes[i].Facts.Prepared = []records.Prepared{{Ref: w.Set.Ref, Revision: "h2", Done: true}}
+			}
+		}
+	}
+}
+
 // What takes a walk too long to come to.
 func TestAFoldedWorldLeavesNothingOut(t *testing.T) {
 	asked := func(w *World) {
@@ -155,6 +169,8 @@ func TestAFoldedWorldLeavesNothingOut(t *testing.T) {
 		{"ordered 8 n1 update=h3 current=h2 history=0 0:ready/h1 1:ready/h1 2:ready/h1 3:ready/h2 4:ready/h2 5:ready/h2 6:ready/h2 7:ready/h2", nil},
 		{"ordered 3 n1 update=h3 current=h2 history=0 0:starting/h3 1:ready/h2 2:ready/h2 3:ready/h1 4:ready/h1 5:ready/h2 6:ready/h2", nil},
 		{"ordered 6 n1 update=h2 current=h1 OnDelete 0:ready 1:ready 2:ready 3:ready 4:ready 5:ready", nil},
+		{"parallel 9 n1 n2 update=h2 current=h1 0:ready 1:ready 2:ready 3:ready 4:ready 5:ready 6:ready 7:ready 8:ready", preparing("n1")},
+		{"parallel 9 n1 n2 update=h2 current=h1 0:ready 1:ready 2:ready 3:ready 4:ready 5:ready 6:ready@n2/h2 7:ready@n2/h2 8:ready@n2/h2", preparing("n2")},
 		{"ordered 6 n1 was volumes 1:volume 2:volume 3:volume 4:volume", nil},
 	} {
 		w := world(t, c.line)

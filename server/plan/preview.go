@@ -96,7 +96,7 @@ func newPreview(w World) *previewRun {
 	p := &previewRun{w: w, begun: map[spec.Identity]spec.Token{}}
 	p.w.Slots, p.w.Nodes, p.w.Claims = slices.Clone(w.Slots), slices.Clone(w.Nodes), cloneClaims(w.Claims)
 	p.w.Rest, p.w.Table, p.w.Now = maps.Clone(w.Rest), false, time.Time{}
-	p.w.VolumeID = countIDs("new-")
+	p.w.VolumeID, p.w.prepared = countIDs("new-"), true
 	if w.Set != nil {
 		s := newStep(w)
 		p.f.Budget = s.budget()

@@ -13,7 +13,7 @@ import (
 // batch follows when all of this one are available. Those that rule 2 replaces in this very
 // step are part of the batch, and count. OnDelete does nothing by itself.
 func (s step) roll(cured bool) {
-	if s.onDelete() || s.recreates() || s.paused() || s.underWay() && !cured {
+	if s.onDelete() || s.recreates() || s.paused() || s.underWay() && !cured || s.unprepared() != nil {
 		return
 	}
 	room := min(s.budget()-s.down(), s.spare())
@@ -35,6 +35,10 @@ func (r rollout) queued(t *memberState) bool {
 // for. The others have said before what they wait for.
 func (s step) queue() {
 	reason, text := s.updateWait()
+	images := s.unprepared()
+	if s.paused() {
+		images = nil
+	}
 	restart, restartText := s.restartWait()
 	for _, t := range slices.Backward(s.inside) {
 		switch {
@@ -44,6 +48,9 @@ func (s step) queue() {
 			s.block(t, drain, drainText)
 		case t.restartDelayed:
 			s.block(t, restart, restartText)
+		case images != nil && s.queued(t) && !s.onDelete(): // said of the first in turn, for the others wait for it
+			s.block(t, images.Reason, images.Text)
+			images, reason, text = nil, causes.BlockedTurn, fmt.Sprintf("waiting for %s to be updated before it", t.ID.MemberName())
 		case s.queued(t) && !s.onDelete():
 			s.block(t, reason, text)
 		}
@@ -150,11 +157,13 @@ func (s step) whyNotAllDown(old []*memberState) string {
 			silent = fmt.Sprintf("waiting until all members can stop, but node %s of %s is unreachable", t.Member.Node, t.ID.MemberName())
 		}
 	}
-	switch {
+	switch u := s.unprepared(); {
 	case well == 0:
 		return ""
 	case silent != "":
 		return silent
+	case u != nil:
+		return u.Text
 	case well > s.spare():
 		return "waiting until all members may stop, but " + s.floorText()
 	}

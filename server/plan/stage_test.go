@@ -41,6 +41,8 @@ type stage struct {
 //	node n1 silent | back     it loses its session, or has one again
 //	node n1 disk=ssd          it has this label
 //	selects ssd               the template's nodeSelector; before update
+//	image db:2                that of the template's container; before update
+//	node n1 prepares          it pulls images of updates ahead; has-h2, lacks-h2: what it says of them
 //	reclaim | lost | restore data-db-2   a person gives a volume up, says that it is
 //	                          lost, or wants it back
 //	vanishes | returns data-db-2         its directory
@@ -146,6 +148,8 @@ func (s *stage) edit(words []string) {
 		set.Spec.ProgressDeadlineSeconds = &n
 	case "onFailure":
 		u.RollingUpdate.OnFailure = value
+	case "image":
+		set.Spec.Template.Spec.Containers = []spec.Container{{Name: "main", Image: value, ImagePullPolicy: spec.PullIfNotPresent}}
 	case "selects":
 		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": value}
 	case "replaceBroken":

@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -59,6 +60,9 @@ func (s *stage) node(name spec.NodeName, how string) {
 		n.Labels = map[string]string{"disk": label}
 		return
 	}
+	if prepares(n, spec.SetRef{Namespace: "default", Name: "db"}, how) {
+		return
+	}
 	n.Session, n.Gone = nil, 0
 	if how == "silent" {
 		return
@@ -70,6 +74,25 @@ func (s *stage) node(name spec.NodeName, how string) {
 	facts := *n.Facts
 	facts.Epoch = s.w.Epoch
 	n.Facts = &facts
+}
+
+// prepares has a node say that it prepares, or what it has of a revision; false: how says neither.
+func prepares(n *Node, ref spec.SetRef, how string) bool {
+	word, revision, _ := strings.Cut(how, "-")
+	if word != "prepares" && word != "has" && word != "lacks" {
+		return false
+	}
+	facts := *n.Facts
+	facts.Prepares = true
+	if word != "prepares" {
+		said := records.Prepared{Ref: ref, Revision: spec.RevisionHash(revision), Done: word == "has"}
+		if !said.Done {
+			said.Cause, said.Message = causes.ImagePull, "the registry says no"
+		}
+		facts.Prepared = []records.Prepared{said}
+	}
+	n.Facts = &facts
+	return true
 }
 
 // drain has a node drained, or ends that.

@@ -47,6 +47,9 @@ const (
 	BlockedStopping     BlockedReason = "Stopping"                   // its life ends
 )
 
+// AwaitsImages is how the sentence begins of a member that is well, and is to be updated when nodes have the images of the update.
+const AwaitsImages = "its update waits for images"
+
 // ComesByItself reports whether what is waited for comes by itself; anything else may need a
 // person.
 func (r BlockedReason) ComesByItself() bool {

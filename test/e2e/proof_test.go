@@ -148,14 +148,14 @@ func (d *database) roll() {
 	d.waitWhole(3)
 }
 
-// wedge applies an image that is nowhere, and waits until the update stands still at
+// wedge applies an image that is nowhere, and waits until the update stands still before
 // its first member.
 func (d *database) wedge() {
 	d.t.Helper()
 	was := d.tales()
 	d.applyVariant(fmt.Sprint("bad", d.edits), "stead.local/none:1")
-	d.waitCause(d.name(2), "ImageMissing")
-	d.untouched(was, 0, 1)
+	d.heldByImage(d.set, "stead.local/none:1")
+	d.untouched(was, 0, 1, 2)
 }
 
 // cure applies the same file with a right image and does nothing else.
@@ -173,8 +173,7 @@ func (d *database) undo() {
 	was := d.tales()
 	d.stead("rollout", "undo", d.set)
 	d.stead("rollout", "status", d.set, "--timeout", patience)
-	d.replaced(was, 2)
-	d.untouched(was, 0, 1)
+	d.untouched(was, 0, 1, 2)
 	d.waitWhole(3)
 }
 

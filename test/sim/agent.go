@@ -35,14 +35,18 @@ type agent struct {
 	client    *session.Client
 	snapshots *session.SnapshotCache
 	interests *session.Interests
-	sets      *files.SetFiles
-	notes     spec.LifeID // that has the volume of a claim about to be handed out
-	unsaved   bool        // snapshots changed
-	book      files.Cache
-	epochs    map[records.VolumeID]int64               // of the servers that ordered something of a volume
-	forgotten map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
-	seq       int64
-	sess      *stream
+	prepared  *session.PreparedImages
+	toPrepare []records.Preparation // as sent last
+	// hasPrepared is what it says of them.
+	hasPrepared []records.Prepared
+	sets        *files.SetFiles
+	notes       spec.LifeID // that has the volume of a claim about to be handed out
+	unsaved     bool        // snapshots changed
+	book        files.Cache
+	epochs      map[records.VolumeID]int64               // of the servers that ordered something of a volume
+	forgotten   map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
+	seq         int64
+	sess        *stream
 }
 
 // begin takes up what stands here, as Agent.Run does.
@@ -52,10 +56,12 @@ func (n *node) begin(a *agent) {
 	a.outbox = session.NewOutbox(300*time.Millisecond, time.Second, n.now)
 	a.known, a.snapshots = session.OpenKnown(n.docs, discard), session.OpenSnapshots(n.tmpfs.docs, discard)
 	a.interests = session.NewInterests(a.snapshots, n.uptime, a.outbox.Notify)
+	a.prepared = session.NewPreparedImages(a.outbox.Notify)
 	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
 	a.client = session.NewClient(session.Config{
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
-		Facts: records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Level: spec.Level, Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
+		Facts:    records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Level: spec.Level, Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
+		Prepared: a.prepared, Prepare: func(list []records.Preparation) { a.toPrepare = list; n.prepare() },
 		Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Files: &a.book, FilesChanged: func() {},
 		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, Listed: func(spec.Sequence) {}, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),

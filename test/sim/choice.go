@@ -60,7 +60,7 @@ func operates(do func(operator) bool) action {
 
 // actions are all kinds.
 var actions = map[string]action{
-	"choose": (*Cluster).choose, "compose": (*Cluster).compose, "share": (*Cluster).share, "wait": (*Cluster).wait, "settle": (*Cluster).settle, "land": (*Cluster).land, "reclaim": (*Cluster).reclaim,
+	"choose": (*Cluster).choose, "compose": (*Cluster).compose, "share": (*Cluster).share, "ahead": (*Cluster).ahead, "wait": (*Cluster).wait, "settle": (*Cluster).settle, "land": (*Cluster).land, "reclaim": (*Cluster).reclaim,
 	"feed": onServer((*server).feed), "turn": (*Cluster).turn, "turn-claim": (*Cluster).turnClaim, "store": onServer((*server).storeReports), "store-joined": onServer((*server).joinReports), "campaign": onServer((*server).campaign),
 	"notice-loss": onServer((*server).noticeLoss), "link": (*Cluster).link, "connect": (*Cluster).connect,
 	"tell": onStream((*stream).answers, (*stream).tell), "receive": onStream((*stream).hasOrders, (*stream).receiveSome),
@@ -95,7 +95,7 @@ type weight struct {
 var weights = []weight{
 	{"feed", 200, 200}, {"turn", 200, 200}, {"tell", 120, 120}, {"receive", 120, 120}, {"send", 100, 100}, {"take", 100, 100},
 	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"notice-loss", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
-	{"choose", 0, 0}, {"compose", 0, 0}, {"share", 0, 0}, {"parts", 2, 2}, {"mounts", 3, 3}, {"claims", 6, 8}, {"turn-claim", 30, 30}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 10, 12}, {"rename", 1, 1}, {"lie", 1, 3},
+	{"choose", 0, 0}, {"compose", 0, 0}, {"share", 0, 0}, {"ahead", 0, 0}, {"parts", 2, 2}, {"mounts", 3, 3}, {"claims", 6, 8}, {"turn-claim", 30, 30}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 10, 12}, {"rename", 1, 1}, {"lie", 1, 3},
 	{"user", 12, 16}, {"land", 6, 10}, {"start-server", 20, 30}, {"start-agent", 30, 60}, {"join", 20, 40},
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
 	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},

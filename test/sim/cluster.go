@@ -38,6 +38,7 @@ type Cluster struct {
 	fences   bool                  // the shared class takes no late write
 	composed bool                  // members have init containers, sidecars and hooks
 	shares   bool                  // members mount PersistentVolumeClaims
+	prepares bool                  // nodes pull images of updates ahead
 
 	claimRefs []spec.SetRef // of the identities of those
 
@@ -148,6 +149,7 @@ func (w *Cluster) Run(n int) *Violation {
 	w.Do(Choice{"choose", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"compose", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"share", d.r.Uint64N(1_000_000)})
+	w.Do(Choice{"ahead", w.seed % 1_000_000})
 	for i := 1; i <= n && !w.over() && !w.cancelled(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {

@@ -42,6 +42,7 @@ var (
 		"fault: server dies at a commit", "fault: outcome unknown", "fault: agent dies after an operation",
 		"fault: agent dies before an operation", "fault: agent dies in an operation", "fault: start lands late", "fault: start fails",
 		"life guarded", "guarded life killed", "deadline missed", "Expire",
+		"image pulled ahead: done", "image pulled ahead: missing", "update with images that were pulled ahead",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{

@@ -78,16 +78,17 @@ func (n *node) connect(s *server) bool {
 	return true
 }
 
-// hello is the client's, but for what a plant hides, and for the classes that are fenced: the
-// run chooses them after its first agents began.
+// hello is the client's, but for what a plant hides, and for whether images are pulled ahead and which classes are
+// fenced: the run chooses these after its first agents began.
 func (n *node) hello() *proto.Hello {
 	hello := got(n.agent.client.Hello()).GetHello()
+	var facts records.NodeFacts
+	must(json.Unmarshal(hello.FactsJson, &facts))
+	facts.Prepares = n.w.prepares
 	if n.w.fences {
-		var facts records.NodeFacts
-		must(json.Unmarshal(hello.FactsJson, &facts))
 		facts.FencedClasses = facts.SharedClasses
-		hello.FactsJson = got(json.Marshal(facts))
 	}
+	hello.FactsJson = got(json.Marshal(facts))
 	if n.w.plant.NoticesNothing {
 		hello.Newest, hello.Known = wire.Sequence(spec.Sequence{}), wire.Known(records.Known{})
 	}
@@ -215,6 +216,7 @@ func (x *stream) send() bool {
 	if x.n.stopped {
 		return false
 	}
+	x.n.prepare()
 	messages, _, err := x.own.Flush()
 	must(err)
 	for _, m := range messages {

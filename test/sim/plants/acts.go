@@ -284,3 +284,15 @@ func drainsAtOnce(w *plan.World) {
 		}
 	}
 }
+
+// nobodyPrepares: the planner does not see that nodes pull images ahead.
+func nobodyPrepares(w *plan.World) {
+	w.Nodes = slices.Clone(w.Nodes)
+	for i := range w.Nodes {
+		if f := w.Nodes[i].Facts; f != nil {
+			facts := *f
+			facts.Prepares = false
+			w.Nodes[i].Facts = &facts
+		}
+	}
+}

@@ -66,6 +66,7 @@ var general = []Plant{
 	{Name: "ignores-the-partition", Judges: "churn, due", See: rollingUpdate(func(r *spec.RollingUpdate) { r.Partition = nil }), Blind: rule9},
 	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *records.Set) { s.Paused = false }), Blind: rule9},
 	{Name: "ignores-on-delete", Judges: "churn, due", See: notOfType(spec.OnDeleteStrategy), Blind: rule9},
+	{Name: "stops-before-the-images", Judges: "images", See: nobodyPrepares, Often: []string{"user"}},
 	{Name: "forgets-what-is-due", Judges: "due", See: eachSlot(forgetDue)},
 	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: each(lowestFirst)},
 	{Name: "drains-past-the-budget", Judges: "budget", See: drainsAtOnce, Often: []string{"drain", "cordon"}},

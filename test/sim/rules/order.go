@@ -142,6 +142,9 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		if s.Request == nil && c.Available(o) && !c.Recreates() {
 			c.highestFirst(o)
 		}
+		if s.Request == nil && c.Available(o) {
+			c.imagesFirst(o)
+		}
 	case records.ReasonReplace:
 		if !saidLost(s) {
 			c.fail("churn", "%s is ended, and nobody says that a volume which it waits for is lost", a.ID)
