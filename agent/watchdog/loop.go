@@ -19,13 +19,15 @@ import (
 // ErrTaken: another watchdog runs on the directory.
 var ErrTaken = errors.New("another watchdog guards these lives")
 
-// Watchdog is a node's watchdog. All fields but Wake and Say are needed.
+// Watchdog is a node's watchdog. All fields but Down, Wake and Say are needed.
 type Watchdog struct {
 	Dir   Dir
 	Clock func() time.Duration // BootTime
 	// Empty and Kill look for processes in a cgroup, and kill those that are there now.
 	Empty func(cgroup string) (bool, error)
 	Kill  func(cgroup string) error
+	// Down reports that the host shuts down: nothing is started any more. nil: it never does.
+	Down func() bool
 	// Wake receives when something may have changed in Dir; without it that is noticed
 	// with the next look.
 	Wake <-chan struct{}
@@ -52,7 +54,8 @@ const (
 const takeTime = 2 * time.Second
 
 // Run guards until ctx ends; the process of Serve never ends it while a life is guarded.
-// ErrTaken: another one runs. quit asks it to end; it does once it guards nothing.
+// ErrTaken: another one runs. quit asks it to end; it does if it guards nothing or, while the host shuts down, once
+// nothing runs of what it guards: the agent that would take the records away has ended, and systemd waits for us.
 func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
 	lock, err := w.take(ctx)
 	if err != nil {
@@ -63,9 +66,10 @@ func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
 	if err := os.Remove(w.Dir.file("acks")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("start to guard: %w", err)
 	}
+	leaving := false
 	for {
 		wait := w.look()
-		if w.done() {
+		if w.done() || leaving && w.nothingRuns() {
 			return nil
 		}
 		select {
@@ -76,6 +80,7 @@ func (w *Watchdog) Run(ctx context.Context, quit <-chan struct{}) error {
 			if len(w.lives) == 0 {
 				return nil
 			}
+			leaving = leaving || w.Down != nil && w.Down()
 		case <-w.Wake:
 		case <-time.After(wait):
 		}
@@ -204,9 +209,11 @@ func (w *Watchdog) acknowledge() {
 // done reports that this watchdog is of no use any more: the directory is gone, and nothing of
 // what was known runs.
 func (w *Watchdog) done() bool {
-	if exists(string(w.Dir)) {
-		return false
-	}
+	return !exists(string(w.Dir)) && w.nothingRuns()
+}
+
+// nothingRuns reports that no guarded life has a process.
+func (w *Watchdog) nothingRuns() bool {
 	for _, r := range w.lives {
 		if empty, err := w.Empty(r.Cgroup); err != nil || !empty {
 			return false

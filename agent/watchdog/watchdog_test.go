@@ -267,3 +267,45 @@ func (h *host) harmed(t *testing.T, harm func() error) {
 		t.Error("it lives past its deadline")
 	}
 }
+
+// At shutdown nobody takes the record of a life away; the watchdog goes on while the life has processes, kills them at their
+// deadline, and does not keep the host from going down afterwards.
+func TestAWatchdogEndsWithTheLastProcessWhenItsHostShutsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		must(t, h.dir.Confirm(h.clock()))
+		r := record("1.7", time.Minute)
+		must(t, h.dir.Put(member, r))
+		h.begin(r.Cgroup)
+		down := false
+		w, quit, ended := h.watch(t)
+		w.Down = func() bool { return down }
+		ends := func() bool {
+			select {
+			case err := <-ended:
+				must(t, err)
+				return true
+			case <-time.After(2 * idleTime):
+				return false
+			}
+		}
+		quit <- struct{}{}
+		must(t, h.kill(r.Cgroup))
+		if ends() {
+			t.Fatal("it ended although the host is up, where the agent may start the life's container again")
+		}
+		h.begin(r.Cgroup)
+		down = true
+		quit <- struct{}{}
+		if ends() {
+			t.Fatal("it ended before the life did")
+		}
+		time.Sleep(time.Minute)
+		if h.lives(r.Cgroup) {
+			t.Error("a life past its deadline lives on while the host shuts down")
+		}
+		if !ends() {
+			t.Error("it goes on although nothing runs and the host shuts down")
+		}
+	})
+}

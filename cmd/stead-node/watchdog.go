@@ -35,7 +35,7 @@ func serveWatchdog(dir string, stderr io.Writer) int {
 	tree := cgroup.New(cgroup.Root, "/")
 	w := watchdog.Watchdog{
 		Dir: watchdog.Dir(dir), Clock: watchdog.BootTime, Empty: tree.Empty, Kill: tree.KillOnce, Say: say,
-		Wake: changes(dir),
+		Down: shutsDown, Wake: changes(dir),
 	}
 	quit := make(chan struct{})
 	go waitForQuit(quit)
@@ -62,6 +62,13 @@ func waitForQuit(quit chan<- struct{}) {
 		}
 		quit <- struct{}{}
 	}
+}
+
+// shutsDown reports that systemd has stopped all units of this host, and asks what is left to end: it then waits a
+// minute and a half for that.
+func shutsDown() bool {
+	first, err := os.ReadFile("/proc/1/comm")
+	return err == nil && string(first) == "systemd-shutdow\n" // the kernel cuts names after 15 bytes
 }
 
 // protectFromPressure makes this process the last that a machine short of memory or CPU
