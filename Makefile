@@ -25,7 +25,7 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e sim mutants fuzz bench bench-guard bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz bench bench-guard bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -177,6 +177,13 @@ bench-dns: ## dnsd beside bare miekg/dns, CoreDNS, Knot and NSD (root, dnsperf, 
 	@$(GO) build -o .cache/bench-dns ./test/bench/dns
 	@cd test/bench/coredns && $(GO) build -o $(CURDIR)/.cache/coredns .
 	@unshare -n sh -c 'ip link set lo up && exec .cache/bench-dns $(BENCH_DNS)'
+
+# Not part of test: it needs memory (5 GB), and the first time five minutes for the image of its hosts. Where
+# user-mode Linux is not to be had, its tests are skipped, and say so (test/lab/SKIPS).
+lab: build $(GOTEST) image ## hosts with kernels of their own, systemd and cgroup v2: power loss, reboot, freeze, clocks (root; six minutes)
+	$(call say,"lab")
+	-@scripts/setup --lab
+	@STEAD_LAB=1 $(GOTEST) -skips test/lab/SKIPS -timeout 40m ./test/lab
 
 soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root, up to 30 minutes a piece)
 	@$(GO) run ./scripts/debimage galera

@@ -185,7 +185,7 @@ func (l *Lab) assertOneLife(file string, members ...string) {
 	var wrong []string
 	l.eventually(time.Minute, "the witness has heard all", func() error { // it writes after it is told
 		lives, err := map[string]int(nil), error(nil)
-		if wrong, lives, err = checkLives(file); err != nil {
+		if wrong, lives, err = judge.Lives(file); err != nil {
 			l.t.Fatal(err)
 		}
 		for _, m := range members {
@@ -268,7 +268,7 @@ func TestTheWitnessHearsADeliberateDoubleRun(t *testing.T) {
 		}
 	}
 	l.eventually(time.Minute, "both are heard", func() error {
-		wrong, _, err := checkLives(heard)
+		wrong, _, err := judge.Lives(heard)
 		if err != nil {
 			return err
 		}

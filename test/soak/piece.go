@@ -33,6 +33,12 @@ func byChance(seed uint64, left time.Duration) []string {
 	return []string{"STEAD_ROOT_TESTS=1", "STEAD_SOAK=" + left.String(), fmt.Sprint("STEAD_SOAK_SEED=", seed)}
 }
 
+// inLab is the long form of tests on hosts with kernels of their own (test/lab). They are skipped, and the piece
+// fails, where scripts/setup --lab has not installed what they need.
+func inLab(seed uint64, left time.Duration) []string {
+	return []string{"STEAD_LAB=1", "STEAD_SOAK=" + left.String(), fmt.Sprint("STEAD_SOAK_SEED=", seed)}
+}
+
 // boxSeeds is how many scripts of test/box make one run.
 const boxSeeds = 48
 
@@ -61,6 +67,22 @@ var pieces = []piece{
 		name: "matrix", what: "three servers, four hosts, etcd, ZooKeeper and guarded lives: every fault in turn, by chance",
 		pkg: "./test/e2e", test: "^TestNothingIsLostThroughTheMatrixOfFaults$", env: byChance,
 		tells: []string{"soak for", "acts:", "load:"},
+	},
+	{
+		name: "lab-reboot", what: "hosts with kernels of their own, etcd and ZooKeeper: orderly reboots in turn",
+		pkg: "./test/lab", test: "^TestHostsRebootInTurn$", env: inLab, tells: []string{"acts:", "load:"},
+	},
+	{
+		name: "lab-power", what: "the same with etcd: power losses by chance, also during recovery",
+		pkg: "./test/lab", test: "^TestHostsLosePower$", env: inLab, tells: []string{"acts:", "load:"},
+	},
+	{
+		name: "lab-clock", what: "the same: hosts freeze, are cut off, have their clocks set",
+		pkg: "./test/lab", test: "^TestHostsFreezeAndClocksAreSet$", env: inLab, tells: []string{"acts:", "load:"},
+	},
+	{
+		name: "lab-gone", what: "the same: a host is lost for good, and replaced by a new one",
+		pkg: "./test/lab", test: "^TestAHostLostForGoodIsReplaced$", env: inLab, tells: []string{"members of the host are back", "load:"},
 	},
 	{
 		name: "many", what: "200 members on one node: created, updated and deleted, with nothing left behind",

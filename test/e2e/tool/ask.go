@@ -22,11 +22,12 @@ type asked struct {
 	Slow  float64  `json:"slow"`            // seconds that the slowest answer took
 }
 
-// ask asks a name server for the addresses of names, some hundred times a second, each time once, one time in eight over
+// ask asks a name server for the addresses of names, some hundred times a second unless -every says else, each time once, one time in eight over
 // TCP, until ctx ends, and then prints what it saw.
 func ask(ctx context.Context, args []string) error {
 	f := flag.NewFlagSet("ask", flag.ContinueOnError)
 	server := f.String("server", "169.254.1.1:53", "ADDRESS:PORT of the name server")
+	every := f.Duration("every", 3*time.Millisecond, "between two questions")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func ask(ctx context.Context, args []string) error {
 	var mu sync.Mutex
 	var seen asked
 	var group sync.WaitGroup
-	tick := time.NewTicker(3 * time.Millisecond)
+	tick := time.NewTicker(*every)
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
 		select {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,7 +25,7 @@ const beat = 100 * time.Millisecond
 // there hears it before it answers probes, and once more when it is told to stop.
 func life(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("life", flag.ContinueOnError)
-	witnessAddr := flags.String("witness", "169.254.1.1:7777", "address of the witness")
+	witnessAddr := flags.String("witness", "169.254.1.1:7777", "address of the witness; udp:ADDRESS sends datagrams")
 	lockDir := flags.String("lock", "/data", "directory of the identity's lock; empty: none")
 	about := flags.String("member", "/run/stead/member.json", "file that names the life")
 	say := flags.Bool("say", false, "print a line each time, too")
@@ -85,7 +84,7 @@ func life(ctx context.Context, args []string) error {
 			fmt.Println("beat", n) // ends the life when nobody reads it
 		}
 		if conn == nil {
-			conn, _ = net.DialTimeout("tcp", *witnessAddr, time.Second) // tried again at the next beat
+			conn, _ = dialWitness(*witnessAddr) // tried again at the next beat
 		}
 		told()
 		select {
@@ -105,7 +104,7 @@ func life(ctx context.Context, args []string) error {
 // there is none.
 func reach(ctx context.Context, addr string) net.Conn {
 	for range 20 {
-		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		conn, err := dialWitness(addr)
 		if err == nil {
 			return conn
 		}
@@ -117,9 +116,21 @@ func reach(ctx context.Context, addr string) net.Conn {
 	return nil
 }
 
-// heard ends a connection, and returns nil when the witness has read all of it.
+func dialWitness(addr string) (net.Conn, error) {
+	if at, ok := strings.CutPrefix(addr, "udp:"); ok {
+		return net.Dial("udp", at)
+	}
+	return net.DialTimeout("tcp", addr, time.Second)
+}
+
+// heard ends a connection, and returns nil when the witness has read all of it; nobody knows
+// that of datagrams.
 func heard(conn net.Conn) error {
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+	stream, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	if err := stream.CloseWrite(); err != nil {
 		return err
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
@@ -181,48 +192,4 @@ func tellOnce(ctx context.Context, addr, line string) error {
 		return err
 	}
 	return heard(conn)
-}
-
-// witness appends every line it is told to a file, whole, until it is stopped. The
-// file appears when it listens.
-func witness(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("witness", flag.ContinueOnError)
-	listen := flags.String("listen", "0.0.0.0:7777", "address to listen on")
-	path := flags.String("file", "witness.log", "file to append to")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	var config net.ListenConfig
-	l, err := config.Listen(ctx, "tcp", *listen)
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(*path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	context.AfterFunc(ctx, func() { l.Close() })
-	var mu sync.Mutex
-	for {
-		conn, err := l.Accept()
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer conn.Close()
-			lines := bufio.NewScanner(conn)
-			for lines.Scan() {
-				mu.Lock()
-				_, err := file.Write(append(lines.Bytes(), '\n'))
-				mu.Unlock()
-				if err != nil {
-					return
-				}
-			}
-		}()
-	}
 }

@@ -1,24 +1,23 @@
-package e2e
+package judge
 
 import (
 	"fmt"
 	"os"
 	"sort"
 	"strings"
-	"testing"
 )
 
-// span is the time in which one life was heard, on the machine's boot-time clock.
+// span is the time in which one life was heard, on the clock since boot of the machine of the witness or, if all are on one, theirs.
 type span struct {
 	token       string
 	first, last int64
 	beats       int
 }
 
-// checkLives reads a witness file and returns what contradicts "one life": spans
+// Lives reads a witness file and returns what contradicts "one life": spans
 // of two tokens of one identity that overlap, and lives that found the identity's
-// lock held. It also returns the number of lives heard, by identity.
-func checkLives(path string) (wrong []string, lives map[string]int, err error) {
+// lock held. It also returns the number of lives heard, by identity (namespace/name).
+func Lives(path string) (wrong []string, lives map[string]int, err error) {
 	log, err := os.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
@@ -68,30 +67,4 @@ func overlaps(who string, byToken map[string]*span) (wrong []string) {
 		}
 	}
 	return wrong
-}
-
-func TestTheCheckerFindsOverlapsAndHeldLocks(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, log string
-		want      []string
-	}{
-		{"one life after the other is right", "LIFE d/a-0 1.1 100\nLIFE d/a-0 1.1 200\nLIFE d/a-0 1.5 300\n", nil},
-		{"two identities may live at once", "LIFE d/a-0 1.1 100\nLIFE d/a-1 1.2 100\nLIFE d/a-0 1.1 200\n", nil},
-		{"two tokens of one identity may not", "LIFE d/a-0 1.1 100\nLIFE d/a-0 1.2 150\nLIFE d/a-0 1.1 200\n",
-			[]string{"d/a-0: token 1.2 was heard while 1.1 lived"}},
-		{"a held lock is two lives", "LIFE d/a-0 1.1 100\nDOUBLE d/a-0 1.1 150\n",
-			[]string{"d/a-0: token 1.1 found the lock held"}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			path := t.TempDir() + "/log"
-			if err := os.WriteFile(path, []byte(c.log), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			got, _, err := checkLives(path)
-			if err != nil || strings.Join(got, "\n") != strings.Join(c.want, "\n") {
-				t.Errorf("got %q, %v; want %q", got, err, c.want)
-			}
-		})
-	}
 }
