@@ -103,10 +103,14 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	disk, _ := roomOf(o.Root) // 0: not known
 	m := &Machine{helper: helper, log: log, marks: images.Marks{High: o.ImageHigh, Low: o.ImageLow}, bounds: bounds, memory: memory, disk: disk.TotalBytes, root: o.Root, changed: notify.New(), following: make(chan struct{}), setUp: newSetUp(),
 		short: pressure.Tracker{Limits: o.pressureLimits()}}
+	program, err := o.findRuntime()
+	if err != nil {
+		return nil, err
+	}
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir,
-		HostsDir: o.Registries, MaxPulls: o.Pulls, Log: log,
+		HostsDir: o.Registries, MaxPulls: o.Pulls, OCIRuntime: program, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -34,6 +34,7 @@ type Options struct {
 	Processes  int64             // that a container may have; 0: any number
 	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
 	Pulls      int               // images that are pulled at once; 0: 3
+	OCIRuntime string            // makes containers: RunC, CRun or AutoRuntime; "": RunC
 	Registries string            // directory with a hosts.toml for each registry, as containerd has them
 	ImageHigh  int               // percent of a disk with images from which on images are removed; 0: never
 	ImageLow   int               // percent down to which they are
@@ -92,6 +93,9 @@ func (o *Options) Check() error {
 	}
 	if o.Reserve < -1 {
 		return OptionError{fmt.Errorf("--reserve-memory-bytes %d: write a number of bytes, 0 or -1", o.Reserve)}
+	}
+	if _, err := o.findRuntime(); err != nil {
+		return err
 	}
 	for _, class := range o.Shared {
 		if o.Classes[class] == "" {

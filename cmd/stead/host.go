@@ -48,6 +48,8 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.Int64Var(&o.Processes, "max-processes", 4096, "limit of processes and threads of a container (0: no limit)")
 	f.Int64Var(&o.ImageBytes, "max-image-bytes", 20<<30, "limit in bytes of an image archive, as sent and unpacked, and of the layers of a pulled image (0: no limit)")
 	f.IntVar(&o.Pulls, "max-parallel-pulls", 3, "images that are pulled at once (members of one image wait for one pull)")
+	f.StringVar(&o.OCIRuntime, "oci-runtime", host.RunC,
+		"makes containers: runc, crun (which starts them in less time; needs cgroup v2), or auto (crun where it is installed and can be used)")
 	f.IntVar(&o.ImageHigh, "image-gc-high-percent", 85,
 		"use of a disk with images from which on pulled images that nothing needs are removed, those used longest ago first (0: never)")
 	f.IntVar(&o.ImageLow, "image-gc-low-percent", 80, "use of that disk down to which they are removed")

@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/containerd/containerd/api/types/runc/options"
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/errdefs"
@@ -76,7 +75,7 @@ func (r *lifecycle) Create(ctx context.Context, c runtime.Container) (err error)
 	_, err = r.client.NewContainer(ctx, id,
 		containerd.WithSnapshotter(sn), containerd.WithImage(img), containerd.WithNewSnapshot(id, img),
 		containerd.WithContainerLabels(labels), containerd.WithImageStopSignal(img, "SIGTERM"),
-		containerd.WithRuntime(runcRuntime, &options.Options{Root: r.runcRoot()}),
+		containerd.WithRuntime(runcRuntime, r.runtimeOptions()),
 		containerd.WithNewSpec(r.build(c, config.Config, sandbox.SharedPIDs)))
 	if err != nil {
 		r.dropSnapshot(ctx, sn, id)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
@@ -229,6 +231,24 @@ func (h *host) load(rt runtime.Runtime, name string, config runtimetest.ImageCon
 
 func TestRuntimePromises(t *testing.T) {
 	h, rt := newNode(t)
+	keepsPromises(t, h, rt)
+}
+
+func TestRuntimePromisesWithCRun(t *testing.T) {
+	crun, err := exec.LookPath("crun")
+	var st unix.Statfs_t
+	if err != nil || unix.Statfs("/sys/fs/cgroup", &st) != nil || st.Type != unix.CGROUP2_SUPER_MAGIC {
+		t.Skip("needs crun, and a host with cgroup v2 alone")
+	}
+	h := newHost(t)
+	h.cfg.OCIRuntime = crun
+	rt := h.open()
+	t.Cleanup(func() { rt.Close() })
+	keepsPromises(t, h, rt)
+}
+
+func keepsPromises(t *testing.T, h *host, rt *containerdrt.Runtime) {
+	t.Helper()
 	archive := runtimetest.Archive(t, imageName, h.box, runtimetest.ImageConfig{})
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Subject {
 		return runtimetest.Subject{

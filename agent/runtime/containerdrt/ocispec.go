@@ -31,6 +31,7 @@ const (
 // shared: it joins the pid namespace of its sandbox.
 func (r *lifecycle) build(c runtime.Container, img ocispec.ImageConfig, shared bool) oci.SpecOpts {
 	return func(ctx context.Context, client oci.Client, rec *containers.Container, s *oci.Spec) error {
+		r.setVersion(s)
 		s.Process.Args = args(c, img)
 		if len(s.Process.Args) == 0 {
 			return fmt.Errorf("image %s has no command; write one: %w", c.Image, runtime.ErrBadSpec)

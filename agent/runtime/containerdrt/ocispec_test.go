@@ -296,3 +296,18 @@ func TestConfigIsChecked(t *testing.T) {
 		t.Errorf("%+v, %v; want defaults", good, err)
 	}
 }
+
+// Each program has a state of its own, and those that take old specs alone are given such.
+func TestAnotherProgramThanRuncMakesContainers(t *testing.T) {
+	for _, c := range []struct{ program, binary, root, version string }{
+		{"", "", "/run/x/runc", "1.2.1"},
+		{"/usr/bin/crun", "/usr/bin/crun", "/run/x/crun", specVersion},
+	} {
+		d := &daemon{cfg: Config{RunDir: "/run/x", OCIRuntime: c.program}}
+		s := &oci.Spec{Version: "1.2.1"}
+		d.setVersion(s)
+		if o := d.runtimeOptions(); o.BinaryName != c.binary || o.Root != c.root || s.Version != c.version {
+			t.Errorf("%q: %q, %q, spec %s; want %+v", c.program, o.BinaryName, o.Root, s.Version, c)
+		}
+	}
+}

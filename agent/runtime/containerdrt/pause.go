@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/containerd/containerd/api/types/runc/options"
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
@@ -127,7 +126,7 @@ func (r *sandboxes) startPause(ctx context.Context, s runtime.Sandbox) (err erro
 	}
 	c, err := r.client.NewContainer(ctx, containerID(pauseID(s.ID)),
 		containerd.WithContainerLabels(map[string]string{labelPause: memberDir(s.ID)}),
-		containerd.WithRuntime(runcRuntime, &options.Options{Root: r.runcRoot()}),
+		containerd.WithRuntime(runcRuntime, r.runtimeOptions()),
 		containerd.WithNewSpec(r.pauseSpec(s, root)))
 	if err != nil {
 		return err
@@ -205,6 +204,7 @@ func (r *daemon) pauseRoot() (string, error) {
 // program as a mount that is read only: no container that may look into it reaches the host's files.
 func (r *daemon) pauseSpec(sandbox runtime.Sandbox, root string) oci.SpecOpts {
 	return func(ctx context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
+		r.setVersion(s)
 		s.Root = &specs.Root{Path: root, Readonly: true}
 		s.Process.Args, s.Process.Cwd, s.Process.Env = []string{"/stead-node", "pause"}, "/", []string{"GOMAXPROCS=1"}
 		s.Process.User = specs.User{UID: pauseUser, GID: pauseUser}

@@ -8,16 +8,37 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/containerd/containerd/api/types/runc/options"
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/pkg/oci"
 
 	"github.com/stead-project/stead/agent/runtime"
 )
 
-func (r *daemon) runcRoot() string { return filepath.Join(r.cfg.RunDir, "runc") }
+// runtimeOptions say to the shim which program makes a container, and where that keeps its state: runc and others each in a
+// directory of its own, for they write it in forms of their own.
+func (r *daemon) runtimeOptions() *options.Options {
+	if r.cfg.OCIRuntime == "" {
+		return &options.Options{Root: r.runtimeRoot("runc")}
+	}
+	return &options.Options{BinaryName: r.cfg.OCIRuntime, Root: r.runtimeRoot(filepath.Base(r.cfg.OCIRuntime))}
+}
+
+// specVersion is written into specs for programs other than runc: Debian's crun takes 1.0 alone, of which no more is used.
+const specVersion = "1.0.2"
+
+// setVersion has a spec name a version that its program takes. runc takes all.
+func (r *daemon) setVersion(s *oci.Spec) {
+	if r.cfg.OCIRuntime != "" {
+		s.Version = specVersion
+	}
+}
+
+func (r *daemon) runtimeRoot(program string) string { return filepath.Join(r.cfg.RunDir, program) }
 
 // Purge ends and removes everything of ours on this host, images too: for the end
 // of a demo or a test, never for a node that keeps its members.
@@ -31,7 +52,8 @@ func (r *Runtime) Purge(ctx context.Context) error {
 		r.cgroups.Remove("."),
 		r.purgeRoots(),
 		r.purgeStore(ctx),
-		os.RemoveAll(r.runcRoot()),
+		os.RemoveAll(r.runtimeRoot("runc")),
+		os.RemoveAll(r.runtimeRoot("crun")),
 		os.RemoveAll(filepath.Join(r.cfg.RunDir, "fifo")),
 		os.RemoveAll(filepath.Join(r.cfg.RunDir, "pause")),
 	)

@@ -75,6 +75,9 @@ type Config struct {
 	MaxImageBytes int64
 	// MaxPulls is how many images are pulled at once. Default: 3.
 	MaxPulls int
+	// OCIRuntime is the path of the program that the shim has make containers, of runc's command line; a container keeps the
+	// one that it was created with. Default: runc, as the shim finds it.
+	OCIRuntime string
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
 	// Log hears of containers whose probes cost more than they should. Default: none does.
@@ -98,6 +101,8 @@ func (c *Config) Check() error {
 		return fmt.Errorf("cgroup parent %q: want an absolute path other than /", c.CgroupParent)
 	case !filepath.IsAbs(c.RunDir):
 		return fmt.Errorf("run directory %q is not absolute", c.RunDir)
+	case c.OCIRuntime != "" && !filepath.IsAbs(c.OCIRuntime):
+		return fmt.Errorf("OCI runtime %q is not absolute", c.OCIRuntime)
 	case !filepath.IsAbs(c.Logger):
 		return fmt.Errorf("logger %q is not absolute", c.Logger)
 	}
