@@ -24,25 +24,33 @@ const preparedBytes = 512
 // nextPreparations takes up what became of the preparations of sets with a member on the machine, and reports whether they
 // are others than those that were sent.
 func (s *sentState) nextPreparations(v cache.View, ch *cache.NodeChanges) (moved bool) {
-	refs := slices.AppendSeq(make([]spec.SetRef, 0, len(ch.Sets)+len(ch.Members)), maps.Keys(ch.Sets))
+	look := func(ref spec.SetRef) { moved = s.movePreparation(ref, s.preparationOf(v, ref)) || moved }
+	for ref := range ch.Sets {
+		look(ref)
+	}
 	for id := range ch.Members {
 		if _, sent := s.preparations[id.Ref()]; sent != v.On(s.node).HasMemberOf(id.Ref()) {
-			refs = append(refs, id.Ref())
+			look(id.Ref())
 		}
 	}
 	if ch.All {
-		refs = append(refs, v.On(s.node).Sets()...)
-		refs = slices.AppendSeq(refs, maps.Keys(s.preparations))
-	}
-	slices.SortFunc(refs, spec.SetRef.Compare)
-	for _, ref := range slices.Compact(refs) {
-		var now *records.Preparation
-		if v.On(s.node).HasMemberOf(ref) {
-			now = plan.Prepare(v.Set(ref), v.Status(ref), v.TemplateHash(ref), func(h spec.RevisionHash) *records.Revision { return v.Revision(ref, h) })
+		for ref := range s.preparations {
+			look(ref)
 		}
-		moved = s.movePreparation(ref, now) || moved
+		for _, ref := range v.On(s.node).Sets() {
+			look(ref)
+		}
 	}
 	return moved
+}
+
+// preparationOf is what the machine is to have for an update of a set; nil: nothing.
+func (s *sentState) preparationOf(v cache.View, ref spec.SetRef) *records.Preparation {
+	st, hash := v.Status(ref), v.TemplateHash(ref)
+	if st == nil || st.CurrentRevision == hash || !v.On(s.node).HasMemberOf(ref) { // mostly
+		return nil
+	}
+	return plan.Prepare(v.Set(ref), st, hash, func(h spec.RevisionHash) *records.Revision { return v.Revision(ref, h) })
 }
 
 // movePreparation takes over the one of a set; nil: there is none.
