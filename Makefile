@@ -9,7 +9,7 @@ STATICCHECK := .cache/bin/staticcheck-2026.2.2
 MISSPELL    := .cache/bin/misspell-0.7.0
 GOTEST      := .cache/bin/gotest
 # What cmd/stead embeds.
-NODE        := cmd/stead/embed/stead-node cmd/stead/embed/stead-dns
+NODE        := cmd/stead/embed/stead-node cmd/stead/embed/stead-dns cmd/stead/embed/stead-tunnel
 
 # One set of flags for building, vetting and testing, so that all share one build cache.
 export CGO_ENABLED := 0
@@ -30,10 +30,10 @@ say = @printf '\n== %s\n' $(1)
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: bin/stead ## bin/stead, bin/stead-node and bin/stead-dns, static
+build: bin/stead ## bin/stead, and the programs that it has in it, static
 
 # No version in it: the same source is the same file, at the same path on every host.
-bin/stead-node bin/stead-dns: FORCE
+bin/stead-node bin/stead-dns bin/stead-tunnel: FORCE
 	@$(GO) build -ldflags "-s -w" -o $@ ./cmd/$(@F)
 
 # cmd/stead embeds them; written only when one changed, to keep the link step cached.

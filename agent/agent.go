@@ -145,6 +145,9 @@ func (a *Agent) readSaved() {
 	if all := a.snapshots.All(); len(all) > 0 { // none: what there is is not known
 		a.c.Snapshots(all)
 	}
+	if t := a.snapshots.Tunnel(); t != nil {
+		a.c.Tunnel(t)
+	}
 	if hosts := a.snapshots.Hosts(); hosts != nil {
 		a.c.Hosts(hosts)
 	}
@@ -177,7 +180,7 @@ func (a *Agent) newClient() *session.Client {
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
 		Prepared: a.prepared, Prepare: a.preparer.Load().Take,
-		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts,
+		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts, TunnelChanged: a.c.Tunnel,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})
 }

@@ -53,6 +53,8 @@ type Config struct {
 	// Hosts takes the addresses of all nodes, in the same way, once a server sent them; they
 	// must not be changed. Optional.
 	Hosts func([]netip.Addr)
+	// Tunnel takes what servers say of the tunnel between hosts, in the same way; nil: nobody does.
+	Tunnel func(*records.HostTunnel)
 	// Repair puts back what is missing of the host's own part of the network; called
 	// with each repair of the members' links. It must end with its context. Optional.
 	Repair func(context.Context) error
@@ -114,6 +116,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Listed == nil {
 		c.Listed = func(spec.Sequence) {}
+	}
+	if c.Tunnel == nil {
+		c.Tunnel = func(*records.HostTunnel) {}
 	}
 	if c.Hosts == nil {
 		c.Hosts = func([]netip.Addr) {}

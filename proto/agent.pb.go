@@ -1132,6 +1132,8 @@ type Pictures struct {
 	// sets are SetDifferences, each marshalled once for all nodes; of one set in the order in
 	// which they are to be taken. With full those are whole.
 	Sets [][]byte `protobuf:"bytes,6,rep,name=sets,proto3" json:"sets,omitempty"`
+	// tunnel_json is the tunnel between hosts; empty: as told before.
+	TunnelJson []byte `protobuf:"bytes,8,opt,name=tunnel_json,json=tunnelJson,proto3" json:"tunnel_json,omitempty"` // records.HostTunnel
 	// histories are SetHistories in place of histories_json, each marshalled once for all nodes.
 	Histories     [][]byte `protobuf:"bytes,7,rep,name=histories,proto3" json:"histories,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1206,6 +1208,13 @@ func (x *Pictures) GetHosts() []string {
 func (x *Pictures) GetSets() [][]byte {
 	if x != nil {
 		return x.Sets
+	}
+	return nil
+}
+
+func (x *Pictures) GetTunnelJson() []byte {
+	if x != nil {
+		return x.TunnelJson
 	}
 	return nil
 }
@@ -2193,14 +2202,16 @@ const file_agent_proto_rawDesc = "" +
 	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\x12:\n" +
 	"\fpreparations\x18\t \x01(\v2\x16.stead.v1.PreparationsR\fpreparations\";\n" +
 	"\fPreparations\x12+\n" +
-	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\xe2\x01\n" +
+	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\x83\x02\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
 	"\rpictures_json\x18\x03 \x03(\fR\fpicturesJson\x12%\n" +
 	"\x0ehistories_json\x18\x04 \x03(\fR\rhistoriesJson\x12\x14\n" +
 	"\x05hosts\x18\x05 \x03(\tR\x05hosts\x12\x12\n" +
-	"\x04sets\x18\x06 \x03(\fR\x04sets\x12\x1c\n" +
+	"\x04sets\x18\x06 \x03(\fR\x04sets\x12\x1f\n" +
+	"\vtunnel_json\x18\b \x01(\fR\n" +
+	"tunnelJson\x12\x1c\n" +
 	"\thistories\x18\a \x03(\fR\thistories\"@\n" +
 	"\vFilesUpdate\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x1d\n" +

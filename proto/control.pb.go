@@ -74,6 +74,7 @@ type InfoResponse struct {
 	Servers         []string               `protobuf:"bytes,13,rep,name=servers,proto3" json:"servers,omitempty"`                            // this one, the leader, and those that hold nodes' sessions
 	RestoreJson     []byte                 `protobuf:"bytes,14,opt,name=restore_json,json=restoreJson,proto3" json:"restore_json,omitempty"` // records.RestoreState
 	ServiceCidr     string                 `protobuf:"bytes,15,opt,name=service_cidr,json=serviceCidr,proto3" json:"service_cidr,omitempty"` // the range of services' addresses
+	Tunnel          string                 `protobuf:"bytes,16,opt,name=tunnel,proto3" json:"tunnel,omitempty"`                              // the tunnel between hosts, as this server was told; "": not
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -209,6 +210,13 @@ func (x *InfoResponse) GetRestoreJson() []byte {
 func (x *InfoResponse) GetServiceCidr() string {
 	if x != nil {
 		return x.ServiceCidr
+	}
+	return ""
+}
+
+func (x *InfoResponse) GetTunnel() string {
+	if x != nil {
+		return x.Tunnel
 	}
 	return ""
 }
@@ -2891,7 +2899,7 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\bstead.v1\x1a\vtypes.proto\"\r\n" +
-	"\vInfoRequest\"\xbd\x03\n" +
+	"\vInfoRequest\"\xd5\x03\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x16\n" +
@@ -2910,7 +2918,8 @@ const file_control_proto_rawDesc = "" +
 	"\rstore_version\x18\f \x01(\tR\fstoreVersion\x12\x18\n" +
 	"\aservers\x18\r \x03(\tR\aservers\x12!\n" +
 	"\frestore_json\x18\x0e \x01(\fR\vrestoreJson\x12!\n" +
-	"\fservice_cidr\x18\x0f \x01(\tR\vserviceCidr\"\x0f\n" +
+	"\fservice_cidr\x18\x0f \x01(\tR\vserviceCidr\x12\x16\n" +
+	"\x06tunnel\x18\x10 \x01(\tR\x06tunnel\"\x0f\n" +
 	"\rBackupRequest\" \n" +
 	"\n" +
 	"BackupPart\x12\x12\n" +

@@ -61,6 +61,8 @@ type NodeFacts struct {
 	// HostIPs are its addresses, ascending, if there are several and none was given by --address: HostIP is the one of them that
 	// its routes show, "" where they leave a choice.
 	HostIPs []string `json:"hostIPs,omitempty"`
+	// Tunnel is its end of the WireGuard tunnel; nil, of an agent that knows of none: it has none.
+	Tunnel *TunnelFacts `json:"tunnel,omitempty"`
 	// Classes are the storage classes the node has, ascending; none: LocalClass alone.
 	Classes []string `json:"classes,omitempty"`
 	// SharedClasses are those of them whose directory is one and the same on every node that

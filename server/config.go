@@ -57,6 +57,8 @@ type Config struct {
 	// ServiceCIDR is the range of services' addresses, of /12 to /28; zero: the first of
 	// DefaultServiceCIDRs that does not overlap CIDR.
 	ServiceCIDR netip.Prefix
+	// Tunnel is the tunnel between hosts, one of records.TunnelKinds; "": nodes stay with what they were told before.
+	Tunnel string
 	// LoadBalancers are ranges of addresses for Services of type LoadBalancer, and ExternalIPs those of which
 	// Services may write externalIPs. The operator's network leads packets to them to the hosts.
 	LoadBalancers, ExternalIPs []netip.Prefix

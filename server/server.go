@@ -230,7 +230,7 @@ func reach(a *access.Authority) dispatch.Reach {
 func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Server, *control.Server, error) {
 	d, err := dispatch.New(dispatch.Config{
 		Store: s.cache.Writer(s.cfg.Store), Cache: s.cache, Offer: s.engine.Offer, Key: key, Name: s.cfg.Name, Boot: s.cfg.Boot, Domain: s.cfg.Domain,
-		CIDR: s.cfg.CIDR.String(), ServiceCIDR: s.cfg.ServiceCIDR.String(), TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
+		CIDR: s.cfg.CIDR.String(), ServiceCIDR: s.cfg.ServiceCIDR.String(), Tunnel: s.cfg.Tunnel, TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
 		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
 	})
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 		Classes: s.cfg.Classes, Host: s.cfg.Host, Backup: s.cfg.Backup,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
-			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(), ServiceCidr: s.cfg.ServiceCIDR.String(),
+			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(), ServiceCidr: s.cfg.ServiceCIDR.String(), Tunnel: s.cfg.Tunnel,
 		},
 		ServiceCIDR: s.cfg.ServiceCIDR, LoadBalancers: s.cfg.LoadBalancers, ExternalIPs: s.cfg.ExternalIPs,
 	})

@@ -115,8 +115,12 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
+	wireGuard, err := o.tunnelFor(m)
+	if err != nil {
+		return nil, errors.Join(err, m.Runtime.Close())
+	}
 	m.Network, err = network.New(network.Config{
-		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, Policies: true,
+		ClusterID: id, Node: spec.NodeName(o.Node), CIDR: cidr, Gateway: gateway, MTU: o.MTU, Mode: o.Mode, WireGuard: wireGuard, Policies: true,
 		Names: m.openNames, Logger: log,
 	})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// Options place a node on its machine. Each is a flag of 'stead agent', but the last three.
+// Options place a node on its machine. Each is a flag of 'stead agent', but the last four.
 type Options struct {
 	Root       string            // disk: identity, ledger, volumes, logs
 	RunDir     string            // tmpfs: namespaces, files of members
@@ -28,6 +28,7 @@ type Options struct {
 	BootID     string            // file that holds the kernel's boot id
 	MTU        int               // of the members' links
 	Mode       string            // how members of other hosts are reached
+	TunnelPort int               // of UDP, at which this host takes what comes through WireGuard; 0: network.DefaultTunnelPort
 	Address    string            // of this host for other hosts; "": as its routes say
 	DNSListen  []string          // where DNS answers machines outside, beside the gateway
 	SeccompDir string            // of seccomp profiles
@@ -51,6 +52,8 @@ type Options struct {
 	SteadNode func() ([]byte, error)
 	// SteadDNS is the program stead-dns, which outlives it, too.
 	SteadDNS func() ([]byte, error)
+	// SteadTunnel is the program stead-tunnel, which does so where the kernel has no WireGuard.
+	SteadTunnel func() ([]byte, error)
 }
 
 // DefaultRegistries is where containerd's own documentation puts the configuration of registries.
@@ -77,6 +80,10 @@ func (o *Options) Check() error {
 	}
 	if o.ImageBytes < 0 {
 		return OptionError{fmt.Errorf("--max-image-bytes %d: write a number of bytes, or 0 (any number)", o.ImageBytes)}
+	}
+	o.TunnelPort = cmp.Or(o.TunnelPort, network.DefaultTunnelPort)
+	if o.TunnelPort < 1 || o.TunnelPort > 65535 {
+		return OptionError{fmt.Errorf("--tunnel-port %d: write a port from 1 to 65535", o.TunnelPort)}
 	}
 	if o.Pulls < 0 {
 		return OptionError{fmt.Errorf("--max-parallel-pulls %d: write 1 or more", o.Pulls)}
@@ -183,9 +190,13 @@ func (o *Options) Facts() (records.NodeFacts, error) {
 	if err != nil {
 		return records.NodeFacts{}, err
 	}
+	tunnel, err := o.tunnelFacts()
+	if err != nil {
+		return records.NodeFacts{}, err
+	}
 	memory, err := memoryBytes()
 	return records.NodeFacts{
-		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address, HostIPs: several,
+		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address, HostIPs: several, Tunnel: tunnel,
 		Classes:       volume.ClassNames(o.Classes),
 		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
 		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, HugePages: pages, Version: o.Version, Level: spec.Level,

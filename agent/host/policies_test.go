@@ -108,7 +108,7 @@ func TestAHostsAddressIsNoMembers(t *testing.T) {
 	}
 	snapshots[1].Peers[0].Host = netip.MustParseAddr("192.0.2.2")
 	r := newRoutes("n1", here.members, nil, slog.New(slog.DiscardHandler))
-	want := map[netip.Addr]netip.Addr{netip.MustParseAddr("10.88.0.9"): netip.MustParseAddr("192.0.2.2")}
+	want := map[netip.Addr]network.Location{netip.MustParseAddr("10.88.0.9"): {Node: "n2", Host: netip.MustParseAddr("192.0.2.2")}}
 	if diff := cmp.Diff(want, r.elsewhere(snapshots), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("routes: (-want +got)\n%s", diff)
 	}

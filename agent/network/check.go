@@ -21,7 +21,7 @@ import (
 
 // Setting is one thing that Setup or Attach makes on the host.
 type Setting struct {
-	// Kind is route, address, sysctl, nft or link.
+	// Kind is route, address, sysctl, nft, link, peer or rule.
 	Kind string
 	// What it is, as ip, sysctl and nft write it.
 	What string
@@ -91,6 +91,11 @@ func (n *Network) settings(ctx context.Context, h *netlink.Handle) (_ []Setting,
 	if link, err := h.LinkByName(n.tunnelName()); err == nil {
 		settings = append(settings, Setting{"link", fmt.Sprintf("%s alias %s: VXLAN %d to other hosts, UDP port %d",
 			link.Attrs().Name, n.tunnelAlias(), n.vni(), vxlanPort), true})
+	}
+	settings = append(settings, n.wire.settings(h)...)
+	if len(shield) > 0 && strings.HasPrefix(shield[len(shield)-1], besideMark) {
+		settings = append(settings, Setting{"nft", fmt.Sprintf("table ip %s: ip saddr %s neither from members nor from %s drop",
+			n.shieldTable().Name, n.cfg.CIDR, n.wire.wireName()), true})
 	}
 	ports, err := n.nat.portSettings()
 	if err != nil {

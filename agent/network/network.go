@@ -52,6 +52,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -84,6 +85,8 @@ type Config struct {
 	MTU int
 	// Mode is how members of other hosts are reached; "": ModeAuto.
 	Mode string
+	// WireGuard is for the node's end of the WireGuard tunnel; nil: it has none.
+	WireGuard *WireGuard
 	// Policies: a member that has no network yet gets it only once SetPolicies has named its address.
 	Policies bool
 	// Names opens the addresses of DNS, once the gateway is there; until it succeeded, once, the host is not set up. nil: there
@@ -99,14 +102,18 @@ type Network struct {
 	nat    natTable
 	links  memberLinks
 	tunnel tunnel
+	wire   wireLink
 	shield shield
 
 	mu       sync.Mutex
 	services serviceTable
 	policies policyTable
 	ready    bool // Setup found no conflict
-	// remote are the members elsewhere and their hosts; nil: not known yet.
-	remote map[netip.Addr]netip.Addr
+	// remote are the members elsewhere; nil: not known yet.
+	remote map[netip.Addr]Location
+	// said is what servers say of the tunnel; nil: nothing yet.
+	said      *records.HostTunnel
+	unsettled bool // see Unsettled
 	// nodes are the addresses of all hosts; nil: not known yet.
 	nodes []netip.Addr
 }
@@ -145,12 +152,12 @@ func New(cfg Config) (*Network, error) {
 		return nil, fmt.Errorf("network: gateway %s must be an IPv4 address outside of --cidr %s", cfg.Gateway, cfg.CIDR)
 	case cfg.Mode != ModeAuto && cfg.Mode != ModeRoutes && cfg.Mode != ModeVXLAN:
 		return nil, fmt.Errorf("network: --network-mode %q is unknown; write %s, %s or %s", cfg.Mode, ModeAuto, ModeRoutes, ModeVXLAN)
-	case cfg.MTU < 576+vxlanOverhead || cfg.MTU > 65535:
-		return nil, fmt.Errorf("network: MTU %d is not within %d..65535", cfg.MTU, 576+vxlanOverhead)
+	case cfg.MTU < 576+wireGuardOverhead || cfg.MTU > 65535:
+		return nil, fmt.Errorf("network: MTU %d is not within %d..65535", cfg.MTU, 576+wireGuardOverhead)
 	}
 	n := &node{cfg: cfg, name: cfg.ClusterID[:8] + "-" + string(cfg.Node)}
 	return &Network{
-		node: n, nat: natTable{node: n}, links: memberLinks{n}, tunnel: tunnel{n}, shield: shield{n}, services: serviceTable{node: n},
+		node: n, nat: natTable{node: n}, links: memberLinks{n}, tunnel: tunnel{n}, wire: wireLink{n}, shield: shield{n}, services: serviceTable{node: n},
 		policies: policyTable{node: n, judged: newJudged()},
 	}, nil
 }

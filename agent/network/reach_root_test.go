@@ -44,14 +44,19 @@ func cable(t *testing.T, name, a string, addrA netip.Addr, b string, addrB netip
 	}
 }
 
-func newTwo(t *testing.T, mode string, far bool) *two {
+func newTwo(t *testing.T, mode string, far bool, edits ...func(*Config)) *two {
 	t.Helper()
 	x := &two{host: [2]netip.Addr{netip.MustParseAddr("172.31.9.1"), netip.MustParseAddr("172.31.9.2")}}
 	if far {
 		x.host[1] = netip.MustParseAddr("172.31.10.1")
 	}
 	for i, name := range []spec.NodeName{"n1", "n2"} {
-		x.net[i], x.path[i] = host(t, func(c *Config) { c.Node, c.Mode = name, mode })
+		x.net[i], x.path[i] = host(t, func(c *Config) {
+			c.Node, c.Mode = name, mode
+			for _, edit := range edits {
+				edit(c)
+			}
+		})
 	}
 	if far {
 		router := namespace(t)
@@ -79,7 +84,7 @@ func newTwo(t *testing.T, mode string, far bool) *two {
 func (x *two) announce(t *testing.T) {
 	t.Helper()
 	for i := range x.net {
-		must(t, x.net[i].Reach(t.Context(), map[netip.Addr]netip.Addr{x.address[1-i]: x.host[1-i]}))
+		must(t, x.net[i].Reach(t.Context(), map[netip.Addr]Location{x.address[1-i]: {Host: x.host[1-i]}}))
 	}
 }
 
@@ -232,8 +237,8 @@ func TestAMemberThatMovesIsReachedWhereItIs(t *testing.T) {
 	must(t, x.net[0].Attach(t.Context(), member(1), path, x.address[1])) // while it is told to be elsewhere
 	echo(t, path, x.address[1])
 	reaches(t, x.member[0], x.address[1], x.address[0])
-	must(t, x.net[0].Reach(t.Context(), map[netip.Addr]netip.Addr{}))
-	must(t, x.net[1].Reach(t.Context(), map[netip.Addr]netip.Addr{x.address[1]: x.host[0], x.address[0]: x.host[0]}))
+	must(t, x.net[0].Reach(t.Context(), map[netip.Addr]Location{}))
+	must(t, x.net[1].Reach(t.Context(), map[netip.Addr]Location{x.address[1]: {Host: x.host[0]}, x.address[0]: {Host: x.host[0]}}))
 	reaches(t, x.member[0], x.address[1], x.address[0])
 	reaches(t, x.path[1], x.address[1], x.host[1])
 }
@@ -249,18 +254,18 @@ func TestAHostThatCannotBeReachedIsNamedAndHoldsNobodyUp(t *testing.T) {
 		{x.host[1], "reach members of host 172.31.10.1: it is on none of this host's links"},
 		{x.host[0], "reach members of host 172.31.9.1: that is an address of this host"},
 	} {
-		err := x.net[0].Reach(t.Context(), map[netip.Addr]netip.Addr{address(77): tt.host, address(78): tt.host})
+		err := x.net[0].Reach(t.Context(), map[netip.Addr]Location{address(77): {Host: tt.host}, address(78): {Host: tt.host}})
 		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Count(err.Error(), "reach members of host") != 1 {
 			t.Errorf("got %v; want once %s", err, tt.want)
 		}
 	}
 	near := newTwo(t, ModeAuto, false)
 	echo(t, near.member[1], near.address[1])
-	err := near.net[0].Reach(t.Context(), map[netip.Addr]netip.Addr{near.address[1]: near.host[1], address(77): nowhere})
+	err := near.net[0].Reach(t.Context(), map[netip.Addr]Location{near.address[1]: {Host: near.host[1]}, address(77): {Host: nowhere}})
 	if err == nil {
 		t.Error("a host that is nowhere is not told")
 	}
-	must(t, near.net[1].Reach(t.Context(), map[netip.Addr]netip.Addr{near.address[0]: near.host[0]}))
+	must(t, near.net[1].Reach(t.Context(), map[netip.Addr]Location{near.address[0]: {Host: near.host[0]}}))
 	reaches(t, near.member[0], near.address[1], near.address[0])
 }
 

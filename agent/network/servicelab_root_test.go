@@ -34,7 +34,7 @@ func withServices(t *testing.T) *serviceLab {
 	l := &serviceLab{two: x, client: client}
 	m5, addr := attach(t, x.net[0], 5)
 	l.neighbour, l.addr = attach(t, x.net[0], 7)
-	must(t, x.net[1].Reach(t.Context(), map[netip.Addr]netip.Addr{x.address[0]: x.host[0], addr: x.host[0], l.addr: x.host[0]}))
+	must(t, x.net[1].Reach(t.Context(), map[netip.Addr]Location{x.address[0]: {Host: x.host[0]}, addr: {Host: x.host[0]}, l.addr: {Host: x.host[0]}}))
 	serve(t, x.member[0], x.address[0], "m0")
 	serve(t, x.member[1], x.address[1], "m1")
 	serve(t, m5, addr, "m5")

@@ -103,7 +103,7 @@ func (n *Network) checkOverlap(h *netlink.Handle) error {
 	ownGateway := false
 	for _, a := range addrs {
 		p := prefixOf(a.IPNet)
-		own := a.Label == n.label() || a.Label == n.tunnelLabel()
+		own := a.Label == n.label() || a.Label == n.tunnelLabel() || a.Label == n.wire.wireLabel()
 		ownGateway = ownGateway || own && p.Addr() == n.cfg.Gateway
 		switch {
 		case p.Addr() == n.cfg.Gateway && !own:
@@ -119,7 +119,7 @@ func (n *Network) checkOverlap(h *netlink.Handle) error {
 	}
 	for _, r := range all4 {
 		p := prefixOf(r.Dst)
-		if n.isUnreachable(r) || n.isRemoteRoute(r) || n.isServiceRoute(r) || r.Protocol == protocol && ours[r.LinkIndex] {
+		if n.isUnreachable(r) || n.isRemoteRoute(r) || n.isServiceRoute(r) || r.Table == (answerWays{n.node}).table() || r.Protocol == protocol && ours[r.LinkIndex] {
 			continue
 		}
 		switch {
@@ -191,8 +191,8 @@ func (n *Network) Teardown(ctx context.Context) (err error) {
 		return err
 	}
 	defer h.Close()
-	n.remote, n.nodes = map[netip.Addr]netip.Addr{}, nil
-	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.dropTable(n.shieldTable()), n.services.remove(h), n.policies.remove()); err != nil {
+	n.remote, n.nodes, n.said = map[netip.Addr]Location{}, nil, nil
+	if err := errors.Join(n.updateRemoteRoutes(ctx, h), n.tunnel.remove(h), n.wire.remove(h), n.dropTable(n.shieldTable()), n.services.remove(h), n.policies.remove()); err != nil {
 		return err
 	}
 	addrs, err := addresses(h, nil)

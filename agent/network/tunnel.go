@@ -2,16 +2,11 @@ package network
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/netip"
 	"slices"
 
-	"github.com/google/nftables"
-	"github.com/google/nftables/binaryutil"
-	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -137,144 +132,4 @@ func (t tunnel) addHost(h *netlink.Handle, link netlink.Link, host netip.Addr) (
 // tunnelMAC is 02:54 (locally administered) and the host's address.
 func tunnelMAC(host net.IP) net.HardwareAddr {
 	return append(net.HardwareAddr{0x02, 0x54}, host.To4()...)
-}
-
-// shield keeps packets out of the tunnel that are not from another node: who could put one
-// in would send from any address. Members may send nothing to its port, on any host: what
-// they send leaves with their host's address, which is a node's.
-//
-// It is a table of its own: that of host ports can be written again without it, and an
-// agent of an earlier version leaves it alone.
-type shield struct{ *node }
-
-func (n *node) shieldTable() *nftables.Table {
-	return &nftables.Table{Name: "stead-" + n.name + "-shield", Family: nftables.TableFamilyIPv4}
-}
-
-// shieldNodes is the set of hosts from which the tunnel takes packets.
-const shieldNodes = "nodes"
-
-// group is that of the host's ends of members' links, by which rules know them.
-func (n *node) group() uint32 { return uint32(n.mark()) }
-
-// Admit lets the tunnel take packets from these hosts, and from no other: all nodes. It
-// remembers them for Setup, which puts the rules back.
-func (n *Network) Admit(nodes []netip.Addr) (err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.nodes = append([]netip.Addr{}, nodes...)
-	if !n.ready {
-		return nil // Setup does it
-	}
-	defer wrap.Error(&err, "admit hosts to the tunnel")
-	return n.shield.ensure(n.admitted())
-}
-
-// admitted are the hosts that may send through the tunnel: all nodes, and the host of every
-// member elsewhere, for news of the one may come before news of the other. nil: not known yet.
-func (n *Network) admitted() []netip.Addr {
-	if n.nodes == nil {
-		return nil
-	}
-	nodes := slices.AppendSeq(slices.Clone(n.nodes), maps.Values(n.remote))
-	nodes = slices.DeleteFunc(nodes, func(a netip.Addr) bool { return !a.Is4() })
-	slices.SortFunc(nodes, netip.Addr.Compare)
-	return slices.Compact(nodes)
-}
-
-// ensure makes the shield let in the given nodes; nil: they are not known yet, and what
-// is there is left as it is.
-func (s shield) ensure(nodes []netip.Addr) error {
-	return s.nft(func(c *nftables.Conn) error {
-		rules, set, err := s.read(c)
-		if err != nil {
-			return err
-		}
-		marks := s.marks(nodes != nil)
-		if nodes == nil && len(rules) > 0 || slices.Equal(rules, marks) && slices.Equal(set, nodes) {
-			return nil
-		}
-		t := s.shieldTable()
-		renew(c, t)
-		// Before connections are tracked and host ports led elsewhere, after fragments
-		// were put together.
-		chain := c.AddChain(&nftables.Chain{
-			Name: "shield", Table: t, Type: nftables.ChainTypeFilter,
-			Hooknum: nftables.ChainHookPrerouting, Priority: nftables.ChainPriorityRaw,
-		})
-		all := [][]expr.Any{s.fromMembers()}
-		if nodes != nil {
-			hosts := &nftables.Set{Table: t, Name: shieldNodes, KeyType: nftables.TypeIPAddr}
-			var elements []nftables.SetElement
-			for _, a := range nodes {
-				elements = append(elements, nftables.SetElement{Key: a.AsSlice()})
-			}
-			if err := c.AddSet(hosts, elements); err != nil {
-				return fmt.Errorf("write nft set %s: %w", hosts.Name, err)
-			}
-			all = append(all, s.fromUnknownHosts(hosts))
-		}
-		for i, exprs := range all {
-			c.AddRule(&nftables.Rule{Table: t, Chain: chain, Exprs: exprs, UserData: []byte(marks[i])})
-		}
-		return flush(c, t)
-	})
-}
-
-// marks are kept with the rules: one that reads otherwise is another rule.
-func (s shield) marks(nodesKnown bool) []string {
-	marks := []string{fmt.Sprintf("stead:members:%d", s.group())}
-	if nodesKnown {
-		marks = append(marks, fmt.Sprintf("stead:strangers:%d", s.vni()))
-	}
-	return marks
-}
-
-// read lists the marks of the rules and the nodes of the shield; none of either when it is
-// not there.
-func (s shield) read(c *nftables.Conn) (marks []string, nodes []netip.Addr, err error) {
-	rules, err := rulesIn(c, s.shieldTable())
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, r := range rules {
-		marks = append(marks, string(r.UserData))
-	}
-	if len(marks) < 2 {
-		return marks, nil, nil
-	}
-	elements, err := c.GetSetElements(&nftables.Set{Table: s.shieldTable(), Name: shieldNodes})
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return nil, nil, fmt.Errorf("list nft set %s: %w", shieldNodes, err)
-	}
-	for _, e := range elements {
-		if a, ok := netip.AddrFromSlice(e.Key); ok {
-			nodes = append(nodes, a)
-		}
-	}
-	slices.SortFunc(nodes, netip.Addr.Compare)
-	return marks, nodes, nil
-}
-
-// fromMembers is "iifgroup GROUP udp dport 4789 counter drop".
-func (s shield) fromMembers() []expr.Any {
-	exprs := append([]expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFGROUP, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(s.group())},
-	}, toPort(unix.IPPROTO_UDP, vxlanPort)...)
-	return append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
-}
-
-// fromUnknownHosts is "udp dport 4789 @th,96,24 NETWORK ip saddr != @nodes counter drop": the
-// number of the network comes after UDP's 8 bytes and 4 of VXLAN. Other networks of the
-// host may use the port, too.
-func (s shield) fromUnknownHosts(nodes *nftables.Set) []expr.Any {
-	const numberAt = 8 + 4
-	number := binaryutil.BigEndian.PutUint32(uint32(s.vni()))[1:]
-	exprs := append(toPort(unix.IPPROTO_UDP, vxlanPort),
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: numberAt, Len: 3},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: number},
-		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: sourceAt, Len: 4},
-		&expr.Lookup{SourceRegister: 1, SetName: nodes.Name, SetID: nodes.ID, Invert: true})
-	return append(exprs, &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop})
 }

@@ -49,7 +49,7 @@ func (n *Network) watch(ctx context.Context, changed *notify.Signal) error {
 		var what string
 		select {
 		case u, open := <-w.links:
-			what, ok, gone = "links", open, u.Header.Type == unix.RTM_DELLINK || u.IfInfomsg.Flags&unix.IFF_UP == 0
+			what, ok, gone = "links", open, u.Header.Type == unix.RTM_DELLINK || u.IfInfomsg.Flags&unix.IFF_UP == 0 || n.lostProcess(u)
 		case u, open := <-w.addrs:
 			what, ok, gone = "addresses", open, !u.NewAddr
 		case u, open := <-w.routes:
@@ -62,6 +62,11 @@ func (n *Network) watch(ctx context.Context, changed *notify.Signal) error {
 			changed.Notify()
 		}
 	}
+}
+
+// lostProcess reports whether the process of the WireGuard link ended: nobody sends what goes through it.
+func (n *Network) lostProcess(u netlink.LinkUpdate) bool {
+	return u.Link != nil && u.Link.Attrs().Name == n.wire.wireName() && u.IfInfomsg.Flags&unix.IFF_LOWER_UP == 0
 }
 
 // subscriptions are what the kernel says of the host's network.

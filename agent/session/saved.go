@@ -15,11 +15,12 @@ import (
 	"github.com/stead-project/stead/spec/scalar"
 )
 
-// The files in which the cache is kept: one for each set, below setsFolder, and the hosts'. An
+// The files in which the cache is kept: one for each set, below setsFolder, and those of the hosts and the tunnel between them. An
 // agent of the version before kept all sets in two files, which are read once.
 const (
 	setsFolder    = "sets"
 	hostsFile     = "hosts.json"
+	tunnelFile    = "tunnel.json"
 	snapshotsFile = "pictures.json"
 	historiesFile = "histories.json"
 )
@@ -64,6 +65,9 @@ func (c *SnapshotCache) load() {
 	}
 	if err := c.dir.Get(hostsFile, &c.hosts); err != nil {
 		c.hosts = nil
+	}
+	if err := c.dir.Get(tunnelFile, &c.tunnel); err != nil {
+		c.tunnel = nil
 	}
 }
 
@@ -110,7 +114,8 @@ func (c *SnapshotCache) Run(ctx context.Context, every time.Duration) {
 func (c *SnapshotCache) Save() error {
 	c.mu.Lock()
 	unsaved, hosts, hostsMoved := c.unsaved, c.hosts, c.hostsMoved
-	c.unsaved, c.hostsMoved = map[spec.SetRef]bool{}, false
+	tunnel, tunnelMoved := c.tunnel, c.tunnelMoved
+	c.unsaved, c.hostsMoved, c.tunnelMoved = map[spec.SetRef]bool{}, false, false
 	c.mu.Unlock()
 	var err error
 	for _, ref := range slices.SortedFunc(maps.Keys(unsaved), spec.SetRef.Compare) {
@@ -120,16 +125,25 @@ func (c *SnapshotCache) Save() error {
 		}
 	}
 	if hostsMoved {
-		if one := c.dir.Put(hostsFile, hosts); one != nil {
-			err = errors.Join(err, one)
-			c.mu.Lock()
-			c.hostsMoved = true
-			c.mu.Unlock()
-		}
+		err = errors.Join(err, c.saveFile(hostsFile, hosts, &c.hostsMoved))
+	}
+	if tunnelMoved {
+		err = errors.Join(err, c.saveFile(tunnelFile, tunnel, &c.tunnelMoved))
 	}
 	if err == nil && c.earlier { // all of it is in files of its own
 		err = errors.Join(c.dir.Remove(snapshotsFile), c.dir.Remove(historiesFile))
 		c.earlier = err != nil
+	}
+	return err
+}
+
+// saveFile keeps a document; if that fails, moved says that it is to be kept.
+func (c *SnapshotCache) saveFile(name string, doc any, moved *bool) error {
+	err := c.dir.Put(name, doc)
+	if err != nil {
+		c.mu.Lock()
+		*moved = true
+		c.mu.Unlock()
 	}
 	return err
 }

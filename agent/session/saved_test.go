@@ -89,6 +89,7 @@ func TestOnlySetsThatChangedAreWritten(t *testing.T) {
 		{"one set", func() { c.Put(seq(3), false, []records.Snapshot{pictureOf("b", 3)}) }, nil, []string{"sets/default.b.json"}},
 		{"a history", func() { c.AddHistories(historyOf("a", 1, 2)) }, nil, []string{"sets/default.a.json"}},
 		{"the hosts", func() { c.PutHosts([]string{"192.0.2.1"}) }, nil, []string{"hosts.json"}},
+		{"the tunnel", func() { c.PutTunnel([]byte(`{"kind":"both"}`)) }, nil, []string{"tunnel.json"}},
 		{"a set that is gone", func() {
 			c.Put(seq(4), false, []records.Snapshot{{Ref: pictureOf("b", 4).Ref, Sequence: seq(4), Gone: true}})
 		}, nil,

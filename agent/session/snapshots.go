@@ -1,6 +1,9 @@
 package session
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
@@ -33,6 +36,10 @@ type SnapshotCache struct {
 	// unsaved are the sets of which something changed since they were kept, and hostsMoved the hosts.
 	unsaved    map[spec.SetRef]bool
 	hostsMoved bool
+	tunnel     *records.HostTunnel // between hosts; nil: never heard; replaced whole
+	tunnelText []byte              // as it came
+	// tunnelMoved: it is not kept.
+	tunnelMoved bool
 }
 
 // OpenSnapshots reads what an agent before this one kept.
@@ -198,6 +205,29 @@ func (c *SnapshotCache) Hosts() []netip.Addr {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.hosts
+}
+
+// PutTunnel takes the tunnel between hosts, in JSON, and returns it when it differs from what is held; nothing came: nil.
+func (c *SnapshotCache) PutTunnel(text []byte) (*records.HostTunnel, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(text) == 0 || bytes.Equal(text, c.tunnelText) {
+		return nil, nil
+	}
+	t := &records.HostTunnel{}
+	if err := json.Unmarshal(text, t); err != nil {
+		return nil, fmt.Errorf("decode the tunnel between hosts: %w", err)
+	}
+	c.tunnel, c.tunnelText, c.tunnelMoved = t.After(c.tunnel), text, true
+	c.moved.Notify()
+	return c.tunnel, nil
+}
+
+// Tunnel is the tunnel between hosts; nil: none was heard of. It must not be changed.
+func (c *SnapshotCache) Tunnel() *records.HostTunnel {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tunnel
 }
 
 // History is the newest changes of a set, oldest first; it must not be changed.

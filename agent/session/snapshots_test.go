@@ -54,3 +54,34 @@ func TestTheNextAgentKnowsTheHosts(t *testing.T) {
 		t.Errorf("the next agent: got %v, want %v", got, want)
 	}
 }
+
+func TestTheNextAgentKnowsTheTunnel(t *testing.T) {
+	dir := Tmpfs(t.TempDir())
+	c := OpenSnapshots(dir, slog.New(slog.DiscardHandler))
+	put := func(text string) *records.HostTunnel {
+		t.Helper()
+		got, err := c.PutTunnel([]byte(text))
+		must(t, err)
+		return got
+	}
+	if c.Tunnel() != nil || put("") != nil {
+		t.Fatalf("before any was heard of: %v", c.Tunnel())
+	}
+	const first = `{"kind":"wireguard","ends":[{"node":"n1","host":"192.0.2.1","port":1,"key":"k"}]}`
+	if got := put(first); got == nil || got.Kind != "wireguard" || len(got.Ends) != 1 || got.Ends[0].Host != netip.MustParseAddr("192.0.2.1") {
+		t.Fatalf("got %+v", got)
+	}
+	if got := put(first); got != nil {
+		t.Errorf("the same again: %+v", got)
+	}
+	if got := put(`{}`); got == nil || got.Kind != "wireguard" || len(got.Ends) != 0 {
+		t.Errorf("all nodes were removed, by a server that was told no kind: %+v", got)
+	}
+	must(t, c.Save())
+	if got := OpenSnapshots(dir, slog.New(slog.DiscardHandler)).Tunnel(); got == nil || got.Kind != "wireguard" {
+		t.Errorf("the next agent: got %+v", got)
+	}
+	if _, err := c.PutTunnel([]byte("x")); err == nil || c.Tunnel().Kind != "wireguard" {
+		t.Errorf("what cannot be read: %v, %+v", err, c.Tunnel())
+	}
+}

@@ -102,6 +102,11 @@ func (s *Session) takeSnapshots(p *proto.Pictures) error {
 	for _, ref := range s.showSnapshots(seq, p.GetFull(), fresh, sets) {
 		changed[ref] = true
 	}
+	if t, err := c.cfg.Snapshots.PutTunnel(p.GetTunnelJson()); err != nil {
+		return err
+	} else if t != nil {
+		c.cfg.TunnelChanged(t)
+	}
 	if hosts, moved := c.cfg.Snapshots.PutHosts(p.GetHosts()); moved {
 		c.cfg.HostsChanged(hosts)
 	}

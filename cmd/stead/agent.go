@@ -124,7 +124,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		Home: at, RunDir: o.RunDir, Dial: dial,
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
-		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Interests: m.SetInterests, Logger: log,
+		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Tunnel: m.UpdateTunnel, Interests: m.SetInterests, Logger: log,
 		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, Cgroup: m.Runtime.Cgroup, VolumeUses: m.Meter.Uses,
 	})
 	if err != nil {

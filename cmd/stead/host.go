@@ -43,6 +43,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
 	f.StringVar(&o.Mode, "network-mode", network.ModeAuto,
 		"how members on other hosts are reached: routes (hosts share a link), vxlan (tunnel), or auto (whichever fits)")
+	f.IntVar(&o.TunnelPort, "tunnel-port", network.DefaultTunnelPort, "UDP port of this host for WireGuard (the servers' --tunnel)")
 	f.StringSliceVar(&o.DNSListen, "dns-listen", nil, "ADDRESS[:PORT] of this host where its DNS also answers machines without Stead, for members' names only (repeatable)")
 	f.StringVar(&o.SeccompDir, "seccomp-dir", "/etc/stead/seccomp", "directory with the files of seccompProfile: {type: Localhost}")
 	f.Int64Var(&o.Processes, "max-processes", 4096, "limit of processes and threads of a container (0: no limit)")
@@ -67,7 +68,7 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 
 // check fills in the defaults of this host and program, and refuses what cannot work.
 func (o *hostOptions) check() error {
-	o.Version, o.SteadNode, o.SteadDNS = version, steadNode, steadDNS
+	o.Version, o.SteadNode, o.SteadDNS, o.SteadTunnel = version, steadNode, steadDNS, steadTunnel
 	if err := server.CheckMetrics(o.Metrics); err != nil {
 		return usageError{err}
 	}
@@ -82,13 +83,17 @@ func usage(err error) error {
 	return err
 }
 
-// carried holds the programs that outlive the agent: stead-node and stead-dns; make build
+// carried holds the programs that outlive the agent: stead-node, stead-dns and stead-tunnel; make build
 // puts them there.
 //
 //go:embed all:embed
 var carried embed.FS
 
 func steadNode() ([]byte, error) { return program("stead-node", "writes the members' logs") }
+
+func steadTunnel() ([]byte, error) {
+	return program("stead-tunnel", "encrypts what members of different hosts send each other")
+}
 
 func steadDNS() ([]byte, error) { return program("stead-dns", "answers members' names") }
 

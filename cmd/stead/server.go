@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
@@ -40,6 +42,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Name, "name", "", "name of this server (default: the host's name)")
 	f.StringVar(&o.Domain, "domain", server.DefaultDomain, "DNS domain of the cluster")
 	f.StringVar(&o.Range, "cidr", server.DefaultCIDR, "address range of the members; it must not overlap addresses or routes of the hosts")
+	f.StringVar(&o.Tunnel, "tunnel", "", "tunnel between hosts: "+strings.Join(records.TunnelKinds, ", ")+"; give it to all servers (default: as nodes were told before, at first vxlan)")
 	f.StringVar(&o.Virtual, "service-cidr", "", "address range of Services; it must overlap neither --cidr nor what hosts reach, and stays as it is while Services have addresses (default: "+strings.Join(server.DefaultServiceCIDRs, ", or ")+" if that overlaps --cidr)")
 	f.StringSliceVar(&o.Balanced, "load-balancer-cidr", nil, "range of addresses for Services of type LoadBalancer, which your network leads to the hosts (repeatable; default: they get none)")
 	f.StringSliceVar(&o.External, "external-ip-cidr", nil, "range of which Services may write externalIPs: whoever may apply manifests takes these addresses for all members and hosts (repeatable; default: none)")
@@ -144,6 +147,9 @@ func (o *serverOptions) complete() (err error) {
 		if !filepath.IsAbs(allowed) {
 			return misuse("--allow-host-path %q: write an absolute path", allowed)
 		}
+	}
+	if o.Tunnel != "" && !slices.Contains(records.TunnelKinds, o.Tunnel) {
+		return misuse("--tunnel %q: write %s", o.Tunnel, strings.Join(records.TunnelKinds, ", "))
 	}
 	if o.Virtual != "" {
 		if o.ServiceCIDR, err = netip.ParsePrefix(o.Virtual); err != nil {

@@ -31,7 +31,7 @@ func TestNodesWithoutASessionAreShown(t *testing.T) {
 		t.Errorf("get nodes says\n%s\nwant\n%s", got, want)
 	}
 	var out strings.Builder
-	if err := printNodes(&out, nodes); err != nil {
+	if err := printNodes(&out, nodes, ""); err != nil {
 		t.Fatal(err)
 	}
 	const want = `nodes    1 of 4 have a session; the others:

@@ -53,7 +53,10 @@ func (c *cli) overview(ctx context.Context, out io.Writer) error {
 	printServers(out, info)
 	printStore(out, info)
 	printRestoring(out, info)
-	if err := printNodes(out, nodes.GetObjects()); err != nil {
+	if t := info.GetTunnel(); t != "" {
+		fact(out, "tunnel", "%s", tunnelText(t))
+	}
+	if err := printNodes(out, nodes.GetObjects(), info.GetTunnel()); err != nil {
 		return err
 	}
 	return c.printSets(ctx, out, sets.GetObjects())
@@ -92,7 +95,7 @@ func printStore(out io.Writer, i *proto.InfoResponse) {
 	}
 }
 
-func printNodes(out io.Writer, nodes []*proto.Object) error {
+func printNodes(out io.Writer, nodes []*proto.Object, tunnel string) error {
 	var silent, nowhere, short []string
 	for _, p := range nodes {
 		o, err := decode[records.Node, records.ShownNode](p)
@@ -102,6 +105,9 @@ func printNodes(out io.Writer, nodes []*proto.Object) error {
 		if d := o.Spec.Drain; d != nil {
 			nowhere = append(nowhere, fmt.Sprintf("%s has been drained for %s (%s): 'stead drain %s' shows who is left, 'stead uncordon %s' ends it",
 				p.GetName(), age(d.At), cmp.Or(d.By, "unknown"), p.GetName(), p.GetName()))
+		}
+		if why := withoutWireGuard(o.Status.NodeFacts, tunnel); why != "" && len(nodes) > 1 {
+			nowhere = append(nowhere, p.GetName()+" "+why)
 		}
 		if st := &o.Status; st.State == "Ready" && st.NodeFacts != nil {
 			for _, c := range st.Conditions {
@@ -137,6 +143,33 @@ func addressHelp(f *records.NodeFacts) string {
 		f = &records.NodeFacts{}
 	}
 	return f.AddressHelp()
+}
+
+// tunnelText is what a kind of tunnel means for what members of different hosts send each other.
+func tunnelText(kind string) string {
+	switch kind {
+	case records.TunnelWireGuard:
+		return kind + ": encrypted between all hosts"
+	case records.TunnelBoth:
+		return kind + ": encrypted between hosts that have WireGuard, in the open between others"
+	}
+	return kind + ": not encrypted"
+}
+
+// withoutWireGuard says that a node cannot do what the tunnel of the cluster asks, and what that means; "": it can.
+func withoutWireGuard(f *records.NodeFacts, tunnel string) string {
+	if tunnel != records.TunnelBoth && tunnel != records.TunnelWireGuard || f == nil || f.Tunnel != nil && f.Tunnel.Key != "" {
+		return ""
+	}
+	why := "its agent is of an earlier version"
+	if f.Tunnel != nil {
+		why = f.Tunnel.Missing
+	}
+	means := "members on other hosts reach its own in the open"
+	if tunnel == records.TunnelWireGuard {
+		means = "members on other hosts do not reach its own"
+	}
+	return fmt.Sprintf("has no WireGuard (%s): %s", why, means)
 }
 
 // ofClass names the storage class of a condition; "": it concerns all.

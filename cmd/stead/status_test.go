@@ -72,11 +72,37 @@ func TestStatusSaysWhichNodeHasNoAddress(t *testing.T) {
 		{[]*proto.Object{node("n1", "", "")}, ""}, // nobody is to reach it
 	} {
 		var out strings.Builder
-		if err := printNodes(&out, c.nodes); err != nil {
+		if err := printNodes(&out, c.nodes, ""); err != nil {
 			t.Fatal(err)
 		}
 		if said := strings.Contains(out.String(), "addresses"); said != (c.want != "") || !strings.Contains(out.String(), c.want) {
 			t.Errorf("want %q, got\n%s", c.want, out.String())
+		}
+	}
+}
+
+func TestStatusNamesNodesWithoutWireGuard(t *testing.T) {
+	node := func(name, tunnel string) *proto.Object {
+		return &proto.Object{Name: name, Json: fmt.Appendf(nil, `{"status":{"name":%q,"hostIP":"10.0.0.1","state":"Ready"%s}}`, name, tunnel)}
+	}
+	nodes := []*proto.Object{node("new", `,"tunnel":{"key":"k","port":1}`), node("old", ""), node("bare", `,"tunnel":{"missing":"no tun"}`)}
+	for kind, want := range map[string][]string{
+		"":          nil,
+		"vxlan":     nil,
+		"both":      {"old has no WireGuard (its agent is of an earlier version): members on other hosts reach its own in the open", "bare has no WireGuard (no tun): members"},
+		"wireguard": {"old has no WireGuard (its agent is of an earlier version): members on other hosts do not reach its own"},
+	} {
+		var out strings.Builder
+		if err := printNodes(&out, nodes, kind); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(out.String(), "WireGuard"); n != 0 && want == nil || n != 2 && want != nil {
+			t.Errorf("%q: %d nodes are named:\n%s", kind, n, out.String())
+		}
+		for _, line := range want {
+			if !strings.Contains(out.String(), line) {
+				t.Errorf("%q: no %q in\n%s", kind, line, out.String())
+			}
 		}
 	}
 }

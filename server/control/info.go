@@ -18,7 +18,7 @@ func (s cluster) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 	about := s.cfg.About
 	out := &proto.InfoResponse{
 		Version: about.GetVersion(), Domain: about.GetDomain(), Server: about.GetServer(),
-		Store: about.GetStore(), Cidr: about.GetCidr(), ServiceCidr: about.GetServiceCidr(),
+		Store: about.GetStore(), Cidr: about.GetCidr(), ServiceCidr: about.GetServiceCidr(), Tunnel: about.GetTunnel(),
 	}
 	s.cfg.Cache.Look(func(v cache.View) {
 		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()

@@ -36,6 +36,8 @@ type Config struct {
 	CIDR   string
 	// ServiceCIDR is the range of services' addresses; "": they have none.
 	ServiceCIDR string
+	// Tunnel is the tunnel between hosts, one of records.TunnelKinds; "": nodes stay with what they were told before.
+	Tunnel string
 	// TTL is how long a session outlives its last renewal. At least 1s; zero: 15s.
 	TTL time.Duration
 	// Addresses are those at which other servers reach this one, and Reach how it reaches
@@ -103,6 +105,7 @@ func New(cfg Config) (*Server, error) {
 		pings:     newPinger(cfg.Store, cfg.TTL, cfg.Known), refusals: newRefusals(cfg.Logger), writes: newAllowance(),
 		stopping: make(chan struct{}), sessions: map[spec.NodeName]*session{},
 	}
+	s.snapshots.kind = cfg.Tunnel
 	s.reports = newReportWriter(&cfg, s.writes, s.refusals)
 	s.broker.elsewhere, s.broker.relay = s.sessionElsewhere, s.relayTo
 	return s, nil

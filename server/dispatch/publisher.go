@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -33,8 +34,13 @@ type snapshotPublisher struct {
 	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
 	hosts        []string
 	hostsVersion uint64
-	roundDone    chan struct{} // closed and replaced at each round
-	watchers     watchers
+	// kind is that of the tunnel between them, as this server was told. tunnel is all of it in JSON, empty if there was never anything
+	// to say, and tunnelVersion the round that changed it.
+	kind          string
+	tunnel        []byte
+	tunnelVersion uint64
+	roundDone     chan struct{} // closed and replaced at each round
+	watchers      watchers
 }
 
 // publishedRound is a round, and the sets that it changed.
@@ -83,7 +89,7 @@ type setChange struct {
 // round publishes what differs after ch, and returns how many sessions it woke. The snapshot of a set that is gone stays
 // as a short note, so that each session sends it.
 func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
-	version, hosts := p.version+1, p.hosts
+	version, hosts, tunnel := p.version+1, p.hosts, p.tunnel
 	var changes []setChange
 	var seq spec.Sequence
 	near := map[spec.NodeName]bool{}
@@ -91,7 +97,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 		s := newSight(v, p.domain)
 		seq = s.seq
 		if ch.All || len(ch.Nodes) > 0 {
-			hosts = hostsOf(v.Nodes())
+			hosts, tunnel = hostsOf(v.Nodes()), p.nextTunnel(v.Nodes())
 		}
 		for ref, t := range p.touched(s, ch) {
 			was := p.sets[ref]
@@ -107,7 +113,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 		c := &changes[i]
 		c.full, c.brief = p.sets[c.next.Ref].stepsFrom(&c.difference, version, p.domain)
 	}
-	p.publish(version, seq, hosts, changes)
+	p.publish(version, seq, hosts, tunnel, changes)
 	if ch.All {
 		return p.watchers.wakeAll()
 	}
@@ -115,12 +121,16 @@ func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 }
 
 // publish takes over what a round found.
-func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []string, changes []setChange) {
+func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []string, tunnel []byte, changes []setChange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.version, p.seq = version, seq
 	if !slices.Equal(hosts, p.hosts) {
 		p.hosts, p.hostsVersion = hosts, version
+		p.watchers.noteFar(nil, true)
+	}
+	if !bytes.Equal(tunnel, p.tunnel) {
+		p.tunnel, p.tunnelVersion = tunnel, version
 		p.watchers.noteFar(nil, true)
 	}
 	moved := publishedRound{version: version}
@@ -213,12 +223,14 @@ type unsent struct {
 	sets  [][]byte // differences, in the order of their sets
 	docs  [][]byte // snapshots for a node that does not know differences, in that order
 	hosts []string // the addresses of all nodes, when they changed
-	seq   spec.Sequence
-	next  uint64 // the version to ask with next
+	// tunnel is the tunnel between them in JSON, when it changed.
+	tunnel []byte
+	seq    spec.Sequence
+	next   uint64 // the version to ask with next
 }
 
 // none: there is nothing.
-func (n *unsent) none() bool { return len(n.sets)+len(n.docs)+len(n.hosts) == 0 }
+func (n *unsent) none() bool { return len(n.sets)+len(n.docs)+len(n.hosts)+len(n.tunnel) == 0 }
 
 // need is what a session is to be sent.
 type need struct {
@@ -254,6 +266,9 @@ func (p *snapshotPublisher) since(want need) unsent {
 	}
 	if p.hostsVersion > want.since {
 		n.hosts = p.hosts // replaced whole, never changed
+	}
+	if p.tunnelVersion > want.since {
+		n.tunnel = p.tunnel
 	}
 	return n
 }

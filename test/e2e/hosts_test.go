@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,41 @@ func (l *Lab) outside(endpoints string) {
 	}
 }
 
+// tunnels are the processes of the lab's tunnel.
+func (l *Lab) tunnels() []int { return l.living("stead-tunnel\x00sw", l.Dir+"/") }
+
+// overWireGuard changes the tunnel between hosts from VXLAN to WireGuard, step by step, as OPERATIONS says.
+func overWireGuard(hosts []*Lab) {
+	l := hosts[0]
+	l.t.Helper()
+	for _, kind := range []string{"both", "wireguard"} {
+		l.t.Logf("the server is started with --tunnel %s", kind)
+		end(l.t, l.server)
+		l.startServer("--listen", api, "--tunnel", kind)
+		for _, h := range hosts {
+			h.eventually(time.Minute, "the tunnel is WireGuard", func() error {
+				out, err := h.inside(time.Minute, "ip", "route", "show", "proto", "83")
+				_, vxlan := h.inside(time.Minute, "bash", "-c", "ip link | grep -q ' sx'")
+				if err != nil || strings.Count(out, "dev sw") != len(hosts)-1 || kind == "wireguard" && vxlan == nil {
+					return fmt.Errorf("%v, VXLAN %v, routes are\n%s", err, vxlan == nil, out)
+				}
+				return nil
+			})
+			out, err := h.inside(time.Minute, steadBinary, "agent", "check", "--root", h.path("agent"), "--run-dir", h.path("run"))
+			if err != nil || strings.Count(out, "keys exchanged") != len(hosts)-1 || !strings.Contains(out, "WireGuard of the") {
+				l.t.Errorf("%s: agent check says %v:\n%s", h.Name, err, out)
+			}
+		}
+	}
+	l.eventually(time.Minute, "status knows the tunnel", func() error {
+		out, err := l.trySteadFor(time.Minute, "status")
+		if err != nil || !strings.Contains(out, "tunnel   wireguard") || strings.Contains(out, "has no WireGuard") {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
+}
+
 // TestASetOnSeveralHosts: real etcd spread over three hosts that joined by token, under
 // acknowledged writes from one of them, while the ways between the hosts change under it.
 func TestASetOnSeveralHosts(t *testing.T) {
@@ -177,6 +213,26 @@ func TestASetOnSeveralHosts(t *testing.T) {
 		})
 	}
 	all("through the tunnel")
+	overWireGuard(hosts)
+	all("through WireGuard")
+	t.Log("the agent of a host is killed, and the process of its tunnel")
+	if err := flushed.agent.signal(syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
+	all("without the agent")
+	was1 := flushed.tunnels()
+	flushed.startAgent("--network-mode", "vxlan")
+	if now := flushed.tunnels(); len(now) != 1 || !slices.Equal(now, was1) {
+		t.Errorf("the processes of the tunnel are %v, before %v", now, was1)
+	}
+	flushed.kill(was1...)
+	flushed.eventually(time.Minute, "another process is the tunnel", func() error {
+		if now := flushed.tunnels(); len(now) != 1 || slices.Equal(now, was1) {
+			return fmt.Errorf("processes %v, before %v", now, was1)
+		}
+		return nil
+	})
+	all("with another process")
 	stop()
 	for name, m := range was {
 		if now := l.waitReady(name, nil); now.Status.Token != m.Status.Token {
