@@ -52,6 +52,8 @@ type Agent struct {
 	// prepared is what the node says of preparations, preparer what works on them; nil: not yet.
 	prepared *session.PreparedImages
 	preparer atomic.Pointer[images.Preparer]
+	said     said
+	running  chan struct{} // closed when there are workers
 	files    files.Cache
 	client   atomic.Pointer[session.Client] // nil: not yet
 	seq      atomic.Int64                   // of reports
@@ -65,9 +67,11 @@ func New(c Config) (*Agent, error) {
 	}
 	log := c.Logger.With("node", string(c.Home.Name()))
 	outbox := session.NewOutbox(c.Tuning.Soon, c.Tuning.Later, time.Now)
+	conditions := session.NewConditions(outbox.Notify)
 	return &Agent{
-		c: c, log: log, outbox: outbox, conditions: session.NewConditions(outbox.Notify), prepared: session.NewPreparedImages(outbox.Notify),
-		workers: workers{log: log, all: map[spec.Identity]*worker.Worker{}},
+		c: c, log: log, outbox: outbox, conditions: conditions, said: said{take: conditions.Set}, running: make(chan struct{}),
+		prepared: session.NewPreparedImages(outbox.Notify),
+		workers:  workers{log: log, all: map[spec.Identity]*worker.Worker{}},
 	}, nil
 }
 
@@ -110,6 +114,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a.workers.adopt(ctx, a.workerConfig(), func(w *worker.Worker) { group.Go(func() { w.Run(ctx) }) }, a.ledger.Entries())
+	close(a.running)
 	group.Go(func() { a.workers.sets.Run(ctx) })
 	group.Go(func() { a.snapshots.Run(ctx, keepTime) })
 	group.Go(func() { a.known.Run(ctx) })
@@ -126,7 +131,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 }
 
 // SetConditions says what the host is short of now, in order. Before Run it goes with the first hello.
-func (a *Agent) SetConditions(now []records.NodeCondition) { a.conditions.Set(now) }
+func (a *Agent) SetConditions(now []records.NodeCondition) { a.said.set(now) }
 
 // filesFile holds the ConfigMaps and Secrets of the node's lives.
 const filesFile = "book.json"

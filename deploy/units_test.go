@@ -47,7 +47,7 @@ var allowed = map[string]bool{
 	"[Unit] RequiresMountsFor": true, "[Unit] StartLimitIntervalSec": true,
 	"[Service] Type": true, "[Service] EnvironmentFile": true, "[Service] ExecStart": true,
 	"[Service] Restart": true, "[Service] RestartSec": true, "[Service] TimeoutStopSec": true, "[Service] TimeoutStartSec": true,
-	"[Service] KillMode": true, "[Service] Delegate": true, "[Service] OOMScoreAdjust": true,
+	"[Service] NotifyAccess": true, "[Service] KillMode": true, "[Service] Delegate": true, "[Service] OOMScoreAdjust": true,
 	"[Install] WantedBy": true,
 }
 
@@ -64,6 +64,8 @@ var always = []directive{
 var ofMembers = []directive{
 	{"[Service]", "Delegate", "yes"},
 	{"[Unit]", "Wants", "containerd.service"},
+	// At shutdown it ends before these do: members stop with their containers, network and disks.
+	{"[Unit]", "After", "network.target remote-fs.target containerd.service"},
 }
 
 // ofServers are those of units with a server.

@@ -17,6 +17,10 @@ const (
 	NetworkUnavailable = "NetworkUnavailable"
 )
 
+// ShuttingDown is the condition of a node whose host is being shut down or rebooted: its members stop (SEMANTICS Part 4,
+// Planned absence). It ends with the boot.
+const ShuttingDown = "ShuttingDown"
+
 // conditionTaints are the taints that such a node has in Kubernetes. Here they are no records: the condition itself
 // keeps members away that do not tolerate them.
 var conditionTaints = map[string]spec.Taint{
@@ -24,6 +28,7 @@ var conditionTaints = map[string]spec.Taint{
 	MemoryPressure:     {Key: "node.kubernetes.io/memory-pressure", Effect: spec.NoSchedule},
 	PIDPressure:        {Key: "node.kubernetes.io/pid-pressure", Effect: spec.NoSchedule},
 	NetworkUnavailable: {Key: "node.kubernetes.io/network-unavailable", Effect: spec.NoSchedule},
+	ShuttingDown:       {Key: "node.kubernetes.io/not-ready", Effect: spec.NoSchedule},
 }
 
 // NodeCondition is what a node is short of, or that it cannot give members a network, by its own word.
@@ -34,6 +39,8 @@ type NodeCondition struct {
 	// new volume of a class.
 	Class   string `json:"class,omitempty"`
 	Message string `json:"message"`
+	// AtOnce, of ShuttingDown: its time is nearly over, and members wait for nobody any more.
+	AtOnce bool `json:"atOnce,omitempty"`
 	// LastTransitionTime is when it began, on the node's wall clock; for people only.
 	LastTransitionTime time.Time `json:"lastTransitionTime,omitzero"`
 }
@@ -49,9 +56,22 @@ func (c NodeCondition) Compare(o NodeCondition) int {
 	return cmp.Or(strings.Compare(c.Type, o.Type), strings.Compare(c.Class, o.Class))
 }
 
+// ShuttingDown is the condition of that name; nil: the host is not being shut down, as far as is known. f may be nil.
+func (f *NodeFacts) ShuttingDown() *NodeCondition {
+	if f == nil {
+		return nil
+	}
+	for i := range f.Conditions {
+		if c := &f.Conditions[i]; c.Type == ShuttingDown {
+			return c
+		}
+	}
+	return nil
+}
+
 // SameConditions reports whether two lists in order are about the same.
 func SameConditions(a, b []NodeCondition) bool {
-	return slices.EqualFunc(a, b, func(x, y NodeCondition) bool { return x.Compare(y) == 0 })
+	return slices.EqualFunc(a, b, func(x, y NodeCondition) bool { return x.Compare(y) == 0 && x.AtOnce == y.AtOnce })
 }
 
 // ShortOf are the conditions of the node, for people: "DiskPressure, MemoryPressure"; "": it has none. f may be nil.

@@ -31,6 +31,8 @@ const (
 	ReasonRestart   Reason = "Restart"   // a user asked
 	ReasonFailed    Reason = "Failed"    // the life ended by itself
 	ReasonDrain     Reason = "Drain"     // its node is to be empty
+	// ReasonNodeShutdown: its host is being shut down or rebooted.
+	ReasonNodeShutdown Reason = "NodeShutdown"
 )
 
 // Member is the record members/<ns>/<set>/<ordinal>: the present life of an

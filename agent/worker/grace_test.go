@@ -129,3 +129,43 @@ func TestAHostnameThatIsTooLongWaitsAndSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// TestAHostThatGoesDownEndsItsLives: with the grace that is left of its time, whatever a server said or says later.
+func TestAHostThatGoesDownEndsItsLives(t *testing.T) {
+	stubborn := func(n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+		n.run()
+		n.w.Tell(life(5, records.GoalRun))
+		n.wantReady()
+	}
+	stopping := func(r records.Report) bool { return r.Phase == records.PhaseStopping }
+	scenario(t, func(t *testing.T, n *node) {
+		stubborn(n)
+		n.w.StopHere(records.ReasonNodeShutdown, time.Now().Add(10*time.Second))
+		n.w.Tell(life(5, records.GoalRun))
+		time.Sleep(9 * time.Second)
+		n.wantLast("stopping", stopping)
+		time.Sleep(2 * time.Second)
+		n.wantStopped(tok(5))
+		n.w.Tell(life(5, records.GoalRun))
+		n.wantStarts(tok(5), 1)
+	})
+	scenario(t, func(t *testing.T, n *node) { // one that stops already
+		stubborn(n)
+		n.w.Tell(life(5, records.GoalStop))
+		time.Sleep(time.Second)
+		n.w.StopHere(records.ReasonNodeShutdown, time.Now().Add(10*time.Second))
+		time.Sleep(9 * time.Second)
+		n.wantLast("stopping", stopping)
+		time.Sleep(2 * time.Second)
+		n.wantStopped(tok(5))
+	})
+	scenario(t, func(t *testing.T, n *node) { // one that has not begun
+		n.run()
+		n.host.OnPull(func(string, string) error { return runtime.ErrImageMissing })
+		n.w.Tell(life(5, records.GoalRun))
+		time.Sleep(time.Second)
+		n.w.StopHere(records.ReasonNodeShutdown, time.Now().Add(10*time.Second))
+		n.wantStopped(tok(5))
+	})
+}

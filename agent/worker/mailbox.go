@@ -37,6 +37,7 @@ type mailbox struct {
 	last         *records.Report
 	lastEnough   time.Duration      // how long was enough to be available, at that report
 	cancelOp     context.CancelFunc // of an operation that a Stop may break off
+	stopBy       time.Time          // no stop has a grace beyond it; zero: each has its own
 }
 
 // pendingEvents are what others noticed since the worker last looked.
@@ -71,6 +72,49 @@ func (w *mailbox) Tell(life records.Life) {
 		w.cancelOp()
 	}
 	w.wake.Notify()
+}
+
+// StopHere has the life that is here end, or that was to begin, as if its server ordered so, and whatever that says later: the host
+// goes down, and everything of this boot ends with it (SAFETY S2). No grace lasts beyond by. It may be repeated.
+func (w *mailbox) StopHere(reason records.Reason, by time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopBy = by
+	if open := w.c.Ledger.Look(w.id).Open; open.Compare(w.orders.Token) > 0 { // that nobody spoke of since the agent began
+		w.orders.Token, w.orders.Goal = open, ""
+	}
+	if token := w.orders.Token; !token.IsZero() && w.orders.Goal != records.GoalStop {
+		w.orders.Goal = records.GoalStop
+		if had := w.lives[token]; had != nil {
+			life := *had
+			life.Member.Goal, life.Member.StopReason = records.GoalStop, reason
+			w.lives[token] = &life
+		}
+		if w.cancelOp != nil {
+			w.cancelOp()
+		}
+	}
+	w.wake.Notify()
+}
+
+// Open is the grace of the life that is open here; false: none is.
+func (w *mailbox) Open() (grace time.Duration, open bool) {
+	token := w.c.Ledger.Look(w.id).Open
+	if token.IsZero() {
+		return 0, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if life := w.lives[token]; life != nil {
+		return time.Duration(life.Member.GraceSeconds) * time.Second, true
+	}
+	return unknownGrace, true
+}
+
+func (w *mailbox) graceEnds() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stopBy
 }
 
 // Over says that the identity has a newer token than the given one: whatever runs

@@ -40,6 +40,9 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 		w.stopAt = w.c.Now().Add(w.graceLeft())
 		w.resumeStop()
 	}
+	if by := w.graceEnds(); !by.IsZero() && w.state.Signalled && w.stopAt.After(by) {
+		w.setStopAt(by)
+	}
 	w.lookAtContainers(ctx)
 	w.takeHookEnds()
 	w.watchAll(ctx)

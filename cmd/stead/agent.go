@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -131,15 +132,38 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		return err
 	}
 	a.SetConditions(m.Conditions(ctx))
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { renew(ctx); return nil })
-	group.Go(func() error { m.WatchConditions(ctx, a.SetConditions); return nil })
-	group.Go(func() error { return m.Run(ctx) })
-	group.Go(func() error { m.CollectImages(ctx, a.Images); return nil })
-	group.Go(func() error { return serveAgentMetrics(ctx, metrics, a, m) })
-	group.Go(func() error { return a.Run(ctx) })
+	// It ends later than it is asked to while the host is shut down.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, running := errgroup.WithContext(running)
+	group.Go(func() error {
+		defer stop()
+		select {
+		case <-running.Done():
+		case <-ctx.Done():
+			shutDown(running, a, o.ShutdownTime, log)
+		}
+		return nil
+	})
+	group.Go(func() error { renew(running); return nil })
+	group.Go(func() error { m.WatchConditions(running, a.SetConditions); return nil })
+	group.Go(func() error { return m.Run(running) })
+	group.Go(func() error { m.CollectImages(running, a.Images); return nil })
+	group.Go(func() error { return serveAgentMetrics(running, metrics, a, m) })
+	group.Go(func() error { return a.Run(running) })
 	log.Info("agent started", "node", o.Node)
 	return group.Wait()
+}
+
+// shutDown has the members of this node stop, if systemd shuts the host down; a mere stop of the agent leaves them running.
+func shutDown(ctx context.Context, a *agent.Agent, limit time.Duration, log *slog.Logger) {
+	if limit <= 0 || !hostEnds(ctx) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Second)
+	defer cancel()
+	go holdShutdown(ctx, log)
+	a.Shutdown(ctx, limit)
 }
 
 // logAddress says by which address other hosts reach this one, where that is a choice, or that none is known.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -26,6 +27,8 @@ type hostOptions struct {
 	Metrics string   // address for the agent's metrics; "": none
 	Join    []string // servers on other hosts; none: a socket
 	Token   string   // join token; "": the node has joined
+	// ShutdownTime is how long members may take to stop when the host is shut down; 0: they are not stopped.
+	ShutdownTime time.Duration
 }
 
 func (o *hostOptions) flags(f *pflag.FlagSet) {
@@ -63,14 +66,22 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 		"directory with a hosts.toml for each registry: mirrors, CAs, plain http, as containerd reads it")
 	f.Int64Var(&o.Reserve, "reserve-memory-bytes", 0,
 		"memory in bytes that members leave to the host (0: 5 %, at least 512 MiB and at most a quarter; -1: none)")
+	f.DurationVar(&o.ShutdownTime, "shutdown-time", 5*time.Minute,
+		"how long members may take to stop, in order, when systemd shuts the host down or reboots it; at most 20m (0: they are not stopped in order)")
 	f.StringVar(&o.Address, "address", "", "address under which other hosts reach this one (default: that of the default route, or the only one)")
 }
+
+// mostShutdown is well below the half hour after which systemd reboots in any case (JobTimeoutSec of reboot.target).
+const mostShutdown = 20 * time.Minute
 
 // check fills in the defaults of this host and program, and refuses what cannot work.
 func (o *hostOptions) check() error {
 	o.Version, o.SteadNode, o.SteadDNS, o.SteadTunnel = version, steadNode, steadDNS, steadTunnel
 	if err := server.CheckMetrics(o.Metrics); err != nil {
 		return usageError{err}
+	}
+	if o.ShutdownTime < 0 || o.ShutdownTime > mostShutdown {
+		return misuse("--shutdown-time %s: write a time of at most %s, for systemd waits no longer than half an hour, or 0", o.ShutdownTime, mostShutdown)
 	}
 	return usage(o.Options.Check())
 }

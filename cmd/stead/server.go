@@ -240,9 +240,16 @@ func runDev(ctx context.Context, o devOptions, log *slog.Logger) error {
 	if o.server.Boot, err = home.BootID(o.host.BootID); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return runServer(ctx, o.server, log) })
+	// The agent is asked to end first: while the host is shut down it needs the server.
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, running := errgroup.WithContext(running)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(running, cancel)()
+	group.Go(func() error { return runServer(running, o.server, log) })
 	group.Go(func() error {
+		defer stop()
 		return runAgent(ctx, o.host, func(context.Context) (*grpc.ClientConn, error) {
 			return dialSocket(socketScheme + o.server.Socket)
 		}, log)

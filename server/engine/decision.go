@@ -236,8 +236,11 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 		return fmt.Errorf("stop %s: its token is not %s", a.ID, a.Token)
 	}
 	d.seen(v, store.MemberKey(a.ID))
-	if a.Reason == records.ReasonDrain {
-		d.seen(v, store.NodeKey(m.Node)) // that it is wanted still
+	switch a.Reason { // that it is wanted still
+	case records.ReasonDrain:
+		d.seen(v, store.NodeKey(m.Node))
+	case records.ReasonNodeShutdown:
+		d.seen(v, store.FactsKey(m.Node))
 	}
 	for _, volume := range a.Volumes {
 		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)

@@ -37,6 +37,7 @@ type stage struct {
 	says    records.VolumeState   // or this
 	asked   records.VolumeRequest // of the volume, when it has a verb
 	drained bool                  // its node is to be empty
+	shut    bool                  // its host is being shut down
 	lost    bool                  // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
@@ -66,12 +67,16 @@ func base(st stage) []store.Op {
 	if st.drained {
 		node.Drain = &records.Drain{}
 	}
+	facts := records.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: st.lost}
+	if st.shut {
+		facts.Conditions = []records.NodeCondition{{Type: records.ShuttingDown, Status: "True"}}
+	}
 	ops := []store.Op{
 		store.Put(store.LeaderKey, []byte("a")), store.Put(store.EpochKey, []byte("1")),
 		store.Put(store.SetKey(db), store.Encode(set)),
 		store.Put(store.RevisionKey(db, hash), store.Encode(records.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template})),
 		store.Put(store.NodeKey("n1"), store.Encode(node)),
-		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Epoch: 1, Guards: st.lost})),
+		store.Put(store.FactsKey("n1"), store.Encode(facts)),
 		store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x"})),
 		store.Put(store.MemberKey(id), store.Encode(records.Member{ID: id, SetUID: "u1", Token: token, Goal: records.GoalRun, Node: "n1", NodeUID: "x", Address: ip, Revision: hash, Bound: bound, Volumes: []records.MemberVolume{mount}})),
 		store.Put(store.ReportKey(id), store.Encode(records.Report{ID: id, Token: token, Phase: st.report, Ready: st.report == records.PhaseRunning, Bound: bound})),
@@ -123,6 +128,7 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a lost life that is forgotten and was never reported", without: own[1:2:2], ordinal: true, lost: true, action: plan.Forget{},
 			relies: slices.Concat(place[1:], own)},
 		{name: "a stop", report: records.PhaseRunning, ordinal: true, action: plan.Stop{}, relies: []string{store.MemberKey(id)}},
+		{name: "a stop for a shutdown", report: records.PhaseRunning, shut: true, action: plan.Stop{}, relies: []string{store.MemberKey(id), store.FactsKey("n1")}},
 		{name: "a stop for a drain", report: records.PhaseRunning, drained: true, action: plan.Stop{}, relies: []string{store.MemberKey(id), store.NodeKey("n1")}},
 		{name: "a stop with the fate of a volume", report: records.PhaseRunning, ordinal: true, change: retention(spec.Delete, spec.Retain),
 			action: plan.Stop{}, relies: []string{store.MemberKey(id), volume}},

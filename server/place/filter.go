@@ -55,6 +55,8 @@ func (s *search) guards(n *proof.Node) bool    { return !s.Guarded || n.Facts !=
 // closed says why the node takes no new lives.
 func (s *search) closed(n *proof.Node) string {
 	switch {
+	case n.Facts.ShuttingDown() != nil:
+		return "is being shut down"
 	case n.Node.Drain != nil:
 		return "is drained"
 	case n.Node.Cordon:

@@ -217,6 +217,9 @@ func (s *search) at(home spec.NodeName) (*proof.Node, *Refusal) {
 
 // comingBack says when a life starts on the only node that it may have, and whose members are to stop.
 func comingBack(n *proof.Node) string {
+	if n.Facts.ShuttingDown() != nil {
+		return ": it starts there after the boot"
+	}
 	if n.Node.Drain != nil {
 		return fmt.Sprintf(": it starts there after 'stead uncordon %s'", n.Node.Name)
 	}

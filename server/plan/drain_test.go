@@ -49,6 +49,34 @@ func TestDrain(t *testing.T) {
 	})
 }
 
+// TestNodeShutdown: the host goes down in any case; what is waited for is what may return meanwhile.
+func TestNodeShutdown(t *testing.T) {
+	check(t, []rule{
+		{name: "highest first", world: "ordered 3 n1^ n2 0:ready@n1 1:ready@n2 2:ready@n1", want: "stop=2/NodeShutdown | 2:Stopping 0:WaitingForTurn",
+			says: "db-0: it stops for the shutdown of the host of node n1 when db-2 is gone"},
+		{name: "the next when that one is gone, which does not return before the boot", world: "ordered 3 volumes n1^ n2 0:ready@n1 1:ready@n2 2:shut@n1",
+			want: "stop=0/NodeShutdown | 0:Stopping 2:WaitingForPredecessor"},
+		{name: "who waits for the host says so", world: "ordered 2 volumes n1^ n2 0:ready@n2 1:shut@n1", want: "| 1:Cordoned",
+			says: "its volumes are on node n1, which is being shut down: it starts there after the boot"},
+		{name: "one that may start elsewhere does, and is waited for", world: "ordered 3 n1^ n2 0:ready@n1 1:ready@n2 2:starting@n2", want: "| 2:Starting 0:WaitingForTurn",
+			says: "db-0: it stops for the shutdown of the host of node n1 when db-2 is available, or the time of the shutdown is nearly over"},
+		{name: "it starts elsewhere when all of this host are gone", world: "ordered 2 n1^ n2 0:ready@n2 1:shut@n1", want: "start=1/NodeShutdown@n2 | 1:Starting"},
+		{name: "under Parallel all at once", world: "parallel 3 volumes n1^ n2 0:ready@n1 1:ready@n2 2:ready@n1", want: "stop=2/NodeShutdown stop=0/NodeShutdown | 0:Stopping 2:Stopping"},
+		{name: "two hosts at once: the second waits for the first", world: "parallel 3 volumes n1^ n2^ n3 0:ready@n1 1:ready@n2 2:ready@n3", want: "stop=1/NodeShutdown | 1:Stopping 0:WaitingForTurn",
+			says: "db-0: it stops for the shutdown of the host of node n1 when db-1 is available, or the time of the shutdown is nearly over"},
+		{name: "one that boots is waited for", world: "parallel 3 volumes n1^ n2~ n3 0:ready@n1 1:shut@n2 2:ready@n3", want: "| 1:NodeSilent 0:WaitingForTurn"},
+		{name: "but not when the time is nearly over", world: "parallel 3 volumes n1^^ n2~ n3 0:ready@n1 1:shut@n2 2:ready@n3", want: "stop=0/NodeShutdown | 0:Stopping 1:NodeSilent"},
+		{name: "then nobody waits for anybody", world: "ordered 3 n1^^ n2 0:ready@n1 1:ready@n2 2:ready@n1", want: "stop=2/NodeShutdown stop=0/NodeShutdown | 0:Stopping 2:Stopping"},
+		{name: "the floor does not hold a host", world: "parallel 2 floor=2 n1^ n2 0:ready@n1 1:ready@n2", want: "stop=0/NodeShutdown | 0:Stopping"},
+		{name: "one that is not available ends as the others", world: "parallel 2 n1^ n2 0:running@n1 1:ready@n2", want: "stop=0/NodeShutdown | 0:Stopping"},
+		{name: "no new member starts there", world: "parallel 2 n1^ n2 0:ready@n2", want: "start=1/Create@n2 | 1:Starting"},
+		{name: "nothing starts there on a single host", world: "parallel 1 n1^ 0:shut@n1", want: "| 0:NoNode"},
+		{name: "after the boot it starts there", world: "parallel 2 volumes n1 n2 0:shut@n1 1:ready@n2", want: "start=0/NodeShutdown@n1 | 0:Starting"},
+		{name: "a silent node's are left alone", world: "parallel 2 n1^~ n2 0:ready@n1 1:ready@n2", want: "| 0:NodeSilent"},
+		{name: "not those of a set that nobody owns", world: "ordered 1 orphaned n1^ n2 0:ready@n1", want: "|"},
+	})
+}
+
 // TestADrainedMemberDoesNotMakeARolloutStall: who works on a host for an hour finds no set rolled back for it.
 func TestADrainedMemberDoesNotMakeARolloutStall(t *testing.T) {
 	for _, c := range []struct {
@@ -57,6 +85,9 @@ func TestADrainedMemberDoesNotMakeARolloutStall(t *testing.T) {
 	}{
 		{"ordered 2 volumes n1% n2 rollback update=h2 current=h1 0:drained@n1 1:ready@n2/h2", false},
 		{"ordered 2 volumes n1% n2 rollback update=h2 current=h1 0:over@n1 1:ready@n2/h2", true},
+		{"ordered 2 volumes n1^ n2 rollback update=h2 current=h1 0:shut@n1 1:ready@n2/h2", false},
+		{"ordered 2 volumes n1~ n2 rollback update=h2 current=h1 0:shut@n1 1:ready@n2/h2", false},
+		{"ordered 2 volumes n1~ n2 rollback update=h2 current=h1 0:over@n1 1:ready@n2/h2", true},
 		{"ordered 2 volumes n1! n2 rollback update=h2 current=h1 0:drained@n1 1:ready@n2/h2", true},
 	} {
 		w := world(t, c.world)

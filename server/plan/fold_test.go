@@ -74,7 +74,8 @@ func (f *folder) moved(w World) (ordinals []int) {
 		}
 	}
 	for i := range w.Nodes {
-		if i >= len(f.before.Nodes) || !reflect.DeepEqual(w.Nodes[i].Session, f.before.Nodes[i].Session) || w.Nodes[i].Node != f.before.Nodes[i].Node {
+		if i >= len(f.before.Nodes) || !reflect.DeepEqual(w.Nodes[i].Session, f.before.Nodes[i].Session) || w.Nodes[i].Node != f.before.Nodes[i].Node ||
+			w.Nodes[i].Facts != f.before.Nodes[i].Facts {
 			ordinals = append(ordinals, f.fold.On(w.Nodes[i].Node.Name)...)
 		}
 	}

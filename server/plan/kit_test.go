@@ -20,7 +20,8 @@ import (
 //	ordered|parallel <replicas>   the set db of uid u1, created with that many members
 //	initial=N start=N reserved=1,5-7 min=SECONDS uid=U deleting orphaned volumes fresh (not bootstrapped)
 //	was (nor is it, but an earlier set of the name was)
-//	n1 n2~ n3! n4% n5%%           nodes: live, silent (~), cordoned (!), drained (%), of all at once (%%)
+//	n1 n2~ n3! n4% n5%%           nodes: live, silent (~), cordoned (!), drained (%), of all at once (%%),
+//	n6^ n7^^                      whose hosts are being shut down, and are nearly out of time
 //	0:ready@n1 1:starting ...     members (node n1 unless said)
 //
 //	update=h2                     the set's template; the revisions h1 to it are stored
@@ -36,7 +37,7 @@ import (
 // and the words of a member are: none (an identity without a life), volume (the
 // same, with its volume kept), assigned, starting, never (runs, and was not ready), running
 // (and was), ready, missing (reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
-// rebooted (ready, of the boot before); drained (stopped with its node).
+// rebooted (ready, of the boot before); drained (stopped with its node); shut (stopped with its host).
 //
 //	whenScaled=Delete whenDeleted=Delete gone (the set's record is)
 //	0:ready=Delete 0:volume=Reclaiming+Trashed   the fate of the volume, and what its node said
@@ -220,7 +221,7 @@ func claim(name string, size int64) spec.ClaimTemplate {
 }
 
 func (k *kit) node(word string) {
-	name := spec.NodeName(strings.TrimRight(word, "~!%"))
+	name := spec.NodeName(strings.TrimRight(word, "~!%^"))
 	n := Node{
 		Node:    &records.Node{Name: name, UID: spec.UID("uid-" + name), Cordon: strings.HasSuffix(word, "!")},
 		Session: &records.Session{Node: name, UID: spec.UID("uid-" + name), Boot: "boot1", ID: 5},
@@ -231,7 +232,23 @@ func (k *kit) node(word string) {
 	if strings.Contains(word, "%") {
 		n.Node.Cordon, n.Node.Drain = true, &records.Drain{AtOnce: strings.Contains(word, "%%")}
 	}
+	if strings.Contains(word, "^") {
+		n.Facts = shutDown(n.Facts, true, strings.Contains(word, "^^"))
+	}
 	k.w.Nodes = append(k.w.Nodes, n)
+}
+
+// shutDown is what a node says whose host is being shut down, or is not.
+func shutDown(f *records.NodeFacts, is, atOnce bool) *records.NodeFacts {
+	var out records.NodeFacts
+	if f != nil {
+		out = *f
+	}
+	out.Conditions = nil
+	if is {
+		out.Conditions = []records.NodeCondition{{Type: records.ShuttingDown, Status: "True", AtOnce: atOnce}}
+	}
+	return &out
 }
 
 // slot reads one member's word, such as 0:ready@n2.
@@ -294,6 +311,8 @@ func (k *kit) slot(word string) {
 		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonRestart, records.PhaseStopped
 	case "drained":
 		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonDrain, records.PhaseStopped
+	case "shut":
+		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonNodeShutdown, records.PhaseStopped
 	case "turning", "turned": // stopped for an update
 		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonUpdate, records.PhaseStopping
 		if state == "turned" {

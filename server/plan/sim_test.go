@@ -15,22 +15,23 @@ import (
 // picture has changed, report late or not, vanish and boot, and against an engine
 // that dies between any two actions. It knows the truth: what really runs where.
 type sim struct {
-	t        *testing.T
-	r        *rand.Rand
-	seed     uint64
-	step     int
-	w        World
-	hosts    []*host
-	orders   []records.Member // every member record there ever was: an agent may see an old one
-	volumes  map[string]records.VolumeID
-	uids     int
-	starts   int
-	backs    int // templates given up
-	renames  int
-	folder   folder
-	most     int // one more than the largest set
-	orphaned int // looks at a set that nobody owned
-	drains   int // members stopped with their nodes
+	t         *testing.T
+	r         *rand.Rand
+	seed      uint64
+	step      int
+	w         World
+	hosts     []*host
+	orders    []records.Member // every member record there ever was: an agent may see an old one
+	volumes   map[string]records.VolumeID
+	uids      int
+	starts    int
+	backs     int // templates given up
+	renames   int
+	folder    folder
+	most      int // one more than the largest set
+	orphaned  int // looks at a set that nobody owned
+	drains    int // members stopped with their nodes
+	shutdowns int // and with their hosts
 }
 
 // host is a node with its agent: the ledger rules of SAFETY S1 and S4.
@@ -149,7 +150,7 @@ func (s *sim) ordered(p Plan) {
 				}
 			}
 		case Stop:
-			if a.Reason == records.ReasonUpdate || a.Reason == records.ReasonDrain || s.recreates() {
+			if a.Reason == records.ReasonUpdate || a.Reason == records.ReasonDrain || a.Reason == records.ReasonNodeShutdown || s.recreates() {
 				continue // see judgeUpdates
 			}
 			disturbs++
@@ -262,6 +263,7 @@ func (s *sim) settle() {
 	for _, h := range s.hosts {
 		h.up = true
 		s.w.Nodes = drained(s.w.Nodes, h.name, false, false)
+		s.shutHost(h, false, false)
 	}
 	s.sessions()
 	for range 200 {
@@ -300,7 +302,7 @@ func (s *sim) done() bool {
 }
 
 func TestSimulation(t *testing.T) {
-	runs, starts, backs, orphaned, renames, drains := uint64(300), 0, 0, 0, 0, 0
+	runs, starts, backs, orphaned, renames, drains, shutdowns := uint64(300), 0, 0, 0, 0, 0, 0
 	if testing.Short() {
 		runs = 100
 	}
@@ -317,6 +319,10 @@ func TestSimulation(t *testing.T) {
 		orphaned += s.orphaned
 		renames += s.renames
 		drains += s.drains
+		shutdowns += s.shutdowns
+	}
+	if shutdowns < int(runs)/4 {
+		t.Errorf("%d members were stopped with their hosts in %d runs; the simulation does too little", shutdowns, runs)
 	}
 	if drains < int(runs)/4 {
 		t.Errorf("%d members were drained in %d runs; the simulation does too little", drains, runs)

@@ -88,6 +88,10 @@ func (s *sim) judgeUpdates(p Plan) {
 	for _, a := range p.Actions {
 		switch a := a.(type) {
 		case Stop:
+			if a.Reason == records.ReasonNodeShutdown {
+				s.shutdowns++
+				s.judgeShutdown(a, p, limit)
+			}
 			if a.Reason == records.ReasonDrain {
 				s.drains++
 				ended += s.judgeDrain(a, down, limit)
@@ -133,6 +137,51 @@ func (s *sim) judgeDrain(a Stop, down, limit int) int {
 		return 1
 	}
 	return 0
+}
+
+// shutHost has a host say that it is being shut down, or that it is not.
+func (s *sim) shutHost(h *host, is, atOnce bool) {
+	s.w.Nodes = slices.Clone(s.w.Nodes)
+	n := proof.FindNode(s.w.Nodes, h.name)
+	n.Facts = shutDown(n.Facts, is, atOnce)
+}
+
+// judgeShutdown: the host of the member is being shut down; in order those above on it are gone; and not more of those elsewhere
+// are down than the budget allows, unless its time is nearly over.
+func (s *sim) judgeShutdown(a Stop, p Plan, limit int) {
+	m := s.slot(a.ID.Ordinal).Member
+	ends := proof.FindNode(s.w.Nodes, m.Node).Facts.ShuttingDown()
+	if ends == nil || !s.hostOf(m.Node).up || m.Boot != s.hostOf(m.Node).bootID() {
+		s.fail("%s is ended, and its host is not being shut down", a.ID)
+	}
+	if ends == nil || ends.AtOnce || s.drainedAtOnce(m.Node) {
+		return
+	}
+	ordered := s.w.Set.Spec.PodManagementPolicy != spec.Parallel
+	if ordered {
+		limit = 1
+	}
+	down := 0
+	for _, o := range s.wanted() {
+		other := s.slot(o)
+		here := other.Member != nil && other.Member.Node == m.Node
+		if ordered && here && o > a.ID.Ordinal && !s.vacantAt(o) {
+			s.fail("%s is ended with its host before db-%d is gone", a.ID, o)
+		}
+		goes := here && (!s.vacantAt(o) || other.Member.StopReason == records.ReasonNodeShutdown ||
+			other.Member.StopReason == records.ReasonDrain && proof.FindNode(s.w.Nodes, m.Node).Node.Drain != nil)
+		if !goes && !s.available(o) && !s.hopelessAt(o, p) {
+			down++
+		}
+	}
+	if down >= limit {
+		s.fail("%s is ended with its host, and %d members are down elsewhere; the budget is %d", a.ID, down, limit)
+	}
+}
+
+func (s *sim) drainedAtOnce(node spec.NodeName) bool {
+	d := proof.FindNode(s.w.Nodes, node).Node.Drain
+	return d != nil && d.AtOnce
 }
 
 // highestFirst: no member above is well and left on an old revision.

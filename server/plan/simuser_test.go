@@ -96,17 +96,20 @@ func (s *sim) judgeNames(p Plan) {
 // fault is one thing that happens.
 func (s *sim) fault() {
 	h := s.hosts[s.r.IntN(len(s.hosts))]
-	switch s.r.IntN(22) {
+	switch s.r.IntN(23) {
 	case 0:
 		h.up = !h.up
 		s.sessions()
 	case 1:
 		h.reboot()
+		s.shutHost(h, false, false)
 		s.sessions()
 	case 2:
 		s.user()
 	case 21:
 		s.w.Nodes = drained(s.w.Nodes, h.name, s.r.IntN(2) == 0, s.r.IntN(4) == 0)
+	case 22:
+		s.shutHost(h, h.up, s.r.IntN(4) == 0)
 	case 20: // a long time without progress, or none
 		s.w.Standstill = time.Hour - s.w.Standstill
 	case 3, 4, 5, 6:

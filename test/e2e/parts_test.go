@@ -64,8 +64,10 @@ func (l *Lab) agentFlags() []string {
 
 // sessions counts those that agents in the lab began: their node may count as ready by
 // the session of an agent that was killed.
-func (l *Lab) sessions() int {
-	b, err := os.ReadFile(l.path("agent.log"))
+func (l *Lab) sessions() int { return l.sessionsIn("agent.log") }
+
+func (l *Lab) sessionsIn(log string) int {
+	b, err := os.ReadFile(l.path(log))
 	if err != nil && !os.IsNotExist(err) {
 		l.t.Fatal(err)
 	}

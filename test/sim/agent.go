@@ -35,8 +35,10 @@ type agent struct {
 	client    *session.Client
 	snapshots *session.SnapshotCache
 	interests *session.Interests
-	prepared  *session.PreparedImages
-	toPrepare []records.Preparation // as sent last
+	// conditions are what the host is short of: here that it is being shut down.
+	conditions *session.Conditions
+	prepared   *session.PreparedImages
+	toPrepare  []records.Preparation // as sent last
 	// hasPrepared is what it says of them.
 	hasPrepared []records.Prepared
 	sets        *files.SetFiles
@@ -57,12 +59,13 @@ func (n *node) begin(a *agent) {
 	a.known, a.snapshots = session.OpenKnown(n.docs, discard), session.OpenSnapshots(n.tmpfs.docs, discard)
 	a.interests = session.NewInterests(a.snapshots, n.uptime, a.outbox.Notify)
 	a.prepared = session.NewPreparedImages(a.outbox.Notify)
+	a.conditions = session.NewConditions(a.outbox.Notify)
 	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
 	a.client = session.NewClient(session.Config{
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
 		Facts:    records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Level: spec.Level, Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
 		Prepared: a.prepared, Prepare: func(list []records.Preparation) { a.toPrepare = list; n.prepare() },
-		Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Files: &a.book, FilesChanged: func() {},
+		Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions, Files: &a.book, FilesChanged: func() {},
 		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, Listed: func(spec.Sequence) {}, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
 	})

@@ -82,7 +82,7 @@ var actions = map[string]action{
 	"retain": edits(user.retain), "claim": edits(user.claim), "scale": edits(user.scale), "range": edits(user.moveRange), "deadline": edits(user.deadline),
 	"parts": edits(user.parts), "mounts": edits(user.remount), "claims": asks(user.claims), "recreate": edits(user.recreate), "pause": edits(user.pause), "floor": edits(user.setFloor), "node-loss": edits(user.loseNodes),
 	// What operators do.
-	"cordon": onNode((*node).cordon), "drain": onNode((*node).drain), "declare": operates(operator.declare), "excuse": operates(operator.excuse), "fence": operates(operator.fence),
+	"cordon": onNode((*node).cordon), "drain": onNode((*node).drain), "shut-down": onNode((*node).shutDown), "declare": operates(operator.declare), "excuse": operates(operator.excuse), "fence": operates(operator.fence),
 	"remove-node": operates(operator.removeNode), "new-node": (*Cluster).addNode, "take-name": onNode((*node).takeName),
 }
 
@@ -101,7 +101,7 @@ var weights = []weight{
 	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},
 	{"kill-watchdog", 2, 4}, {"kill-logger", 2, 3}, {"expire-session", 1, 3}, {"away", 0, 1}, {"node-loss", 2, 2},
 	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6}, {"lapse", 2, 2},
-	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"drain", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
+	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"drain", 1, 2}, {"shut-down", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
 	{"go-back", 1, 3}, {"declare", 4, 6}, {"excuse", 20, 30}, {"new-node", 0, 1}, {"link", 6, 10}, {"lose-memory", 0, 1},
 	{"fence", 10, 14}, {"remove-node", 3, 4}, {"take-name", 2, 3}, {"ask", 3, 4},
 }

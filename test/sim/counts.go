@@ -12,7 +12,7 @@ func IsFault(count string) bool {
 	case "unmount", "kill-disk", "lie":
 		return true
 	case "crash-server", "crash-between", "unknown", "hang-server", "cut-server", "kill-watchdog", "kill-logger", "expire-session", "away", "halt-agent", "crash-agent", "reboot", "power-off", "cut", "break",
-		"sick", "lapse", "cordon", "drain", "slow-op", "restore", "go-back", "lose-memory", "fence", "land", "conflict", "hello refused":
+		"sick", "lapse", "cordon", "drain", "shut-down", "slow-op", "restore", "go-back", "lose-memory", "fence", "land", "conflict", "hello refused":
 		return true
 	}
 	return strings.HasPrefix(count, "fault: ") || strings.HasPrefix(count, "volume refused: ")
@@ -46,7 +46,7 @@ var (
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
-		"Stop Drain", "Start Drain", "Stop Replace", "life waits for a volume that is lost", "life restarted whose disk died", "trash waits for its disk",
+		"Stop Drain", "Start Drain", "Stop NodeShutdown", "Start NodeShutdown", "host stops its members by itself", "Stop Replace", "life waits for a volume that is lost", "life restarted whose disk died", "trash waits for its disk",
 		"shared volume used on another node", "fault: agent dies before it notes a volume", "fault: late or twice said of a volume",
 		"blocked: DiskMissing", "blocked: VolumeMissing", "volume refused: DiskMissing", "volume refused: VolumeMissing",
 		"volume Delete to Lost", "volume Reclaiming to Lost",

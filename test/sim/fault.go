@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -115,6 +116,34 @@ func (n *node) reboot() bool {
 		n.unmount()
 	}
 	return true
+}
+
+// shutDown has a host stop its members before it goes down, which a reboot or a loss of power does later; now and then its time is
+// nearly over, or no server may be asked, and it stops them by itself.
+func (n *node) shutDown() bool {
+	a := n.agent
+	if a == nil || !a.begun || n.stopped || n.shuttingDown() {
+		return false
+	}
+	atOnce := n.w.chance(4)
+	n.w.note("%s is being shut down (at once: %v)", n.name, atOnce)
+	a.conditions.Set([]records.NodeCondition{{Type: records.ShuttingDown, Status: "True", AtOnce: atOnce}})
+	if n.w.chance(3) {
+		n.w.count("host stops its members by itself")
+		for _, id := range a.ids {
+			if open := a.led.Look(id).Open; !open.IsZero() {
+				n.w.judge.life(id, open).byHost = true
+			}
+			x := a.workers[id]
+			x.StopHere(records.ReasonNodeShutdown, n.now().Add(time.Minute))
+			x.due = true
+		}
+	}
+	return true
+}
+
+func (n *node) shuttingDown() bool {
+	return n.agent != nil && n.agent.begun && len(n.agent.conditions.Now()) > 0
 }
 
 func (n *node) goDown() bool {

@@ -46,6 +46,7 @@ type lifeTruth struct {
 	first    run // where and in which boot it was first started
 	over     bool
 	stopped  bool          // a store asked for its end
+	byHost   bool          // its host goes down, and ended it without one
 	resolved bool          // an operator ended it by hand
 	fenced   bool          // somebody said that its machine was off
 	bound    time.Duration // of a guarded one

@@ -104,10 +104,10 @@ func (j *judge) ending(b *box) {
 	}
 }
 
-// mayEnd: a life was asked to end: by name, or because the identity has had a newer one.
+// mayEnd: a life was asked to end: by name, because the identity has had a newer one, or because its host goes down.
 func (j *judge) mayEnd(id spec.Identity, token spec.Token) bool {
 	l := j.life(id, token)
-	return l.stopped || l.resolved || j.newest[id].Compare(token) > 0
+	return l.stopped || l.byHost || l.resolved || j.newest[id].Compare(token) > 0
 }
 
 // asks judges that a process is sent the stop signal when it is its turn: after its preStop hook, and a

@@ -58,6 +58,9 @@ func (w *Cluster) heal() {
 	for _, n := range w.nodes {
 		n.cut, n.stopped, n.disk.failIn, n.runtimeDown = false, false, 0, time.Time{}
 		clear(n.slow)
+		if n.shuttingDown() {
+			n.powerOff()
+		}
 		if !n.power {
 			n.powerOn()
 		}

@@ -296,3 +296,25 @@ func nobodyPrepares(w *plan.World) {
 		}
 	}
 }
+
+// shutsDownAtOnce has each host that is being shut down be nearly out of time.
+func shutsDownAtOnce(w *plan.World) {
+	for i := range w.Nodes {
+		n := &w.Nodes[i]
+		if n.Facts.ShuttingDown() == nil {
+			continue
+		}
+		facts := own(&n.Facts)
+		facts.Conditions = slices.Clone(facts.Conditions)
+		facts.ShuttingDown().AtOnce = true
+	}
+}
+
+// shutsDownAll takes every node that is drained for one whose host is being shut down.
+func shutsDownAll(w *plan.World) {
+	for i := range w.Nodes {
+		if n := &w.Nodes[i]; n.Node.Drain != nil && n.Facts != nil {
+			own(&n.Facts).Conditions = []records.NodeCondition{{Type: records.ShuttingDown, Status: "True"}}
+		}
+	}
+}

@@ -69,6 +69,8 @@ var general = []Plant{
 	{Name: "stops-before-the-images", Judges: "images", See: nobodyPrepares, Often: []string{"user"}},
 	{Name: "forgets-what-is-due", Judges: "due", See: eachSlot(forgetDue)},
 	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: each(lowestFirst)},
+	{Name: "shuts-down-at-once", Judges: "order, budget", See: shutsDownAtOnce, Often: []string{"shut-down", "reboot"}},
+	{Name: "shuts-down-a-host-that-stays", Judges: "drain", See: shutsDownAll, Often: []string{"drain", "cordon"}},
 	{Name: "drains-past-the-budget", Judges: "budget", See: drainsAtOnce, Often: []string{"drain", "cordon"}},
 	{Name: "churns", Judges: "churn, budget", Say: churn},
 	{Name: "forgets-the-data", Judges: "data", See: eachSlot(forgetData), Often: volumes},

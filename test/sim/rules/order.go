@@ -149,6 +149,9 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		if !saidLost(s) {
 			c.fail("churn", "%s is ended, and nobody says that a volume which it waits for is lost", a.ID)
 		}
+	case records.ReasonNodeShutdown:
+		c.endsWithHost(o)
+		return false // whatever the budget is
 	case records.ReasonDrain:
 		return c.drains(o)
 	default:
