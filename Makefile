@@ -180,7 +180,7 @@ bench-dns: ## dnsd beside bare miekg/dns, CoreDNS, Knot and NSD (root, dnsperf, 
 
 # Not part of test: it needs memory (5 GB), and the first time five minutes for the image of its hosts. Where
 # user-mode Linux is not to be had, its tests are skipped, and say so (test/lab/SKIPS).
-lab: build $(GOTEST) image ## hosts with kernels of their own, systemd and cgroup v2: power loss, reboot, freeze, clocks (root; six minutes)
+lab: build $(GOTEST) image ## hosts with kernels of their own, systemd and cgroup v2: power loss, reboot, freeze, clocks (root; ten minutes)
 	$(call say,"lab")
 	-@scripts/setup --lab
 	@STEAD_LAB=1 $(GOTEST) -skips test/lab/SKIPS -timeout 40m ./test/lab
