@@ -34,6 +34,7 @@ type FromNode struct {
 	//	*FromNode_Follow
 	//	*FromNode_Conditions
 	//	*FromNode_Prepared
+	//	*FromNode_Moves
 	Kind          isFromNode_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -157,6 +158,15 @@ func (x *FromNode) GetPrepared() *Prepared {
 	return nil
 }
 
+func (x *FromNode) GetMoves() *MoveReports {
+	if x != nil {
+		if x, ok := x.Kind.(*FromNode_Moves); ok {
+			return x.Moves
+		}
+	}
+	return nil
+}
+
 type isFromNode_Kind interface {
 	isFromNode_Kind()
 }
@@ -197,6 +207,10 @@ type FromNode_Prepared struct {
 	Prepared *Prepared `protobuf:"bytes,12,opt,name=prepared,proto3,oneof"`
 }
 
+type FromNode_Moves struct {
+	Moves *MoveReports `protobuf:"bytes,13,opt,name=moves,proto3,oneof"`
+}
+
 func (*FromNode_Hello) isFromNode_Kind() {}
 
 func (*FromNode_Reports) isFromNode_Kind() {}
@@ -215,6 +229,53 @@ func (*FromNode_Conditions) isFromNode_Kind() {}
 
 func (*FromNode_Prepared) isFromNode_Kind() {}
 
+func (*FromNode_Moves) isFromNode_Kind() {}
+
+// MoveReports are all that the node says of the MoveOrders that it was last sent.
+type MoveReports struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ReportsJson   [][]byte               `protobuf:"bytes,1,rep,name=reports_json,json=reportsJson,proto3" json:"reports_json,omitempty"` // records.MoveReport
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveReports) Reset() {
+	*x = MoveReports{}
+	mi := &file_agent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveReports) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveReports) ProtoMessage() {}
+
+func (x *MoveReports) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveReports.ProtoReflect.Descriptor instead.
+func (*MoveReports) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *MoveReports) GetReportsJson() [][]byte {
+	if x != nil {
+		return x.ReportsJson
+	}
+	return nil
+}
+
 // Prepared is all that the node says of the Preparations that it was last sent.
 type Prepared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -225,7 +286,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -237,7 +298,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[1]
+	mi := &file_agent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -250,7 +311,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{1}
+	return file_agent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Prepared) GetPreparedJson() []byte {
@@ -270,7 +331,7 @@ type Conditions struct {
 
 func (x *Conditions) Reset() {
 	*x = Conditions{}
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -282,7 +343,7 @@ func (x *Conditions) String() string {
 func (*Conditions) ProtoMessage() {}
 
 func (x *Conditions) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[2]
+	mi := &file_agent_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -295,7 +356,7 @@ func (x *Conditions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Conditions.ProtoReflect.Descriptor instead.
 func (*Conditions) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{2}
+	return file_agent_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Conditions) GetConditionsJson() []byte {
@@ -316,7 +377,7 @@ type Follow struct {
 
 func (x *Follow) Reset() {
 	*x = Follow{}
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +389,7 @@ func (x *Follow) String() string {
 func (*Follow) ProtoMessage() {}
 
 func (x *Follow) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[3]
+	mi := &file_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +402,7 @@ func (x *Follow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Follow.ProtoReflect.Descriptor instead.
 func (*Follow) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{3}
+	return file_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Follow) GetSets() []*SetName {
@@ -362,7 +423,7 @@ type Resend struct {
 
 func (x *Resend) Reset() {
 	*x = Resend{}
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -374,7 +435,7 @@ func (x *Resend) String() string {
 func (*Resend) ProtoMessage() {}
 
 func (x *Resend) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[4]
+	mi := &file_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -387,7 +448,7 @@ func (x *Resend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resend.ProtoReflect.Descriptor instead.
 func (*Resend) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{4}
+	return file_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Resend) GetSets() []*SetName {
@@ -415,7 +476,7 @@ type ToNode struct {
 
 func (x *ToNode) Reset() {
 	*x = ToNode{}
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -427,7 +488,7 @@ func (x *ToNode) String() string {
 func (*ToNode) ProtoMessage() {}
 
 func (x *ToNode) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[5]
+	mi := &file_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -440,7 +501,7 @@ func (x *ToNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToNode.ProtoReflect.Descriptor instead.
 func (*ToNode) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{5}
+	return file_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ToNode) GetKind() isToNode_Kind {
@@ -584,7 +645,7 @@ type Hello struct {
 
 func (x *Hello) Reset() {
 	*x = Hello{}
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +657,7 @@ func (x *Hello) String() string {
 func (*Hello) ProtoMessage() {}
 
 func (x *Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[6]
+	mi := &file_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +670,7 @@ func (x *Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hello.ProtoReflect.Descriptor instead.
 func (*Hello) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{6}
+	return file_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Hello) GetNode() string {
@@ -704,7 +765,7 @@ type Known struct {
 
 func (x *Known) Reset() {
 	*x = Known{}
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -716,7 +777,7 @@ func (x *Known) String() string {
 func (*Known) ProtoMessage() {}
 
 func (x *Known) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[7]
+	mi := &file_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -729,7 +790,7 @@ func (x *Known) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Known.ProtoReflect.Descriptor instead.
 func (*Known) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{7}
+	return file_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Known) GetOrigin() string {
@@ -778,7 +839,7 @@ type Inventory struct {
 
 func (x *Inventory) Reset() {
 	*x = Inventory{}
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +851,7 @@ func (x *Inventory) String() string {
 func (*Inventory) ProtoMessage() {}
 
 func (x *Inventory) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[8]
+	mi := &file_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +864,7 @@ func (x *Inventory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inventory.ProtoReflect.Descriptor instead.
 func (*Inventory) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{8}
+	return file_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Inventory) GetHoldings() []*Holding {
@@ -823,7 +884,7 @@ type Holding struct {
 
 func (x *Holding) Reset() {
 	*x = Holding{}
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -835,7 +896,7 @@ func (x *Holding) String() string {
 func (*Holding) ProtoMessage() {}
 
 func (x *Holding) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[9]
+	mi := &file_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +909,7 @@ func (x *Holding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Holding.ProtoReflect.Descriptor instead.
 func (*Holding) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{9}
+	return file_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Holding) GetId() *Identity {
@@ -886,7 +947,7 @@ type Welcome struct {
 
 func (x *Welcome) Reset() {
 	*x = Welcome{}
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +959,7 @@ func (x *Welcome) String() string {
 func (*Welcome) ProtoMessage() {}
 
 func (x *Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[10]
+	mi := &file_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +972,7 @@ func (x *Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Welcome.ProtoReflect.Descriptor instead.
 func (*Welcome) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{10}
+	return file_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Welcome) GetCluster() string {
@@ -996,13 +1057,14 @@ type Wanted struct {
 	// volumes to be given up, and those in the trash that are forgotten.
 	VolumesJson   [][]byte      `protobuf:"bytes,5,rep,name=volumes_json,json=volumesJson,proto3" json:"volumes_json,omitempty"` // records.VolumeOrder
 	Preparations  *Preparations `protobuf:"bytes,9,opt,name=preparations,proto3" json:"preparations,omitempty"`                  // none: as sent before
+	Moves         *MoveOrders   `protobuf:"bytes,10,opt,name=moves,proto3" json:"moves,omitempty"`                               // none: as sent before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Wanted) Reset() {
 	*x = Wanted{}
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1076,7 @@ func (x *Wanted) String() string {
 func (*Wanted) ProtoMessage() {}
 
 func (x *Wanted) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[11]
+	mi := &file_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1089,7 @@ func (x *Wanted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wanted.ProtoReflect.Descriptor instead.
 func (*Wanted) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{11}
+	return file_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Wanted) GetSequence() *Sequence {
@@ -1072,6 +1134,58 @@ func (x *Wanted) GetPreparations() *Preparations {
 	return nil
 }
 
+func (x *Wanted) GetMoves() *MoveOrders {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+// MoveOrders are all moves in which the node has a part; they replace those sent before (SAFETY S12).
+type MoveOrders struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	OrdersJson    [][]byte               `protobuf:"bytes,1,rep,name=orders_json,json=ordersJson,proto3" json:"orders_json,omitempty"` // records.MoveOrder
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveOrders) Reset() {
+	*x = MoveOrders{}
+	mi := &file_agent_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveOrders) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveOrders) ProtoMessage() {}
+
+func (x *MoveOrders) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveOrders.ProtoReflect.Descriptor instead.
+func (*MoveOrders) Descriptor() ([]byte, []int) {
+	return file_agent_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *MoveOrders) GetOrdersJson() [][]byte {
+	if x != nil {
+		return x.OrdersJson
+	}
+	return nil
+}
+
 // Preparations are all that the node is to have before updates stop members; they replace those sent before.
 type Preparations struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -1082,7 +1196,7 @@ type Preparations struct {
 
 func (x *Preparations) Reset() {
 	*x = Preparations{}
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1208,7 @@ func (x *Preparations) String() string {
 func (*Preparations) ProtoMessage() {}
 
 func (x *Preparations) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[12]
+	mi := &file_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1221,7 @@ func (x *Preparations) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preparations.ProtoReflect.Descriptor instead.
 func (*Preparations) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{12}
+	return file_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Preparations) GetPreparationsJson() [][]byte {
@@ -1142,7 +1256,7 @@ type Pictures struct {
 
 func (x *Pictures) Reset() {
 	*x = Pictures{}
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1154,7 +1268,7 @@ func (x *Pictures) String() string {
 func (*Pictures) ProtoMessage() {}
 
 func (x *Pictures) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[13]
+	mi := &file_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1167,7 +1281,7 @@ func (x *Pictures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pictures.ProtoReflect.Descriptor instead.
 func (*Pictures) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{13}
+	return file_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Pictures) GetSequence() *Sequence {
@@ -1237,7 +1351,7 @@ type FilesUpdate struct {
 
 func (x *FilesUpdate) Reset() {
 	*x = FilesUpdate{}
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1363,7 @@ func (x *FilesUpdate) String() string {
 func (*FilesUpdate) ProtoMessage() {}
 
 func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[14]
+	mi := &file_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1376,7 @@ func (x *FilesUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesUpdate.ProtoReflect.Descriptor instead.
 func (*FilesUpdate) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{14}
+	return file_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FilesUpdate) GetFull() bool {
@@ -1289,7 +1403,7 @@ type Reports struct {
 
 func (x *Reports) Reset() {
 	*x = Reports{}
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1415,7 @@ func (x *Reports) String() string {
 func (*Reports) ProtoMessage() {}
 
 func (x *Reports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[15]
+	mi := &file_agent_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1428,7 @@ func (x *Reports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reports.ProtoReflect.Descriptor instead.
 func (*Reports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{15}
+	return file_agent_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Reports) GetReportsJson() [][]byte {
@@ -1336,7 +1450,7 @@ type VolumeReports struct {
 
 func (x *VolumeReports) Reset() {
 	*x = VolumeReports{}
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1462,7 @@ func (x *VolumeReports) String() string {
 func (*VolumeReports) ProtoMessage() {}
 
 func (x *VolumeReports) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[16]
+	mi := &file_agent_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1475,7 @@ func (x *VolumeReports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeReports.ProtoReflect.Descriptor instead.
 func (*VolumeReports) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{16}
+	return file_agent_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *VolumeReports) GetFull() bool {
@@ -1388,7 +1502,7 @@ type Stored struct {
 
 func (x *Stored) Reset() {
 	*x = Stored{}
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1400,7 +1514,7 @@ func (x *Stored) String() string {
 func (*Stored) ProtoMessage() {}
 
 func (x *Stored) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[17]
+	mi := &file_agent_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1413,7 +1527,7 @@ func (x *Stored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stored.ProtoReflect.Descriptor instead.
 func (*Stored) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{17}
+	return file_agent_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Stored) GetReports() []*StoredReport {
@@ -1436,7 +1550,7 @@ type StoredReport struct {
 
 func (x *StoredReport) Reset() {
 	*x = StoredReport{}
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1448,7 +1562,7 @@ func (x *StoredReport) String() string {
 func (*StoredReport) ProtoMessage() {}
 
 func (x *StoredReport) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[18]
+	mi := &file_agent_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1461,7 +1575,7 @@ func (x *StoredReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredReport.ProtoReflect.Descriptor instead.
 func (*StoredReport) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{18}
+	return file_agent_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StoredReport) GetId() *Identity {
@@ -1503,7 +1617,7 @@ type Ping struct {
 
 func (x *Ping) Reset() {
 	*x = Ping{}
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1629,7 @@ func (x *Ping) String() string {
 func (*Ping) ProtoMessage() {}
 
 func (x *Ping) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[19]
+	mi := &file_agent_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1642,7 @@ func (x *Ping) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ping.ProtoReflect.Descriptor instead.
 func (*Ping) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{19}
+	return file_agent_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Ping) GetId() int64 {
@@ -1552,7 +1666,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1564,7 +1678,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[20]
+	mi := &file_agent_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1577,7 +1691,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{20}
+	return file_agent_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Pong) GetId() int64 {
@@ -1627,7 +1741,7 @@ type Ask struct {
 
 func (x *Ask) Reset() {
 	*x = Ask{}
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +1753,7 @@ func (x *Ask) String() string {
 func (*Ask) ProtoMessage() {}
 
 func (x *Ask) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[21]
+	mi := &file_agent_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +1766,7 @@ func (x *Ask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ask.ProtoReflect.Descriptor instead.
 func (*Ask) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{21}
+	return file_agent_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Ask) GetId() string {
@@ -1779,7 +1893,7 @@ type LogsAsk struct {
 
 func (x *LogsAsk) Reset() {
 	*x = LogsAsk{}
-	mi := &file_agent_proto_msgTypes[22]
+	mi := &file_agent_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1905,7 @@ func (x *LogsAsk) String() string {
 func (*LogsAsk) ProtoMessage() {}
 
 func (x *LogsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[22]
+	mi := &file_agent_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1918,7 @@ func (x *LogsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsAsk.ProtoReflect.Descriptor instead.
 func (*LogsAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{22}
+	return file_agent_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *LogsAsk) GetMember() *Identity {
@@ -1866,7 +1980,7 @@ type ImageLoadAsk struct {
 
 func (x *ImageLoadAsk) Reset() {
 	*x = ImageLoadAsk{}
-	mi := &file_agent_proto_msgTypes[23]
+	mi := &file_agent_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +1992,7 @@ func (x *ImageLoadAsk) String() string {
 func (*ImageLoadAsk) ProtoMessage() {}
 
 func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[23]
+	mi := &file_agent_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2005,7 @@ func (x *ImageLoadAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageLoadAsk.ProtoReflect.Descriptor instead.
 func (*ImageLoadAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{23}
+	return file_agent_proto_rawDescGZIP(), []int{25}
 }
 
 // ImagesAsk: the node answers one frame with the JSON of its images.
@@ -1903,7 +2017,7 @@ type ImagesAsk struct {
 
 func (x *ImagesAsk) Reset() {
 	*x = ImagesAsk{}
-	mi := &file_agent_proto_msgTypes[24]
+	mi := &file_agent_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1915,7 +2029,7 @@ func (x *ImagesAsk) String() string {
 func (*ImagesAsk) ProtoMessage() {}
 
 func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[24]
+	mi := &file_agent_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +2042,7 @@ func (x *ImagesAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesAsk.ProtoReflect.Descriptor instead.
 func (*ImagesAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{24}
+	return file_agent_proto_rawDescGZIP(), []int{26}
 }
 
 // ExecAsk runs a command in a running container. Frames: channel 0 to the node is
@@ -1951,7 +2065,7 @@ type ExecAsk struct {
 
 func (x *ExecAsk) Reset() {
 	*x = ExecAsk{}
-	mi := &file_agent_proto_msgTypes[25]
+	mi := &file_agent_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2077,7 @@ func (x *ExecAsk) String() string {
 func (*ExecAsk) ProtoMessage() {}
 
 func (x *ExecAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[25]
+	mi := &file_agent_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2090,7 @@ func (x *ExecAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecAsk.ProtoReflect.Descriptor instead.
 func (*ExecAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{25}
+	return file_agent_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExecAsk) GetMember() *Identity {
@@ -2030,7 +2144,7 @@ type ForwardAsk struct {
 
 func (x *ForwardAsk) Reset() {
 	*x = ForwardAsk{}
-	mi := &file_agent_proto_msgTypes[26]
+	mi := &file_agent_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2042,7 +2156,7 @@ func (x *ForwardAsk) String() string {
 func (*ForwardAsk) ProtoMessage() {}
 
 func (x *ForwardAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[26]
+	mi := &file_agent_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2055,7 +2169,7 @@ func (x *ForwardAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardAsk.ProtoReflect.Descriptor instead.
 func (*ForwardAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{26}
+	return file_agent_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ForwardAsk) GetMember() *Identity {
@@ -2083,7 +2197,7 @@ type UsageAsk struct {
 
 func (x *UsageAsk) Reset() {
 	*x = UsageAsk{}
-	mi := &file_agent_proto_msgTypes[27]
+	mi := &file_agent_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2209,7 @@ func (x *UsageAsk) String() string {
 func (*UsageAsk) ProtoMessage() {}
 
 func (x *UsageAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_proto_msgTypes[27]
+	mi := &file_agent_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2222,7 @@ func (x *UsageAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageAsk.ProtoReflect.Descriptor instead.
 func (*UsageAsk) Descriptor() ([]byte, []int) {
-	return file_agent_proto_rawDescGZIP(), []int{27}
+	return file_agent_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *UsageAsk) GetVolumes() bool {
@@ -2123,7 +2237,7 @@ var File_agent_proto protoreflect.FileDescriptor
 const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"\vagent.proto\x12\bstead.v1\x1a\n" +
-	"sets.proto\x1a\vtypes.proto\"\xbc\x03\n" +
+	"sets.proto\x1a\vtypes.proto\"\xeb\x03\n" +
 	"\bFromNode\x12'\n" +
 	"\x05hello\x18\x01 \x01(\v2\x0f.stead.v1.HelloH\x00R\x05hello\x12-\n" +
 	"\areports\x18\x02 \x01(\v2\x11.stead.v1.ReportsH\x00R\areports\x12$\n" +
@@ -2135,8 +2249,11 @@ const file_agent_proto_rawDesc = "" +
 	"\n" +
 	"conditions\x18\b \x01(\v2\x14.stead.v1.ConditionsH\x00R\n" +
 	"conditions\x120\n" +
-	"\bprepared\x18\f \x01(\v2\x12.stead.v1.PreparedH\x00R\bpreparedB\x06\n" +
-	"\x04kind\"/\n" +
+	"\bprepared\x18\f \x01(\v2\x12.stead.v1.PreparedH\x00R\bprepared\x12-\n" +
+	"\x05moves\x18\r \x01(\v2\x15.stead.v1.MoveReportsH\x00R\x05movesB\x06\n" +
+	"\x04kind\"0\n" +
+	"\vMoveReports\x12!\n" +
+	"\freports_json\x18\x01 \x03(\fR\vreportsJson\"/\n" +
 	"\bPrepared\x12#\n" +
 	"\rprepared_json\x18\x01 \x01(\fR\fpreparedJson\"5\n" +
 	"\n" +
@@ -2192,7 +2309,7 @@ const file_agent_proto_rawDesc = "" +
 	"\x05known\x18\b \x01(\v2\x0f.stead.v1.KnownR\x05known\x12\x12\n" +
 	"\x04held\x18\t \x01(\bR\x04held\x12!\n" +
 	"\fservice_cidr\x18\n" +
-	" \x01(\tR\vserviceCidr\"\xf1\x01\n" +
+	" \x01(\tR\vserviceCidr\"\x9d\x02\n" +
 	"\x06Wanted\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12\x1d\n" +
@@ -2200,7 +2317,13 @@ const file_agent_proto_rawDesc = "" +
 	"lives_json\x18\x03 \x03(\fR\tlivesJson\x12%\n" +
 	"\x04over\x18\x04 \x03(\v2\x11.stead.v1.HoldingR\x04over\x12!\n" +
 	"\fvolumes_json\x18\x05 \x03(\fR\vvolumesJson\x12:\n" +
-	"\fpreparations\x18\t \x01(\v2\x16.stead.v1.PreparationsR\fpreparations\";\n" +
+	"\fpreparations\x18\t \x01(\v2\x16.stead.v1.PreparationsR\fpreparations\x12*\n" +
+	"\x05moves\x18\n" +
+	" \x01(\v2\x14.stead.v1.MoveOrdersR\x05moves\"-\n" +
+	"\n" +
+	"MoveOrders\x12\x1f\n" +
+	"\vorders_json\x18\x01 \x03(\fR\n" +
+	"ordersJson\";\n" +
 	"\fPreparations\x12+\n" +
 	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\x83\x02\n" +
 	"\bPictures\x12.\n" +
@@ -2288,100 +2411,104 @@ func file_agent_proto_rawDescGZIP() []byte {
 	return file_agent_proto_rawDescData
 }
 
-var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_agent_proto_goTypes = []any{
 	(*FromNode)(nil),      // 0: stead.v1.FromNode
-	(*Prepared)(nil),      // 1: stead.v1.Prepared
-	(*Conditions)(nil),    // 2: stead.v1.Conditions
-	(*Follow)(nil),        // 3: stead.v1.Follow
-	(*Resend)(nil),        // 4: stead.v1.Resend
-	(*ToNode)(nil),        // 5: stead.v1.ToNode
-	(*Hello)(nil),         // 6: stead.v1.Hello
-	(*Known)(nil),         // 7: stead.v1.Known
-	(*Inventory)(nil),     // 8: stead.v1.Inventory
-	(*Holding)(nil),       // 9: stead.v1.Holding
-	(*Welcome)(nil),       // 10: stead.v1.Welcome
-	(*Wanted)(nil),        // 11: stead.v1.Wanted
-	(*Preparations)(nil),  // 12: stead.v1.Preparations
-	(*Pictures)(nil),      // 13: stead.v1.Pictures
-	(*FilesUpdate)(nil),   // 14: stead.v1.FilesUpdate
-	(*Reports)(nil),       // 15: stead.v1.Reports
-	(*VolumeReports)(nil), // 16: stead.v1.VolumeReports
-	(*Stored)(nil),        // 17: stead.v1.Stored
-	(*StoredReport)(nil),  // 18: stead.v1.StoredReport
-	(*Ping)(nil),          // 19: stead.v1.Ping
-	(*Pong)(nil),          // 20: stead.v1.Pong
-	(*Ask)(nil),           // 21: stead.v1.Ask
-	(*LogsAsk)(nil),       // 22: stead.v1.LogsAsk
-	(*ImageLoadAsk)(nil),  // 23: stead.v1.ImageLoadAsk
-	(*ImagesAsk)(nil),     // 24: stead.v1.ImagesAsk
-	(*ExecAsk)(nil),       // 25: stead.v1.ExecAsk
-	(*ForwardAsk)(nil),    // 26: stead.v1.ForwardAsk
-	(*UsageAsk)(nil),      // 27: stead.v1.UsageAsk
-	(*SetName)(nil),       // 28: stead.v1.SetName
-	(*Sequence)(nil),      // 29: stead.v1.Sequence
-	(*Identity)(nil),      // 30: stead.v1.Identity
-	(*Token)(nil),         // 31: stead.v1.Token
-	(*Size)(nil),          // 32: stead.v1.Size
-	(*Frame)(nil),         // 33: stead.v1.Frame
+	(*MoveReports)(nil),   // 1: stead.v1.MoveReports
+	(*Prepared)(nil),      // 2: stead.v1.Prepared
+	(*Conditions)(nil),    // 3: stead.v1.Conditions
+	(*Follow)(nil),        // 4: stead.v1.Follow
+	(*Resend)(nil),        // 5: stead.v1.Resend
+	(*ToNode)(nil),        // 6: stead.v1.ToNode
+	(*Hello)(nil),         // 7: stead.v1.Hello
+	(*Known)(nil),         // 8: stead.v1.Known
+	(*Inventory)(nil),     // 9: stead.v1.Inventory
+	(*Holding)(nil),       // 10: stead.v1.Holding
+	(*Welcome)(nil),       // 11: stead.v1.Welcome
+	(*Wanted)(nil),        // 12: stead.v1.Wanted
+	(*MoveOrders)(nil),    // 13: stead.v1.MoveOrders
+	(*Preparations)(nil),  // 14: stead.v1.Preparations
+	(*Pictures)(nil),      // 15: stead.v1.Pictures
+	(*FilesUpdate)(nil),   // 16: stead.v1.FilesUpdate
+	(*Reports)(nil),       // 17: stead.v1.Reports
+	(*VolumeReports)(nil), // 18: stead.v1.VolumeReports
+	(*Stored)(nil),        // 19: stead.v1.Stored
+	(*StoredReport)(nil),  // 20: stead.v1.StoredReport
+	(*Ping)(nil),          // 21: stead.v1.Ping
+	(*Pong)(nil),          // 22: stead.v1.Pong
+	(*Ask)(nil),           // 23: stead.v1.Ask
+	(*LogsAsk)(nil),       // 24: stead.v1.LogsAsk
+	(*ImageLoadAsk)(nil),  // 25: stead.v1.ImageLoadAsk
+	(*ImagesAsk)(nil),     // 26: stead.v1.ImagesAsk
+	(*ExecAsk)(nil),       // 27: stead.v1.ExecAsk
+	(*ForwardAsk)(nil),    // 28: stead.v1.ForwardAsk
+	(*UsageAsk)(nil),      // 29: stead.v1.UsageAsk
+	(*SetName)(nil),       // 30: stead.v1.SetName
+	(*Sequence)(nil),      // 31: stead.v1.Sequence
+	(*Identity)(nil),      // 32: stead.v1.Identity
+	(*Token)(nil),         // 33: stead.v1.Token
+	(*Size)(nil),          // 34: stead.v1.Size
+	(*Frame)(nil),         // 35: stead.v1.Frame
 }
 var file_agent_proto_depIdxs = []int32{
-	6,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
-	15, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
-	19, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
-	8,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
-	16, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
-	4,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
-	3,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
-	2,  // 7: stead.v1.FromNode.conditions:type_name -> stead.v1.Conditions
-	1,  // 8: stead.v1.FromNode.prepared:type_name -> stead.v1.Prepared
-	28, // 9: stead.v1.Follow.sets:type_name -> stead.v1.SetName
-	28, // 10: stead.v1.Resend.sets:type_name -> stead.v1.SetName
-	10, // 11: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
-	11, // 12: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
-	13, // 13: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
-	14, // 14: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
-	17, // 15: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
-	20, // 16: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
-	21, // 17: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
-	8,  // 18: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
-	29, // 19: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
-	7,  // 20: stead.v1.Hello.known:type_name -> stead.v1.Known
-	3,  // 21: stead.v1.Hello.follow:type_name -> stead.v1.Follow
-	29, // 22: stead.v1.Known.at:type_name -> stead.v1.Sequence
-	9,  // 23: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
-	30, // 24: stead.v1.Holding.id:type_name -> stead.v1.Identity
-	31, // 25: stead.v1.Holding.token:type_name -> stead.v1.Token
-	7,  // 26: stead.v1.Welcome.known:type_name -> stead.v1.Known
-	29, // 27: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
-	9,  // 28: stead.v1.Wanted.over:type_name -> stead.v1.Holding
-	12, // 29: stead.v1.Wanted.preparations:type_name -> stead.v1.Preparations
-	29, // 30: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
-	18, // 31: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
-	30, // 32: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
-	31, // 33: stead.v1.StoredReport.token:type_name -> stead.v1.Token
-	7,  // 34: stead.v1.Pong.known:type_name -> stead.v1.Known
-	22, // 35: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
-	23, // 36: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
-	24, // 37: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
-	25, // 38: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
-	26, // 39: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
-	27, // 40: stead.v1.Ask.usage:type_name -> stead.v1.UsageAsk
-	30, // 41: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
-	30, // 42: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
-	32, // 43: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
-	30, // 44: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
-	6,  // 45: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
-	0,  // 46: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
-	33, // 47: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
-	10, // 48: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
-	5,  // 49: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
-	33, // 50: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
-	48, // [48:51] is the sub-list for method output_type
-	45, // [45:48] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	7,  // 0: stead.v1.FromNode.hello:type_name -> stead.v1.Hello
+	17, // 1: stead.v1.FromNode.reports:type_name -> stead.v1.Reports
+	21, // 2: stead.v1.FromNode.ping:type_name -> stead.v1.Ping
+	9,  // 3: stead.v1.FromNode.inventory:type_name -> stead.v1.Inventory
+	18, // 4: stead.v1.FromNode.volumes:type_name -> stead.v1.VolumeReports
+	5,  // 5: stead.v1.FromNode.resend:type_name -> stead.v1.Resend
+	4,  // 6: stead.v1.FromNode.follow:type_name -> stead.v1.Follow
+	3,  // 7: stead.v1.FromNode.conditions:type_name -> stead.v1.Conditions
+	2,  // 8: stead.v1.FromNode.prepared:type_name -> stead.v1.Prepared
+	1,  // 9: stead.v1.FromNode.moves:type_name -> stead.v1.MoveReports
+	30, // 10: stead.v1.Follow.sets:type_name -> stead.v1.SetName
+	30, // 11: stead.v1.Resend.sets:type_name -> stead.v1.SetName
+	11, // 12: stead.v1.ToNode.welcome:type_name -> stead.v1.Welcome
+	12, // 13: stead.v1.ToNode.wanted:type_name -> stead.v1.Wanted
+	15, // 14: stead.v1.ToNode.pictures:type_name -> stead.v1.Pictures
+	16, // 15: stead.v1.ToNode.files:type_name -> stead.v1.FilesUpdate
+	19, // 16: stead.v1.ToNode.stored:type_name -> stead.v1.Stored
+	22, // 17: stead.v1.ToNode.pong:type_name -> stead.v1.Pong
+	23, // 18: stead.v1.ToNode.ask:type_name -> stead.v1.Ask
+	9,  // 19: stead.v1.Hello.inventory:type_name -> stead.v1.Inventory
+	31, // 20: stead.v1.Hello.newest:type_name -> stead.v1.Sequence
+	8,  // 21: stead.v1.Hello.known:type_name -> stead.v1.Known
+	4,  // 22: stead.v1.Hello.follow:type_name -> stead.v1.Follow
+	31, // 23: stead.v1.Known.at:type_name -> stead.v1.Sequence
+	10, // 24: stead.v1.Inventory.holdings:type_name -> stead.v1.Holding
+	32, // 25: stead.v1.Holding.id:type_name -> stead.v1.Identity
+	33, // 26: stead.v1.Holding.token:type_name -> stead.v1.Token
+	8,  // 27: stead.v1.Welcome.known:type_name -> stead.v1.Known
+	31, // 28: stead.v1.Wanted.sequence:type_name -> stead.v1.Sequence
+	10, // 29: stead.v1.Wanted.over:type_name -> stead.v1.Holding
+	14, // 30: stead.v1.Wanted.preparations:type_name -> stead.v1.Preparations
+	13, // 31: stead.v1.Wanted.moves:type_name -> stead.v1.MoveOrders
+	31, // 32: stead.v1.Pictures.sequence:type_name -> stead.v1.Sequence
+	20, // 33: stead.v1.Stored.reports:type_name -> stead.v1.StoredReport
+	32, // 34: stead.v1.StoredReport.id:type_name -> stead.v1.Identity
+	33, // 35: stead.v1.StoredReport.token:type_name -> stead.v1.Token
+	8,  // 36: stead.v1.Pong.known:type_name -> stead.v1.Known
+	24, // 37: stead.v1.Ask.logs:type_name -> stead.v1.LogsAsk
+	25, // 38: stead.v1.Ask.image_load:type_name -> stead.v1.ImageLoadAsk
+	26, // 39: stead.v1.Ask.images:type_name -> stead.v1.ImagesAsk
+	27, // 40: stead.v1.Ask.exec:type_name -> stead.v1.ExecAsk
+	28, // 41: stead.v1.Ask.forward:type_name -> stead.v1.ForwardAsk
+	29, // 42: stead.v1.Ask.usage:type_name -> stead.v1.UsageAsk
+	32, // 43: stead.v1.LogsAsk.member:type_name -> stead.v1.Identity
+	32, // 44: stead.v1.ExecAsk.member:type_name -> stead.v1.Identity
+	34, // 45: stead.v1.ExecAsk.terminal:type_name -> stead.v1.Size
+	32, // 46: stead.v1.ForwardAsk.member:type_name -> stead.v1.Identity
+	7,  // 47: stead.v1.Nodes.Join:input_type -> stead.v1.Hello
+	0,  // 48: stead.v1.Nodes.Session:input_type -> stead.v1.FromNode
+	35, // 49: stead.v1.Nodes.Tunnel:input_type -> stead.v1.Frame
+	11, // 50: stead.v1.Nodes.Join:output_type -> stead.v1.Welcome
+	6,  // 51: stead.v1.Nodes.Session:output_type -> stead.v1.ToNode
+	35, // 52: stead.v1.Nodes.Tunnel:output_type -> stead.v1.Frame
+	50, // [50:53] is the sub-list for method output_type
+	47, // [47:50] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_agent_proto_init() }
@@ -2401,8 +2528,9 @@ func file_agent_proto_init() {
 		(*FromNode_Follow)(nil),
 		(*FromNode_Conditions)(nil),
 		(*FromNode_Prepared)(nil),
+		(*FromNode_Moves)(nil),
 	}
-	file_agent_proto_msgTypes[5].OneofWrappers = []any{
+	file_agent_proto_msgTypes[6].OneofWrappers = []any{
 		(*ToNode_Welcome)(nil),
 		(*ToNode_Wanted)(nil),
 		(*ToNode_Pictures)(nil),
@@ -2411,7 +2539,7 @@ func file_agent_proto_init() {
 		(*ToNode_Pong)(nil),
 		(*ToNode_Ask)(nil),
 	}
-	file_agent_proto_msgTypes[21].OneofWrappers = []any{
+	file_agent_proto_msgTypes[23].OneofWrappers = []any{
 		(*Ask_Logs)(nil),
 		(*Ask_ImageLoad)(nil),
 		(*Ask_Images)(nil),
@@ -2425,7 +2553,7 @@ func file_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_proto_rawDesc), len(file_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -76,6 +77,9 @@ type NodeFacts struct {
 	// was last sent, in order.
 	Prepares bool       `json:"prepares,omitempty"`
 	Prepared []Prepared `json:"prepared,omitempty"`
+	// Moves: the node's agent moves volumes to and from other nodes. MoveReports is what it says of its parts, in order.
+	Moves       bool               `json:"moves,omitempty"`
+	MoveReports []moves.MoveReport `json:"moveReports,omitempty"`
 	// Epoch is that of the store when the node last said hello: in an older one it did
 	// not say what it runs now (SAFETY S8).
 	Epoch int64 `json:"epoch,omitempty"`

@@ -21,6 +21,8 @@ const (
 	KindVolumeReport   = "volumereports"
 	KindRequest        = "requests"
 	KindVolumeRequest  = "volumerequests"
+	KindMove           = "moves"
+	KindMoveRequest    = "moverequests"
 	KindEvent          = "events"
 	KindHistory        = "history"
 	KindAddress        = "addresses"
@@ -108,6 +110,12 @@ func IdentityKey(id spec.Identity) string { return keyOf(KindIdentity, id) }
 
 // RequestKey is requests/<ns>/<set>/<ordinal>.
 func RequestKey(id spec.Identity) string { return keyOf(KindRequest, id) }
+
+// MoveKey is moves/<ns>/<set>/<ordinal>.
+func MoveKey(id spec.Identity) string { return keyOf(KindMove, id) }
+
+// MoveRequestKey is moverequests/<ns>/<set>/<ordinal>.
+func MoveRequestKey(id spec.Identity) string { return keyOf(KindMoveRequest, id) }
 
 // VolumeKey is volumes/<ns>/<set>/<claim>/<ordinal>.
 func VolumeKey(id spec.Identity, c spec.ClaimName) string { return keyOfClaim(KindVolume, id, c) }
@@ -203,12 +211,12 @@ func Kind(key string) (kind, rest string) {
 }
 
 // RefOfKey is the set a key of sets, status, revisions, members, reports,
-// identities, volumes, volumereports, requests, volumerequests, events or history
+// identities, volumes, volumereports, requests, volumerequests, moves, moverequests, events or history
 // belongs to; ok is false for other keys.
 func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	kind, rest := Kind(key)
 	switch kind {
-	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindVolumeRequest, KindEvent, KindHistory:
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindVolumeRequest, KindMove, KindMoveRequest, KindEvent, KindHistory:
 	default:
 		return ref, false
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -32,6 +33,7 @@ type nodeRecords struct {
 
 	volumes map[string]*records.Volume       // that it is to give up, by key
 	reports map[string]*records.VolumeReport // by key
+	moves   map[spec.Identity]*moves.Move    // in which it has a part
 }
 
 func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *Changes) (err error) {
@@ -58,6 +60,7 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 		n.facts, err = decode(s, ev, func(r *records.NodeFacts) string { return store.FactsKey(r.Name) })
 		s.moveUnknownLives(name, old, n.facts.record, ch)
 	}
+	touchMoves(s, name, ch)
 	s.dropIdleNode(name)
 	return err
 }
@@ -97,6 +100,7 @@ func (s *state) node(name spec.NodeName) *nodeRecords {
 		n = &nodeRecords{
 			noSession: max(s.rev, s.lastSessionEnd), members: map[spec.Identity]bool{}, sets: map[spec.SetRef]bool{},
 			volumes: map[string]*records.Volume{}, reports: map[string]*records.VolumeReport{},
+			moves: map[spec.Identity]*moves.Move{},
 		}
 		s.nodes[name] = n
 	}
@@ -106,7 +110,7 @@ func (s *state) node(name spec.NodeName) *nodeRecords {
 // dropIdleNode forgets a node of which nothing is stored.
 func (s *state) dropIdleNode(name spec.NodeName) {
 	n := s.nodes[name]
-	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && n.fence.mod == 0 && len(n.members)+len(n.volumes)+len(n.reports) == 0 {
+	if n != nil && n.node.mod == 0 && n.facts.mod == 0 && n.session.mod == 0 && n.fence.mod == 0 && len(n.members)+len(n.volumes)+len(n.reports)+len(n.moves) == 0 {
 		delete(s.nodes, name)
 	}
 }

@@ -96,6 +96,7 @@ func (l *slot) nodes() (nodes []spec.NodeName) {
 			nodes = append(nodes, e.record.Node)
 		}
 	}
+	nodes = append(nodes, ends(l.move.record)...)
 	for _, stray := range l.view.Strays {
 		nodes = append(nodes, stray.Node)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -25,6 +26,7 @@ type viewContent struct {
 	On        [][]spec.Identity
 	Orders    [][]*records.Volume
 	Said      [][]*records.VolumeReport
+	Moves     [][]*moves.Move
 	Removed   []spec.SetRef
 	Claims    []*plan.ClaimState
 	Users     int // members that have the volume of a claim
@@ -52,6 +54,7 @@ func contentOf(c *Cache) (p viewContent) {
 			p.On = append(p.On, v.MembersOn(nodeOf(i)))
 			p.Orders = append(p.Orders, v.VolumesOn(nodeOf(i)))
 			p.Said = append(p.Said, v.VolumeReportsOn(nodeOf(i)))
+			p.Moves = append(p.Moves, MovesOn(v, nodeOf(i)))
 		}
 	})
 	p.Users = len(c.state.claimUsers[files])
@@ -116,6 +119,8 @@ func randomOp(r *rand.Rand) store.Op {
 			Fate: []records.VolumeFate{records.FateKeep, records.FateDelete, records.FateReclaiming, records.FateRestoring}[r.IntN(4)], Turn: r.IntN(2)}),
 		put(store.VolumeRequestKey(id, "data"), records.VolumeRequest{ID: id, Claim: "data", Volume: volumeOf(r), Verb: []records.VolumeVerb{records.VerbReclaim, records.VerbRestore}[r.IntN(2)]}),
 		saidOf(id, node, volumeOf(r)),
+		put(store.MoveKey(id), moves.Move{ID: id, From: moves.MoveEnd{Node: nodeOf(0)}, To: moves.MoveEnd{Node: nodeOf(r.IntN(2))}}),
+		put(store.MoveRequestKey(id), moves.MoveRequest{ID: id, Verb: moves.MoveBegin, To: moves.MoveEnd{Node: node}}),
 		store.PutRecord(store.EventKey(ref, "e"), records.Event{Ref: ref}),
 		put(store.NodeKey(node), records.Node{Name: node, UID: "a"}),
 		put(store.SessionKey(node), records.Session{Node: node, UID: []spec.UID{"a", "b"}[r.IntN(2)]}),

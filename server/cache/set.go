@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -38,6 +39,8 @@ type slot struct {
 	report   entry[records.Report]
 	identity entry[records.IdentityRecord]
 	request  entry[records.Request]
+	move     entry[moves.Move]
+	moveAsk  entry[moves.MoveRequest]
 	volumes  map[spec.ClaimName]entry[records.Volume]
 	requests map[spec.ClaimName]entry[records.VolumeRequest]
 	reports  map[volumeKey]entry[records.VolumeReport]
@@ -110,7 +113,7 @@ func (t *setState) dropIdleSet(s *state) {
 }
 
 func (l *slot) idle() bool {
-	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 && l.request.mod == 0 &&
+	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 && l.request.mod == 0 && l.move.mod == 0 && l.moveAsk.mod == 0 &&
 		len(l.volumes)+len(l.requests)+len(l.reports) == 0 && len(l.view.Strays) == 0
 }
 
@@ -125,6 +128,7 @@ func (l *slot) refresh(s *state) {
 		v.Request = r
 	}
 	v.Volumes, v.Asked, v.Said, v.Left = readable(l.volumes), readable(l.requests), l.currentReports(), l.leftOn()
+	v.Move, v.MoveAsked = l.move.record, l.moveAsk.record
 	v.Strays = s.unknownLives[v.ID]
 	l.view = v
 }
@@ -249,6 +253,12 @@ func (s *state) decodeMember(t *setState, l *slot, kind string, claim spec.Claim
 		l.identity, err = decode(s, ev, func(r *records.IdentityRecord) string { return store.IdentityKey(r.ID) })
 	case store.KindRequest:
 		l.request, err = decode(s, ev, func(r *records.Request) string { return store.RequestKey(r.ID) })
+	case store.KindMove:
+		old := l.move.record
+		l.move, err = decode(s, ev, func(r *moves.Move) string { return store.MoveKey(r.ID) })
+		moveMove(s, old, l.move.record)
+	case store.KindMoveRequest:
+		l.moveAsk, err = decode(s, ev, func(r *moves.MoveRequest) string { return store.MoveRequestKey(r.ID) })
 	case store.KindVolume:
 		old := l.volumes[claim].record
 		err = keep(s, l.volumes, claim, ev, func(r *records.Volume) string { return store.VolumeKey(r.ID, r.Claim) })

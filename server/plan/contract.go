@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -95,6 +96,9 @@ type Slot struct {
 	Asked map[spec.ClaimName]*records.VolumeRequest
 	// Request is a person's, for Member's token; else nil.
 	Request *records.Request
+	// Move is the identity's; nil: there is none. MoveAsked is what a person asks about one.
+	Move      *moves.Move
+	MoveAsked *moves.MoveRequest
 	// Strays are lives that a node says it runs and the store does not know.
 	Strays []NodeStray
 }

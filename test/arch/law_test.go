@@ -145,13 +145,15 @@ func ownProblem(from, ours string, test bool) string {
 		return "" // what builds on the types of spec, and has none that spec needs
 	case below(from, "spec"):
 		return "spec imports nothing of ours"
-	case from == "records" && !below(ours, "spec"):
+	case from == "records" && ours == "records/moves":
+		return "" // what a node says of moves is among its facts
+	case below(from, "records") && !below(ours, "spec"):
 		return "records imports spec only"
 	case from == "manifest" && !below(ours, "spec") && ours != "records":
 		return "manifest imports spec and records only"
 	case isPure(from) && test && ours == "manifest":
 		return "" // tests give the planner what users write
-	case isPure(from) && !below(ours, "spec") && ours != "records" && !slices.Contains(pureMayUse[from], ours):
+	case isPure(from) && !below(ours, "spec") && !below(ours, "records") && !slices.Contains(pureMayUse[from], ours):
 		return "pure code imports spec and records only"
 	case below(from, "server") && below(ours, "agent"), below(from, "agent") && below(ours, "server"):
 		return "server and agent meet only in cmd and test"
