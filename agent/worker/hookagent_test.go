@@ -53,6 +53,23 @@ func TestAHookOutlastsTheAgent(t *testing.T) {
 	}
 }
 
+// A host that goes down does not wait for a hook; its container has leastGrace after the signal none the less.
+func TestAHookThatLastsUntilTheHostGoesDown(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(runtime.Container) fakert.Behaviour { return fakert.Behaviour{IgnoreTerm: true} })
+		p := hookNode(n)
+		n.startHooked(p, with(life(5, records.GoalRun), hooked(spec.Lifecycle{PreStop: hookOf("hang")})))
+		by := time.Now().Add(10 * time.Second)
+		for range 60 {
+			n.w.StopHere(records.ReasonNodeShutdown, by)
+			time.Sleep(200 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		p.wantButProbes(t, "db hang@0s", "signal db, NodeShutdown@10s", "db hang broken off@10s", "KillAll@12s")
+		n.wantStopped(tok(5))
+	})
+}
+
 // What returned is known although the agent is killed before it has signalled.
 func TestAHookThatReturnedIsNotRunAgain(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {

@@ -75,7 +75,8 @@ func (w *mailbox) Tell(life records.Life) {
 }
 
 // StopHere has the life that is here end, or that was to begin, as if its server ordered so, and whatever that says later: the host
-// goes down, and everything of this boot ends with it (SAFETY S2). No grace lasts beyond by. It may be repeated.
+// goes down, and everything of this boot ends with it (SAFETY S2). No grace lasts beyond by, but for the leastGrace of a container
+// whose preStop hook lasted until then. It may be repeated.
 func (w *mailbox) StopHere(reason records.Reason, by time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

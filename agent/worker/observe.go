@@ -40,8 +40,11 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 		w.stopAt = w.c.Now().Add(w.graceLeft())
 		w.resumeStop()
 	}
-	if by := w.graceEnds(); !by.IsZero() && w.state.Signalled && w.stopAt.After(by) {
-		w.setStopAt(by)
+	if by := w.graceEnds(); by != w.stopBounded && w.state.Signalled { // once: leastGrace may lead beyond it
+		w.stopBounded = by
+		if w.stopAt.After(by) {
+			w.setStopAt(by)
+		}
 	}
 	w.lookAtContainers(ctx)
 	w.takeHookEnds()
@@ -100,7 +103,7 @@ func (w *subject) switchTo(token spec.Token) {
 	}
 	w.token = token
 	w.prepared, w.containers, w.held = prepared{}, map[string]*container{}, map[holdKey]*hold{}
-	w.stopAt, w.dirty, w.observed, w.last, w.unknownContainer = time.Time{}, true, false, nil, ""
+	w.stopAt, w.stopBounded, w.dirty, w.observed, w.last, w.unknownContainer = time.Time{}, time.Time{}, true, false, nil, ""
 	w.since = w.c.Clock()
 	kept, ok := w.c.Files.LoadState(w.id)
 	if !ok || kept.Token != token {

@@ -66,6 +66,7 @@ type subject struct {
 	since            time.Duration // on Clock: this life is dealt with
 	lookedAt         time.Time
 	stopAt           time.Time // when the grace is over
+	stopBounded      time.Time // the end of the host's time (StopHere) that stopAt was bounded by; zero: none
 	filesWritten     time.Time
 	rewriteFiles     time.Time // when they are to be written again; zero: nothing changed
 	sourceGone       string    // which ConfigMap or Secret went away since they were first written

@@ -17,7 +17,7 @@ var All = slices.Concat(general, storagePlants, partPlants, claimPlants)
 
 var general = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.
-	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true, Blind: "progress"},
+	{Name: "forgetful-agent", Judges: "one life, token once, absence", ForgetfulAgent: true, Blind: "progress, startup"},
 	{Name: "absence-is-an-order", Judges: "absence", AbsenceIsAnOrder: true, Often: backs},
 	{Name: "restore-keeps-the-epoch", Judges: "continuity", NoticesNothing: true, Blind: "progress", Often: backs},
 	{Name: "opens-after-a-restore", Rare: true, Judges: "one life, token once, volumes", OpensAfterRestore: true},
