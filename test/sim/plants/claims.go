@@ -10,8 +10,8 @@ import (
 // claimPlants are about volumes that several members may have (SAFETY S22).
 var claimPlants = []Plant{
 	{Name: "gives-one-claim-to-two", Judges: "claims", See: oneClaimForMany, Often: claims},
-	{Name: "runs-two-on-one-claim", Judges: "shares", See: oneClaimForMany, Often: claims, Blind: "claims"},
-	{Name: "forgets-who-has-a-claim", Judges: "claims", See: eachClaim(func(_ *plan.World, c *plan.ClaimState) { c.Users, c.Strays = nil, nil }), Often: claims},
+	{Name: "runs-two-on-one-claim", Rare: true, Judges: "shares", See: oneClaimForMany, Often: claims, Blind: "claims"},
+	{Name: "forgets-who-has-a-claim", Rare: true, Judges: "claims", See: eachClaim(func(_ *plan.World, c *plan.ClaimState) { c.Users, c.Strays = nil, nil }), Often: claims},
 	{Name: "starts-with-a-claim-that-goes", Judges: "claims", See: eachClaim(func(_ *plan.World, c *plan.ClaimState) {
 		if c.Record != nil {
 			own(&c.Record).Deleting = false

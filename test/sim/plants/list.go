@@ -63,7 +63,7 @@ var general = []Plant{
 	{Name: "ignores-order", Judges: "order", See: setChange(func(s *records.Set) { s.Spec.PodManagementPolicy = spec.Parallel })},
 	{Name: "ignores-the-budget", Judges: "budget", See: rollingUpdate(func(r *spec.RollingUpdate) { r.MaxUnavailable = &scalar.IntOrPercent{Number: 100} }), Blind: rule9},
 	{Name: "ignores-the-floor", Judges: "floor", See: setChange(func(s *records.Set) { s.Spec.Disruption = nil }), Often: []string{"floor", "user"}},
-	{Name: "ignores-the-partition", Judges: "churn, due", See: rollingUpdate(func(r *spec.RollingUpdate) { r.Partition = nil }), Blind: rule9},
+	{Name: "ignores-the-partition", Rare: true, Judges: "churn, due", See: rollingUpdate(func(r *spec.RollingUpdate) { r.Partition = nil }), Blind: rule9},
 	{Name: "ignores-the-pause", Judges: "churn, due", See: setChange(func(s *records.Set) { s.Paused = false }), Blind: rule9},
 	{Name: "ignores-on-delete", Judges: "churn, due", See: notOfType(spec.OnDeleteStrategy), Blind: rule9},
 	{Name: "stops-before-the-images", Judges: "images", See: nobodyPrepares, Often: []string{"user"}},

@@ -45,7 +45,7 @@ var storagePlants = []Plant{
 	{Name: "shares-what-is-local", Judges: "volumes, claims, shares", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}, Blind: "made once"},
 	{Name: "fears-no-late-write", Judges: "proof, reasons", See: everyVolumeFenced, Often: silences},
 	// S21: a node speaks for itself.
-	{Name: "believes-any-node", Judges: "volumes, progress, claims, shares", BelievesAnyNode: true, Often: []string{"lie", "give-up", "bring-back", "retain", "scale"}},
+	{Name: "believes-any-node", Rare: true, Judges: "volumes, progress, claims, shares", BelievesAnyNode: true, Often: []string{"lie", "give-up", "bring-back", "retain", "scale"}},
 	// Names.
 	{Name: "forgets-the-former-name", Judges: "names", Say: func(w plan.World, p *plan.Plan) {
 		if w.Set != nil {
