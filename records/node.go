@@ -92,6 +92,13 @@ type NodeFacts struct {
 	Known *Known `json:"known,omitempty"`
 }
 
+// Taken says to a machine of another uid that it does not get the node's name, and how a machine that was
+// installed anew gets it.
+func (n *Node) Taken() string {
+	return fmt.Sprintf("the name %[1]s belongs to another machine (uid %[2]s); give this one another by --node. If it is that machine, "+
+		"installed anew: 'stead node remove %[1]s' frees the name, and says what has to be done before that", n.Name, n.UID)
+}
+
 // Address is the host's own address; invalid: it says none. f may be nil.
 func (f *NodeFacts) Address() (a netip.Addr) {
 	if f != nil {

@@ -83,7 +83,7 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 	}
 	part("the server", srv.Run)
 	part("the agent", func(ctx context.Context) error {
-		return c.node(ctx, "host-a", c.host, func(context.Context, *home.Home) (session.Dial, func(context.Context), error) {
+		return c.node(ctx, "host-a", "boot-1", c.host, func(context.Context, *home.Home) (session.Dial, func(context.Context), error) {
 			return func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }, func(context.Context) {}, nil
 		})
 	})
@@ -101,7 +101,7 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 }
 
 // node is the agent of a host until ctx ends; to is its way to a server.
-func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Host,
+func (c *cluster) node(ctx context.Context, name spec.NodeName, boot spec.BootID, host *fakert.Host,
 	to func(context.Context, *home.Home) (session.Dial, func(context.Context), error)) (err error) {
 	at, err := home.Open(filepath.Join(c.dir, string(name)), name)
 	if err != nil {
@@ -118,12 +118,12 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, host *fakert.Hos
 	defer cancel()
 	keeping.Go(func() { keep(ctx) })
 	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
-	if err := session.Join(ctx, at, dial, "boot-1", facts, c.log); err != nil {
+	if err := session.Join(ctx, at, dial, boot, facts, c.log); err != nil {
 		return err
 	}
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: dial, Runtime: host, Network: host, Volumes: host,
-		Boot: "boot-1", Facts: facts, Logger: c.log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
+		Boot: boot, Facts: facts, Logger: c.log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
 		VolumeUses: func() (uses []runtime.VolumeUse) {
 			for _, id := range host.Volumes() {
 				uses = append(uses, runtime.VolumeUse{Volume: id, UsedBytes: 5 << 20, Age: time.Minute, FreeBytes: 3 << 30, TotalBytes: 4 << 30})

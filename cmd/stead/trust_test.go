@@ -44,10 +44,16 @@ func (c *cluster) refused(words string, args ...string) {
 // --join' does. stop ends it and returns its error.
 func (c *cluster) elsewhere(name spec.NodeName, o hostOptions) (stop func() error) {
 	c.t.Helper()
+	return c.elsewhereOn(fakert.New(), "boot-1", name, o)
+}
+
+// elsewhereOn is elsewhere on a machine that may have been there before, in this boot.
+func (c *cluster) elsewhereOn(host *fakert.Host, boot spec.BootID, name spec.NodeName, o hostOptions) (stop func() error) {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	end := make(chan error, 1)
 	go func() {
-		end <- c.node(ctx, name, fakert.New(), func(ctx context.Context, at *home.Home) (session.Dial, func(context.Context), error) {
+		end <- c.node(ctx, name, boot, host, func(ctx context.Context, at *home.Home) (session.Dial, func(context.Context), error) {
 			return reach(ctx, o, at, nil, c.log)
 		})
 	}()

@@ -27,7 +27,7 @@ var (
 	// ErrToken: the join token is not known, or not to this machine.
 	ErrToken = errors.New("the join token is not known: it is wrong, was used or revoked, or its time is over; make another with 'stead token create'")
 	// ErrTaken: another machine has the name.
-	ErrTaken = errors.New("the name belongs to another machine; give this one another name")
+	ErrTaken = errors.New("the name is not this machine's")
 	// ErrMachine: the machine is another node already.
 	ErrMachine = errors.New("this machine has joined under another name; give it that name, or start it with an empty --root to make it a new node")
 	// ErrForgotten: the node that wants its next certificate has no record.

@@ -199,7 +199,7 @@ func mayJoin(kvs map[string]store.KV, e Enrollment, named bool) error {
 	case node == nil:
 		return nil
 	case node.UID != e.UID:
-		return ErrTaken
+		return fmt.Errorf("%w: %s", ErrTaken, node.Taken())
 	case !named:
 		return ErrJoined
 	}

@@ -84,7 +84,7 @@ func (s nodes) FenceNode(ctx context.Context, r *proto.FenceNodeRequest) (*proto
 		out.Effects = append(out.Effects, fmt.Sprintf("%s: token %s counts as over", l.ID.MemberName(), l.Token))
 	}
 	if len(f.Lives) > 0 {
-		out.Effects = append(out.Effects, "members without a volume there start on another node; the others wait until the node returns without running lives")
+		out.Effects = append(out.Effects, "members without a volume there start on another node; the others wait until the node returns without running lives, or until 'stead volume reclaim VOLUME --lost' says that its disk is gone for good")
 	}
 	return out, nil
 }

@@ -28,8 +28,7 @@ func (s *Server) checkJoin(req joinRequest, stored storedNode) error {
 		return status.Errorf(codes.FailedPrecondition,
 			"node %s belongs to cluster %s, this is cluster %s", req.node, req.cluster, stored.cluster)
 	case stored.node != nil && stored.node.UID != req.uid:
-		return status.Errorf(codes.AlreadyExists,
-			"the name %s belongs to another machine (uid %s); give this one another name", req.node, stored.node.UID)
+		return status.Error(codes.AlreadyExists, stored.node.Taken())
 	case stored.session != nil && (stored.session.UID != req.uid || stored.session.Boot != req.boot && !s.rebooted(req, stored.session)):
 		return status.Errorf(codes.FailedPrecondition,
 			"node %s still has a live session of another boot; try again", req.node)

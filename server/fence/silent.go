@@ -3,6 +3,7 @@ package fence
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -142,8 +143,12 @@ func RemoveNode(ctx context.Context, s store.Store, w cache.Reader, node spec.No
 // what cannot be read.
 func leftOn(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeName) (left, err error) {
 	var on []spec.Identity
-	w.Look(func(v cache.View) { on = v.MembersOn(node) })
-	if len(on) > 0 {
+	over := false
+	w.Look(func(v cache.View) {
+		on = v.MembersOn(node)
+		over = !slices.ContainsFunc(on, func(id spec.Identity) bool { return !lifeOver(v, id) })
+	})
+	if len(on) > 0 && !over {
 		return status.Errorf(codes.FailedPrecondition,
 			"node %s has the lives of %d members, such as %s; if it is off: stead node fence %s --i-have-powered-off", node, len(on), on[0], node), nil
 	}
@@ -169,8 +174,18 @@ func leftOn(ctx context.Context, s store.Store, w cache.Reader, node spec.NodeNa
 		}
 		if vol.Node == node {
 			return status.Errorf(codes.FailedPrecondition,
-				"node %s has volumes, such as %s, which would be lost with it: give them up first", node, records.VolumeName(vol.ID, vol.Claim)), nil
+				"node %s has volumes, such as %[2]s of namespace %[3]s, which would be lost with it ('stead volume ls -A' lists them). If its disk is gone for good: "+
+					"stead volume reclaim %[2]s -n %[3]s --lost, for each", node, records.VolumeName(vol.ID, vol.Claim), vol.ID.Namespace), nil
 		}
 	}
+	if len(on) > 0 { // the leader has not assigned them again yet, or cannot
+		return status.Errorf(codes.FailedPrecondition, "members of node %s, such as %s, are not assigned to another one yet: 'stead explain' says why", node, on[0]), nil
+	}
 	return nil, nil
+}
+
+// lifeOver reports whether the life that an identity has is known to be over, as by a fence.
+func lifeOver(v cache.View, id spec.Identity) bool {
+	m, r := v.Member(id), v.Report(id)
+	return m != nil && r != nil && r.Token == m.Token && r.Phase.Over()
 }
