@@ -21,6 +21,8 @@ type Findings struct {
 	Watched bool
 	// Warnings are what of the host's own keeps members from being reached.
 	Warnings []string
+	// Lacks are what this host lacks for what its options ask of it.
+	Lacks []string
 	// Overlap says which addresses of the host are in the way of the members'; nil: none are.
 	Overlap error
 }
@@ -32,7 +34,7 @@ func (f *Findings) Fit() bool {
 			return false
 		}
 	}
-	return f.Overlap == nil && len(f.Warnings) == 0 && (f.Watched || f.Lives == 0)
+	return f.Overlap == nil && len(f.Warnings) == 0 && len(f.Lacks) == 0 && (f.Watched || f.Lives == 0)
 }
 
 // Check looks what the node of the options has set on this host. It changes nothing, and an
@@ -69,5 +71,5 @@ func Check(ctx context.Context, o Options) (*Findings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Findings{Settings: settings, Lives: lives, Watched: watched, Warnings: warnings, Overlap: overlap}, nil
+	return &Findings{Settings: settings, Lives: lives, Watched: watched, Warnings: warnings, Lacks: o.lacks(), Overlap: overlap}, nil
 }

@@ -129,7 +129,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	m.routes = newRoutes(spec.NodeName(o.Node), cidr, m.Network, log)
 	m.leads = newLeads(spec.NodeName(o.Node), at.ServiceCIDR, m.Network.SetServices, log)
 	m.policies = newPolicies(place{node: spec.NodeName(o.Node), members: cidr, dns: gateway}, m.Network.SetPolicies, log)
-	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime,
+	m.Volumes, err = volume.New(volume.Config{Root: o.Root, RunDir: o.RunDir, Classes: o.Classes, Shared: o.Shared, Sized: o.Sized, Node: spec.NodeName(o.Node), ClusterID: id, Boot: boot, Clock: watchdog.BootTime,
 		Kept: []string{filepath.Dir(o.Containerd)}})
 	if err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())
@@ -139,6 +139,9 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		if _, err := os.Stat(dir); err != nil {
 			log.Warn("storage class not usable yet", "err", err)
 		}
+	}
+	for _, lack := range o.lacks() {
+		log.Warn("sized class not usable yet", "err", lack)
 	}
 	if m.names, err = o.nameServer(m, id+" "+string(boot), gateway, cidr); err != nil {
 		return nil, errors.Join(err, m.Runtime.Close())

@@ -46,6 +46,7 @@ type Options struct {
 	Classes    map[string]string // directory by storage class
 	Shared     []string          // those whose directory other hosts have, too
 	Fenced     []string          // those of these that fence by themselves
+	Sized      []string          // classes, spec.LocalClass too, whose new volumes have their size as a limit
 
 	Version string // of this program
 	// SteadNode is the program stead-node, which outlives the agent.
@@ -54,6 +55,14 @@ type Options struct {
 	SteadDNS func() ([]byte, error)
 	// SteadTunnel is the program stead-tunnel, which does so where the kernel has no WireGuard.
 	SteadTunnel func() ([]byte, error)
+}
+
+// lacks says what this host lacks for the sized classes of the options.
+func (o *Options) lacks() []string {
+	if len(o.Sized) == 0 {
+		return nil
+	}
+	return volume.CheckSized()
 }
 
 // DefaultRegistries is where containerd's own documentation puts the configuration of registries.
@@ -112,6 +121,14 @@ func (o *Options) Check() error {
 	for _, class := range o.Fenced {
 		if !slices.Contains(o.Shared, class) {
 			return OptionError{fmt.Errorf("--fenced-class %s: name it with --shared-class, too", class)}
+		}
+	}
+	for _, class := range o.Sized {
+		if o.Classes[class] == "" && class != spec.LocalClass {
+			return OptionError{fmt.Errorf("--sized-class %s: name the class and its directory with --storage-class, too", class)}
+		}
+		if slices.Contains(o.Shared, class) {
+			return OptionError{fmt.Errorf("--sized-class %s: it is a --shared-class, and two hosts must not mount one image; let that storage limit its volumes", class)}
 		}
 	}
 	o.Registries = cmp.Or(o.Registries, DefaultRegistries)

@@ -110,19 +110,24 @@ func VolumeCause(err error) causes.Cause {
 		return causes.VolumeMissing
 	case errors.Is(err, ErrNotFound):
 		return causes.DiskMissing
+	case errors.Is(err, ErrNoSpace):
+		return causes.VolumeNoSpace
+	case errors.Is(err, ErrDamaged):
+		return causes.VolumeDamaged
 	}
 	return causes.VolumeRefused
 }
 
 // Volumes keeps the directories of members. Body: agent/volume.
 type Volumes interface {
-	// Ensure makes or checks the directory of a volume and returns its path. The
-	// owner file must name cluster, identity and volume id; ErrForeign if it names
+	// Ensure makes or checks a volume that the member id has, mounts it if it is to be, and returns
+	// the path of its directory. The owner file must name cluster, identity and volume id; ErrForeign if it names
 	// another, ErrExists if there is data without an owner file. With fresh (no life
 	// was ever ready on it) a missing directory is made, once: of a volume that this host
 	// made before, and of one that is not fresh, it must be there: ErrAbsent, for an empty
 	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
-	// directory of that, is not there, or is on another disk than it was at first. With a group, all
+	// directory of that, is not there, or is on another disk than it was at first. ErrNoSpace: its size is to be
+	// kept free for it, and is not there. ErrDamaged: its own file system needs repair. With a group, all
 	// in it is given to that, until ctx ends; once more from the start when it is called again.
 	Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, group *Group) (string, error)
 	// NoteUser notes, durably and before Ensure hands it out, that a life has the volume of a claim
@@ -168,8 +173,8 @@ type Volumes interface {
 	// refused.
 	HostPath(ctx context.Context, p HostPath) (string, error)
 	// RemoveScratch unmounts and deletes everything Scratch, SubPath and HostPath made for the
-	// identity; what a SubPath or HostPath showed is left as it is.
+	// identity, and unmounts the volumes that were mounted for it; what a SubPath or HostPath showed is left as it is.
 	RemoveScratch(ctx context.Context, id spec.Identity) error
-	// Clean reports whether nothing Scratch, SubPath or HostPath made for the identity is left mounted.
+	// Clean reports whether nothing Scratch, SubPath, HostPath or Ensure made for the identity is left mounted.
 	Clean(ctx context.Context, id spec.Identity) (bool, error)
 }

@@ -29,6 +29,8 @@ var (
 	// ErrImageRefused: an archive that is damaged, not whole, or beyond a limit.
 	ErrImageRefused = errors.New("image refused")
 	ErrNoSpace      = errors.New("too little free disk space") // may heal
+	// ErrDamaged: the file system of a volume cannot be used as it is.
+	ErrDamaged = errors.New("damaged")
 )
 
 // ContainerID names one container of one identity. The body derives its own ids

@@ -41,7 +41,7 @@ func TestBringingBackAndErasingAtOnce(t *testing.T) {
 		steps       int
 	}{
 		"erased meanwhile":       {restore, erase, 3},
-		"brought back meanwhile": {erase, restore, 4},
+		"brought back meanwhile": {erase, restore, 5},
 	} {
 		n := 1
 		for ; n <= c.steps+1; n++ {

@@ -43,6 +43,7 @@ type disks struct {
 	records recordDir
 	classes map[string]string // directory by storage class
 	shared  []string          // classes whose directory other nodes have, too
+	sized   []string          // classes whose new volumes are images
 
 	first sync.Mutex // held by who notes the disk of a class at its first use
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -22,11 +23,18 @@ const dataDir = "data"
 // is not there, or that is not what its owner file should say, is never made again. Without a group the
 // directory is root's, mode 0755.
 func (v *Volumes) Ensure(
-	ctx context.Context, id spec.Identity, vol records.MemberVolume, fresh bool, group *runtime.Group,
+	ctx context.Context, member spec.Identity, vol records.MemberVolume, fresh bool, group *runtime.Group,
 ) (path string, err error) {
+	id := vol.Owner(member)
 	defer wrap.Error(&err, "ensure volume %s of %s", vol.Claim, id)
-	if err := checkIdentity(id, string(vol.Claim)); err != nil {
-		return "", err
+	for _, who := range []spec.Identity{id, member} {
+		names := []string{string(vol.Claim)}
+		if _, is := who.Ref().ClaimName(); vol.Object && !is {
+			names = nil // a claim's name may have dots
+		}
+		if err := checkIdentity(who, names...); err != nil {
+			return "", err
+		}
 	}
 	if vol.ID == "" {
 		return "", errors.New("the volume has no id")
@@ -39,9 +47,9 @@ func (v *Volumes) Ensure(
 		return "", err
 	}
 	defer root.Close()
-	path, err = v.ensureOnce(root, id, vol, fresh)
+	path, err = v.ensureOnce(ctx, root, member, vol, fresh)
 	if err == nil && group != nil { // outside of the lock: a large tree takes long
-		err = giveTo(ctx, root, filepath.Join(placeOf(id, vol.Claim), dataDir), *group)
+		err = giveAt(ctx, path, *group)
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		err = fmt.Errorf("the disk of %s is full: %w", root.Name(), err)
@@ -52,43 +60,96 @@ func (v *Volumes) Ensure(
 	return path, nil
 }
 
-// ensureOnce checks the volume, or makes it and notes that, for one at a time.
-func (v *Volumes) ensureOnce(root *os.Root, id spec.Identity, vol records.MemberVolume, fresh bool) (path string, err error) {
-	if vol.Object { // the workers of several members may make it at once
-		lock, _ := v.making.LoadOrStore(vol.ID, &sync.Mutex{})
-		lock.(*sync.Mutex).Lock()
-		defer lock.(*sync.Mutex).Unlock()
+// giveAt gives the directory at path to the group, with all in it.
+func giveAt(ctx context.Context, path string, g runtime.Group) error {
+	above, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
 	}
-	known, err := v.wasMade(vol.ID)
-	if err == nil && !known {
-		known, err = v.inSomeTrash(root, vol.Class, vol.ID)
-	}
+	defer above.Close()
+	return giveTo(ctx, above, filepath.Base(path), g)
+}
+
+// lock is held by who makes, mounts or grows a volume: the workers of several members may have one.
+func (v *Volumes) lock(volume records.VolumeID) *sync.Mutex {
+	lock, _ := v.making.LoadOrStore(volume, &sync.Mutex{})
+	return lock.(*sync.Mutex)
+}
+
+// ensureOnce checks the volume, or makes it and notes that, for one at a time, and returns where its data are.
+func (v *Volumes) ensureOnce(
+	ctx context.Context, root *os.Root, member spec.Identity, vol records.MemberVolume, fresh bool,
+) (path string, err error) {
+	lock := v.lock(vol.ID)
+	lock.Lock()
+	defer lock.Unlock()
+	noted, known, err := v.wasMade(vol.ID)
 	if err != nil {
 		return "", err
 	}
-	want := v.ownerOf(id, vol.Claim, vol.ID, vol.Number)
-	path, err = v.ensureIn(root, want, fresh && !known)
-	if err != nil || known {
-		return path, err
+	elsewhere := false
+	if !known {
+		if elsewhere, err = v.inSomeTrash(root, vol.Class, vol.ID); err != nil {
+			return "", err
+		}
 	}
-	// An earlier try may have died, or failed to sync: only what is on disk is noted as made.
-	if err := v.writer.SyncDir(root, placeOf(id, vol.Claim)); err != nil {
+	id := vol.Owner(member)
+	place := placeOf(id, vol.Claim)
+	want := made{Class: vol.Class, owner: v.ownerOf(id, vol.Claim, vol.ID, vol.Number)}
+	is, err := v.ensureIn(ctx, root, want, vol.SizeBytes, fresh && !known && !elsewhere)
+	if err != nil {
 		return "", err
 	}
-	return path, v.noteMade(vol.Class, want)
+	want.Image = is == kindImage
+	switch {
+	case known && noted.Image != want.Image:
+		return "", fmt.Errorf("%w: what is in %s is not what was made there; nothing was touched; bring the %s back",
+			runtime.ErrAbsent, filepath.Join(root.Name(), place), filepath.Base(want.other()))
+	case !known && !elsewhere:
+		// An earlier try may have died, or failed to sync: only what is on disk is noted as made.
+		if err := v.writer.SyncDir(root, place); err != nil {
+			return "", err
+		}
+		if err := v.noteMade(want); err != nil {
+			return "", err
+		}
+	}
+	if want.Image {
+		return v.mountImage(ctx, root, place, member, vol.ID)
+	}
+	return filepath.Join(root.Name(), place, dataDir), nil
 }
 
-// ensureIn checks the volume, or makes it if it is fresh and not there.
-func (v *Volumes) ensureIn(root *os.Root, want owner, fresh bool) (string, error) {
+// other is the name of what a volume of the other kind is in.
+func (m made) other() string {
+	if m.Image {
+		return dataDir
+	}
+	return imageFile
+}
+
+// ensureIn checks the volume, or makes it if it is fresh and not there, and says of which kind it is. The owner
+// file is always written first, so one without data is an unfinished new volume, or a lost one.
+func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want made, size int64, fresh bool) (kind, error) {
 	place := placeOf(want.identity(), want.Claim)
-	if err := v.claim(root, place, want, fresh); err != nil {
-		return "", err
+	if err := v.claim(root, place, want.owner, fresh); err != nil {
+		return kindNone, err
+	}
+	is, err := kindAt(root, place)
+	switch {
+	case err != nil || is != kindNone:
+		return is, err
+	case !fresh:
+		return kindNone, fmt.Errorf("%w: %s was made before and is not there; an empty one is not made in its place",
+			runtime.ErrAbsent, filepath.Join(root.Name(), place, dataDir))
+	case slices.Contains(v.sized, want.Class):
+		return kindImage, v.makeImage(ctx, root, place, want.Volume, size)
 	}
 	data := filepath.Join(place, dataDir)
-	if err := checkData(root, data, fresh); err != nil {
-		return "", err
+	if err := root.Mkdir(data, 0o755); err != nil {
+		return kindNone, err
 	}
-	return filepath.Join(root.Name(), data), nil
+	return kindDir, root.Chmod(data, 0o755) // whatever the umask
 }
 
 // claim makes sure that the owner file at place is want, writing it only where
@@ -152,26 +213,4 @@ func contents(root *os.Root, place string) ([]string, error) {
 		}
 	}
 	return found, nil
-}
-
-// checkData makes or finds the directory that is mounted. The owner file is always
-// written first, so one without data is an unfinished new volume, or a lost one.
-func checkData(root *os.Root, data string, fresh bool) error {
-	path := filepath.Join(root.Name(), data)
-	found, err := root.Lstat(data)
-	switch {
-	case err == nil && found.IsDir():
-		return nil
-	case err == nil:
-		return fmt.Errorf("%w: %s is not a directory", runtime.ErrExists, path)
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	case !fresh:
-		return fmt.Errorf("%w: %s was made before and is not there; an empty one is not made in its place",
-			runtime.ErrAbsent, path)
-	}
-	if err := root.Mkdir(data, 0o755); err != nil {
-		return err
-	}
-	return root.Chmod(data, 0o755) // whatever the umask
 }

@@ -116,7 +116,7 @@ func TestTheRecordOfAVolumeGoesWhenItIsErased(t *testing.T) {
 	if got := madeOf(t, v); len(got) > 0 {
 		t.Errorf("erased: records %q", got)
 	}
-	if err := v.noteMade(data.Class, owner{Volume: data.ID}); err != nil { // as after a crash before it went
+	if err := v.noteMade(made{Class: data.Class, owner: owner{Volume: data.ID}}); err != nil { // as after a crash before it went
 		t.Fatal(err)
 	}
 	if err := v.Erase(t.Context(), data.Class, data.ID); err != nil {

@@ -49,8 +49,8 @@ type Meter struct {
 
 	mu       sync.Mutex
 	measured map[records.VolumeID]measured
-	asking   map[string]chan struct{} // by class: somebody waits for its file system; closed then
-	disks    map[string]Room          // by class, as its file system last said
+	asking   map[string]chan struct{} // by class, or image: somebody waits for its file system; closed then
+	disks    map[string]Room          // likewise, as its file system last said
 }
 
 // measured is what the files of a volume took at a moment of the Meter's clock.
@@ -86,6 +86,10 @@ func (m *Meter) measure(ctx context.Context) error {
 	there := map[records.VolumeID]bool{}
 	for _, k := range all {
 		there[k.Volume] = true
+		if k.Image { // its file system knows
+			errs = append(errs, m.v.fit(ctx, k))
+			continue
+		}
 		bytes, err := m.count(ctx, k)
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -200,17 +204,25 @@ func (m *Meter) Uses() []runtime.VolumeUse {
 	if err != nil {
 		m.log.Info("some volumes not listed", "reason", err.Error())
 	}
-	classes := map[string]bool{}
+	classes, images := map[string]bool{}, map[string]look{}
 	for _, k := range all {
-		classes[k.Class] = true
+		if k.Image {
+			images[imageName(k)] = func() (Room, error) { return m.v.roomIn(k) }
+		} else {
+			classes[k.Class] = true
+		}
 	}
-	rooms := m.rooms(slices.Collect(maps.Keys(classes)))
+	looks := m.ofClasses(slices.Collect(maps.Keys(classes)))
+	maps.Copy(looks, images)
+	rooms := m.rooms(looks)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []runtime.VolumeUse
 	for _, k := range all {
 		use := runtime.VolumeUse{ID: k.identity(), Claim: k.Claim, Volume: k.Volume, UsedBytes: -1, FreeBytes: -1, TotalBytes: -1}
-		if disk, known := rooms[k.Class]; known {
+		if k.Image {
+			m.useOfImage(&use, k, rooms)
+		} else if disk, known := rooms[k.Class]; known {
 			use.FreeBytes, use.TotalBytes = disk.FreeBytes, disk.TotalBytes
 		}
 		if seen, known := m.measured[k.Volume]; known {

@@ -129,13 +129,16 @@ const madeDir = "made"
 // made is the record of a volume that exists, wherever its disk is.
 type made struct {
 	Class string `json:"class"`
+	// Image: it is a file system in a file, and no directory.
+	Image bool `json:"image,omitempty"`
 	owner
 }
 
-// wasMade reports whether this node made the volume, or had it before.
-func (d *disks) wasMade(id records.VolumeID) (known bool, err error) {
+// wasMade reports whether this node made the volume, or had it before, and what is noted of it.
+func (d *disks) wasMade(id records.VolumeID) (m made, known bool, err error) {
 	defer wrap.Error(&err, "cannot tell whether the volume was made before")
-	return d.records.read(madeDir, string(id), &made{})
+	known, err = d.records.read(madeDir, string(id), &m)
+	return m, known, err
 }
 
 // inSomeTrash reports whether a volume of a shared class is in the trash of any node: that
@@ -161,9 +164,9 @@ func (d *disks) inSomeTrash(root *os.Root, class string, id records.VolumeID) (b
 
 // noteMade notes that the volume exists. Nothing can have been written to it before: its
 // directory is handed out after this.
-func (d *disks) noteMade(class string, o owner) (err error) {
+func (d *disks) noteMade(m made) (err error) {
 	defer wrap.Error(&err, "note that the volume was made")
-	return d.records.write(madeDir, string(o.Volume), made{Class: class, owner: o})
+	return d.records.write(madeDir, string(m.Volume), m)
 }
 
 const ownerFile = "owner.json"

@@ -133,12 +133,12 @@ func (v *Volumes) Lost(ctx context.Context, o records.VolumeOrder) (_ records.Vo
 		return "", err
 	}
 	if inPlace {
-		_, err := at.Lstat(filepath.Join(at.place, dataDir))
-		if err == nil {
-			return records.VolumeFound, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
+		is, err := kindAt(at.Root, at.place)
+		if err != nil {
 			return "", err
+		}
+		if is != kindNone {
+			return records.VolumeFound, nil
 		}
 	}
 	// What is left of a volume without data goes into the trash, too.

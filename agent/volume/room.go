@@ -19,6 +19,7 @@ type Room struct {
 	Dir                   string
 	Device                uint64
 	TotalBytes, FreeBytes int64
+	UsedBytes             int64 // by whomever
 	Files, FreeFiles      int64
 }
 
@@ -31,24 +32,37 @@ func RoomAt(dir *os.File) (Room, error) {
 	}
 	return Room{
 		Dir: dir.Name(), Device: at.Dev, TotalBytes: int64(st.Blocks) * st.Bsize, FreeBytes: int64(st.Bavail) * st.Bsize,
-		Files: int64(st.Files), FreeFiles: int64(st.Ffree),
+		UsedBytes: int64(st.Blocks-st.Bfree) * st.Bsize,
+		Files:     int64(st.Files), FreeFiles: int64(st.Ffree),
 	}, nil
 }
 
 // Rooms is what the file system of each storage class has, by class. One that does not answer in a moment is left out.
 func (m *Meter) Rooms() map[string]Room {
-	return m.rooms(slices.Collect(maps.Keys(m.v.classes)))
+	return m.rooms(m.ofClasses(slices.Collect(maps.Keys(m.v.classes))))
 }
 
-func (m *Meter) rooms(classes []string) map[string]Room {
+// look asks one file system.
+type look func() (Room, error)
+
+func (m *Meter) ofClasses(classes []string) map[string]look {
+	out := map[string]look{}
+	for _, class := range classes {
+		out[class] = func() (Room, error) { return m.v.room(class) }
+	}
+	return out
+}
+
+// rooms asks file systems, by names of their own.
+func (m *Meter) rooms(looks map[string]look) map[string]Room {
 	late := time.NewTimer(statTime)
 	defer late.Stop()
 	answers := map[string]<-chan struct{}{}
-	for _, class := range classes {
-		answers[class] = m.ask(class)
+	for name, do := range looks {
+		answers[name] = m.ask(name, do)
 	}
 	out := map[string]Room{}
-	for class, answer := range answers {
+	for name, answer := range answers {
 		select {
 		case <-answer:
 		default:
@@ -60,32 +74,32 @@ func (m *Meter) rooms(classes []string) map[string]Room {
 			}
 		}
 		m.mu.Lock()
-		if disk, known := m.disks[class]; known {
-			out[class] = disk
+		if disk, known := m.disks[name]; known {
+			out[name] = disk
 		}
 		m.mu.Unlock()
 	}
 	return out
 }
 
-// ask asks the file system of a class, once at a time: one that hangs has one goroutine. The channel is closed when
+// ask asks a file system, once at a time: one that hangs has one goroutine. The channel is closed when
 // it has answered.
-func (m *Meter) ask(class string) <-chan struct{} {
+func (m *Meter) ask(name string, do look) <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if asked := m.asking[class]; asked != nil {
+	if asked := m.asking[name]; asked != nil {
 		return asked
 	}
 	done := make(chan struct{})
-	m.asking[class] = done
+	m.asking[name] = done
 	go func() {
-		disk, err := m.v.room(class)
+		disk, err := do()
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		delete(m.asking, class)
-		delete(m.disks, class)
+		delete(m.asking, name)
+		delete(m.disks, name)
 		if err == nil {
-			m.disks[class] = disk
+			m.disks[name] = disk
 		}
 		close(done)
 	}()

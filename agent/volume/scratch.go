@@ -22,6 +22,7 @@ type scratchDirs struct {
 	scratch  string // <root>/scratch
 	memory   string // <run>/scratch
 	subpaths string // <run>/subpath
+	images   string // <run>/images
 }
 
 // Scratch implements runtime.Volumes: an emptyDir, mode 0777 as in Kubernetes. In
@@ -109,6 +110,9 @@ func (d scratchDirs) RemoveScratch(ctx context.Context, id spec.Identity) (err e
 	if err := removeMounts(d.subpaths, scratchOf(id)); err != nil { // first: they show what is in the others
 		return fmt.Errorf("subPath mounts: %w", err)
 	}
+	if err := removeMounts(d.images, scratchOf(id)); err != nil { // before Stopped: nothing of it is mounted then
+		return fmt.Errorf("mounts of volumes: %w", err)
+	}
 	for _, top := range []string{d.memory, d.scratch} {
 		if err := removeTree(ctx, top, scratchOf(id)); err != nil {
 			return err
@@ -137,7 +141,7 @@ func (d scratchDirs) Clean(_ context.Context, id spec.Identity) (_ bool, err err
 	if err := checkIdentity(id); err != nil {
 		return false, err
 	}
-	for _, top := range []string{d.subpaths, d.memory, d.scratch} {
+	for _, top := range []string{d.subpaths, d.images, d.memory, d.scratch} {
 		there, err := mountsAt(filepath.Join(top, scratchOf(id)))
 		if err != nil || len(there) > 0 {
 			return false, err

@@ -74,7 +74,7 @@ func (v *Volumes) Reclaim(ctx context.Context, o records.VolumeOrder) (err error
 
 // giveUp moves a volume into the trash.
 func (v *Volumes) giveUp(at ordered, n note) error {
-	if err := unmounted(filepath.Join(at.Name(), at.place)); err != nil {
+	if err := errors.Join(unmounted(filepath.Join(at.Name(), at.place)), notInUse(at.Root, at.place)); err != nil {
 		return err
 	}
 	if err := v.writer.MakeDirs(at.Root, filepath.Dir(at.bin)); err != nil {
@@ -187,7 +187,7 @@ func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) 
 		if n.Left > 0 {
 			return fmt.Errorf("%w: it stays in the trash for another %s", runtime.ErrExists, n.Left)
 		}
-		if err := unmounted(filepath.Join(root.Name(), bin)); err != nil {
+		if err := errors.Join(unmounted(filepath.Join(root.Name(), bin)), notInUse(root, bin)); err != nil {
 			return err
 		}
 		if err := v.do("start to erase", func() error { return root.Rename(bin, end) }); err != nil {
@@ -196,7 +196,7 @@ func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) 
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	for _, part := range []string{dataDir, noteFile, "."} { // whose it was goes last
+	for _, part := range []string{dataDir, imageFile, noteFile, "."} { // whose it was goes last
 		err := v.do("erase "+part, func() error { return eraseTree(ctx, root, filepath.Join(end, part)) })
 		if err != nil {
 			return err

@@ -16,6 +16,12 @@
 //	<run>/subpath/<namespace>/<member>/<container>/<index>          what a subPath showed when it was resolved
 //	<run>/subpath/<namespace>/<member>/host.<name>                  a hostPath, likewise
 //
+// and, of a storage class whose sizes are enforced, in place of data/ (image.go):
+//
+//	<class>/<namespace>/<set>/<claim>-<ordinal>/data.img            the volume's file system
+//	<run>/images/<namespace>/<member>/<volume id>/                  where it is mounted for a member
+//	<run>/images/<namespace>/<member>/<volume id>/data/             what is mounted of it
+//
 // The owner file is beside the data, where no database sees it.
 // Containers see only what is below data or a scratch directory; every path is
 // walked with os.Root or from descriptor to descriptor, so a symbolic link that one left
@@ -55,6 +61,8 @@ type Config struct {
 	// keeps what each gave up there apart.
 	Shared []string
 	Node   spec.NodeName
+	// Sized are those of them, and spec.LocalClass, whose new volumes have their size as a limit. None is Shared.
+	Sized []string
 	// Boot is the kernel's boot id and Clock the time since that boot: they count how
 	// long volumes lie in the trash. Without a clock no time passes there.
 	Boot  spec.BootID
@@ -75,7 +83,7 @@ type Volumes struct {
 	notes   sync.Mutex // of the trash, while one is read and written, or leaves it
 	boot    spec.BootID
 	clock   func() time.Duration
-	making  sync.Map                // of VolumeID to *sync.Mutex: volumes of claims, while one is made or checked
+	making  sync.Map                // of VolumeID to *sync.Mutex: while a volume is made, mounted or grown
 	step    func(what string) error // tests fail here
 	kept    []string                // paths that no member mounts of its host
 }
@@ -106,6 +114,7 @@ func New(config Config) (_ *Volumes, err error) {
 		{&v.scratch, filepath.Join(config.Root, "scratch")},
 		{&v.memory, filepath.Join(config.RunDir, "scratch")},
 		{&v.subpaths, filepath.Join(config.RunDir, "subpath")},
+		{&v.images, filepath.Join(config.RunDir, "images")},
 	} {
 		if err := os.MkdirAll(d.dir, 0o700); err != nil {
 			return nil, err
@@ -123,6 +132,9 @@ func New(config Config) (_ *Volumes, err error) {
 		return nil, err
 	}
 	v.classes, err = classes(config.Classes, local)
+	if err == nil {
+		err = v.sizedClasses(config.Sized)
+	}
 	v.kept = slices.Concat(spec.SteadPaths(), config.Kept, []string{filepath.Dir(v.scratch), filepath.Dir(v.memory)}, slices.Collect(maps.Values(v.classes)))
 	return v, err
 }

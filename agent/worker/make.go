@@ -171,7 +171,7 @@ func (w *actor) ensureClaims(ctx context.Context, dirs map[string]string, fsGrou
 			group = nil // as in Kubernetes
 		}
 		fresh := slices.Contains(w.life.UnusedClaims, claim) && !w.state.ReadyOnce
-		dir, err := w.c.Volumes.Ensure(ctx, v.Owner(w.id), v, fresh, group)
+		dir, err := w.c.Volumes.Ensure(ctx, w.id, v, fresh, group)
 		if err != nil {
 			return fmt.Errorf("volume %s: %w", m.Name, err)
 		}

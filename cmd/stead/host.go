@@ -43,6 +43,8 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 		"a --storage-class that is the same directory on all hosts that declare it shared: its volumes follow their members (repeatable)")
 	f.StringSliceVar(&o.Fenced, "fenced-class", nil,
 		"a --shared-class whose storage rejects late writes of a host that is cut off: guarded members are replaced without a fence (repeatable)")
+	f.StringSliceVar(&o.Sized, "sized-class", nil,
+		"a --storage-class, or local, whose new volumes are file systems of the size that their claims ask for, reserved and enforced (repeatable)")
 	f.IntVar(&o.MTU, "mtu", 1500, "MTU of the members' links")
 	f.StringVar(&o.Mode, "network-mode", network.ModeAuto,
 		"how members on other hosts are reached: routes (hosts share a link), vxlan (tunnel), or auto (whichever fits)")
@@ -167,7 +169,7 @@ func checkCommand() *cobra.Command {
 		Short: "Check the network settings of Stead on this host, and what blocks members",
 		Long: `List every route, address, sysctl, link and nft table that the agent of this root sets
 on the host, and whether it is set; what on the host blocks members; and, if there are
-guarded members, whether a watchdog runs. Nothing is changed. Exit code 1 when something is
+guarded members, whether a watchdog runs; and, with --sized-class, what that lacks. Nothing is changed. Exit code 1 when something is
 missing or in the way. A running agent restores what is missing within seconds.`,
 		Example: "  stead agent check --root /var/lib/stead/agent",
 		Args:    exactly(0, "no arguments"),
@@ -200,6 +202,9 @@ func check(ctx context.Context, o hostOptions, out io.Writer) error {
 	}
 	for _, w := range found.Warnings {
 		fmt.Fprintln(out, "warning:", w)
+	}
+	for _, l := range found.Lacks {
+		fmt.Fprintln(out, "missing:", l)
 	}
 	if found.Overlap != nil {
 		fmt.Fprintln(out, "conflict:", found.Overlap)

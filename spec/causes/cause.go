@@ -46,6 +46,8 @@ const (
 	VolumeForeign  Cause = "VolumeForeign"  // another's stands in its place
 	VolumeOccupied Cause = "VolumeOccupied" // something stands there that is no volume, or uses it
 	DiskMissing    Cause = "DiskMissing"    // its storage class, or the disk or directory of that, is not there
+	VolumeNoSpace  Cause = "VolumeNoSpace"  // its class keeps sizes, and the disk has no room for a new one
+	VolumeDamaged  Cause = "VolumeDamaged"  // its own file system needs repair
 	VolumeRefused  Cause = "VolumeRefused"  // anything else
 )
 

@@ -40,6 +40,7 @@ func placeOf(id spec.Identity, claim spec.ClaimName) string {
 
 // Ensure makes or checks a volume by its owner. The path exists only in name.
 func (d *storage) Ensure(ctx context.Context, id spec.Identity, v records.MemberVolume, fresh bool, _ *runtime.Group) (string, error) {
+	id = v.Owner(id)
 	path := placeOf(id, v.Claim)
 	return path, d.do(ctx, Call{"Ensure", id, string(v.Claim)}, func() error {
 		there, err := d.isInPlace(path, v.ID)
