@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -220,6 +222,32 @@ func TestWhatCameBackIsNotErased(t *testing.T) {
 		n.wantSaid(records.VolumeErased, "")
 		if !slices.Contains(n.host.Volumes(), vol) {
 			t.Error("what stands in its place was erased")
+		}
+	})
+}
+
+// A volume that is in use grows: nothing is reported of it, and it stays where it is.
+func TestAVolumeGrowsWhileItsMemberRuns(t *testing.T) {
+	box(t, func(t *testing.T, n *node) {
+		grow := giveUp
+		grow.Fate, grow.SizeBytes = records.FateKeep, 2<<30
+		n.script.say(ordered(t, 10, grow))
+		n.wantSaid("", "") // it is not there yet: tried again
+		var grown, moved atomic.Int32
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			switch c.Op {
+			case "Grow":
+				grown.Add(1)
+			case "Reclaim", "Restore", "Lost", "Erase":
+				moved.Add(1)
+			}
+			return nil
+		})
+		n.host.PutVolume(db0, "data", vol)
+		n.wantSaid("", "")
+		time.Sleep(10 * time.Minute)
+		if grown.Load() != 1 || moved.Load() != 0 {
+			t.Errorf("it grew %d times, and was moved %d times; want to grow once", grown.Load(), moved.Load())
 		}
 	})
 }

@@ -496,8 +496,9 @@ type VolumeUsage struct {
 	UsedBytes int64 `protobuf:"varint,2,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
 	AgeMillis int64 `protobuf:"varint,3,opt,name=age_millis,json=ageMillis,proto3" json:"age_millis,omitempty"`
 	// free_bytes can still be written to the file system that it is on, whose size is total_bytes; -1: not known.
-	FreeBytes     int64 `protobuf:"varint,4,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
-	TotalBytes    int64 `protobuf:"varint,5,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	FreeBytes     int64  `protobuf:"varint,4,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
+	TotalBytes    int64  `protobuf:"varint,5,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	Problem       string `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"` // why it is smaller than its claim asks for; "": it is not
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,6 +566,13 @@ func (x *VolumeUsage) GetTotalBytes() int64 {
 		return x.TotalBytes
 	}
 	return 0
+}
+
+func (x *VolumeUsage) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
 }
 
 type ContainerUsage struct {
@@ -666,7 +674,7 @@ const file_types_proto_rawDesc = "" +
 	"\n" +
 	"containers\x18\x04 \x03(\v2\x18.stead.v1.ContainerUsageR\n" +
 	"containers\x12/\n" +
-	"\avolumes\x18\x05 \x03(\v2\x15.stead.v1.VolumeUsageR\avolumes\"\xa3\x01\n" +
+	"\avolumes\x18\x05 \x03(\v2\x15.stead.v1.VolumeUsageR\avolumes\"\xbd\x01\n" +
 	"\vVolumeUsage\x12\x16\n" +
 	"\x06volume\x18\x01 \x01(\tR\x06volume\x12\x1d\n" +
 	"\n" +
@@ -676,7 +684,8 @@ const file_types_proto_rawDesc = "" +
 	"\n" +
 	"free_bytes\x18\x04 \x01(\x03R\tfreeBytes\x12\x1f\n" +
 	"\vtotal_bytes\x18\x05 \x01(\x03R\n" +
-	"totalBytes\"~\n" +
+	"totalBytes\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\"~\n" +
 	"\x0eContainerUsage\x12*\n" +
 	"\x06member\x18\x01 \x01(\v2\x12.stead.v1.IdentityR\x06member\x12\x1c\n" +
 	"\tcontainer\x18\x02 \x01(\tR\tcontainer\x12\"\n" +

@@ -90,6 +90,8 @@ type ShownUse struct {
 	// FreeBytes can still be written to the file system that it is on, whose size is TotalBytes; nil: not known.
 	FreeBytes  *int64 `json:"freeBytes,omitempty"`
 	TotalBytes *int64 `json:"totalBytes,omitempty"`
+	// Problem is why it is smaller than its claim asks for; "": it is not.
+	Problem string `json:"problem,omitempty"`
 }
 
 // ShownService is the status of a Service of type LoadBalancer, as Kubernetes shows it.

@@ -59,8 +59,10 @@ type Volume struct {
 	Node      spec.NodeName `json:"node,omitempty"`
 	Shared    bool          `json:"shared,omitempty"`
 	SizeBytes int64         `json:"sizeBytes"`
-	Fate      VolumeFate    `json:"fate"`
-	CreatedAt time.Time     `json:"createdAt"`
+	// Grown: SizeBytes is more than it was made with, which its node is told.
+	Grown     bool       `json:"grown,omitempty"`
+	Fate      VolumeFate `json:"fate"`
+	CreatedAt time.Time  `json:"createdAt"`
 	// Turn grows whenever the volume comes back from a fate: what its node said in an
 	// earlier turn is void.
 	Turn int `json:"turn,omitempty"`
@@ -74,6 +76,10 @@ type Volume struct {
 	// ReadWriteOncePod.
 	HeldBy *spec.LifeID `json:"heldBy,omitempty"`
 }
+
+// Ordered reports whether the volume's node has an order about it. That a volume grew is one
+// beside which it may be used.
+func (v *Volume) Ordered() bool { return v.Fate.Ordered() || v.Fate == FateKeep && v.Grown }
 
 // VolumeName is a volume's name for people, which may be that of several: the claim
 // "a" of the member "b-c-0" and the claim "a-b" of "c-0".
@@ -153,7 +159,8 @@ type VolumeOrder struct {
 	Volume VolumeID       `json:"volume"`
 	Number int            `json:"number"`
 	Class  string         `json:"class"`
-	// Fate is Reclaiming (move it to the trash and say so), Lost (say whether it is there,
+	// Fate is Keep (let it grow to SizeBytes, if its class has enforced sizes; agents of earlier versions
+	// pass over that), Reclaiming (move it to the trash and say so), Lost (say whether it is there,
 	// and leave it), Restoring (move it back from the trash and say so) or Gone (it is
 	// forgotten: erase it when its time in the trash is over).
 	Fate VolumeFate `json:"fate"`

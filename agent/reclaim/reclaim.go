@@ -1,5 +1,5 @@
 // Package reclaim does with volumes what the server ordered: gives them up to the trash, looks
-// for lost ones, brings others back, and erases what the server has forgotten when its time in
+// for lost ones, brings others back, lets those grow that are in use, and erases what the server has forgotten when its time in
 // the trash is over. Directories are agent/volume's; here is when, and when not.
 package reclaim
 

@@ -57,7 +57,7 @@ func (r *Reclaimer) due(ctx context.Context, erase bool) (due []*pendingOrder, w
 		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.order.Volume, b.order.Volume))
 	})
 	for _, d := range orders {
-		if !d.order.Fate.Ordered() && d.order.Fate != records.FateGone {
+		if f := d.order.Fate; !f.Ordered() && f != records.FateGone && f != records.FateKeep {
 			d.done = true // an order that only a newer agent understands
 		}
 		if d.done || ctx.Err() != nil || erase != d.erases() {
@@ -112,6 +112,10 @@ func (r *Reclaimer) settle(d *pendingOrder, err error) (first bool) {
 // whatever the server believes, the agent looks for itself.
 func (r *Reclaimer) execute(ctx context.Context, d *pendingOrder) {
 	o := d.order
+	if o.Fate == records.FateKeep {
+		r.grow(ctx, d)
+		return
+	}
 	report := records.VolumeReport{
 		ID: o.ID, Claim: o.Claim, Volume: o.Volume, Number: o.Number, Class: o.Class,
 		Turn: o.Turn, SizeBytes: o.SizeBytes,
@@ -139,6 +143,20 @@ func (r *Reclaimer) execute(ctx context.Context, d *pendingOrder) {
 		}
 	}
 	r.report(report)
+}
+
+// grow lets a volume grow that may be in use. Nothing is reported of it: its node says how large it is.
+func (r *Reclaimer) grow(ctx context.Context, d *pendingOrder) {
+	grown, err := r.c.Volumes.Grow(ctx, d.order)
+	if ctx.Err() != nil {
+		return
+	}
+	switch first := r.settle(d, err); {
+	case err == nil && grown:
+		r.c.Logger.Info("volume grown", "member", d.order.ID.String(), "reason", string(d.order.Claim))
+	case first && !errors.Is(err, runtime.ErrAbsent): // one that is not there will be made so large
+		r.c.Logger.Warn("volume not grown yet", "member", d.order.ID.String(), "reason", runtime.VolumeCause(err), "err", err)
+	}
 }
 
 // move does what an order says, and returns how the volume is then.

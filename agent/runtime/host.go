@@ -97,6 +97,8 @@ type VolumeUse struct {
 	Age       time.Duration
 	// FreeBytes can still be written to the file system that it is on, whose size is TotalBytes; -1: not known.
 	FreeBytes, TotalBytes int64
+	// Problem is why it is smaller than was ordered; "": it is not.
+	Problem string
 }
 
 // VolumeCause is the one word for why a volume could not be had or given up.
@@ -159,6 +161,10 @@ type Volumes interface {
 	// there, so that nothing is known of it; ErrForeign: its owner file cannot be read or is
 	// another's. Nothing was touched then.
 	Erase(ctx context.Context, class string, id records.VolumeID) error
+	// Grow gives a volume the size that an order has, if its class enforces sizes, and reports whether it was
+	// smaller. Lives may use it meanwhile, and have the space when it returns. ErrAbsent: it is not there (yet);
+	// ErrNoSpace: its disk has no room for it; ErrForeign, ErrExists, ErrDamaged: as Ensure. It is as large as before then.
+	Grow(ctx context.Context, o records.VolumeOrder) (grown bool, err error)
 	// Scratch makes an empty directory for one life (emptyDir), or returns that of the
 	// same token.
 	Scratch(ctx context.Context, s Scratch) (string, error)

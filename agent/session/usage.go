@@ -63,6 +63,7 @@ func (a *Answerer) volumeUsage() ([]byte, error) {
 	for _, u := range a.VolumeUses() {
 		out.Volumes = append(out.Volumes, &proto.VolumeUsage{
 			Volume: string(u.Volume), UsedBytes: u.UsedBytes, AgeMillis: u.Age.Milliseconds(), FreeBytes: u.FreeBytes, TotalBytes: u.TotalBytes,
+			Problem: u.Problem,
 		})
 	}
 	return gproto.Marshal(out)

@@ -20,7 +20,6 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/durable"
-	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 )
 
@@ -143,34 +142,6 @@ func (v *Volumes) makeFS(ctx context.Context, path string, volume records.Volume
 	}
 	return run(ctx, "mkfs.ext4", "-q", "-F", "-m", "0", "-U", id, "-d", top,
 		"-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0,root_owner=0:0", path)
-}
-
-// fitFS grows the file system mounted at target to the size of its image, if it is smaller.
-func fitFS(ctx context.Context, f *os.File, target string) (err error) {
-	defer wrap.Error(&err, "grow the file system")
-	sb, err := readSuperblock(f)
-	if err != nil {
-		return err
-	}
-	st, err := f.Stat()
-	if err != nil || st.Size()-sb.bytes < imageUnit {
-		return err
-	}
-	loop, err := findLoop(f)
-	if err != nil {
-		return err
-	}
-	if loop == nil {
-		return fmt.Errorf("%w: it has no loop device", runtime.ErrAbsent)
-	}
-	defer loop.Close()
-	if err := unix.IoctlSetInt(int(loop.Fd()), unix.LOOP_SET_CAPACITY, 0); err != nil {
-		return fmt.Errorf("tell %s of its size: %w", loop.Name(), err)
-	}
-	if sb.kind == xfs {
-		return run(ctx, "xfs_growfs", "-d", target)
-	}
-	return run(ctx, "resize2fs", loop.Name())
 }
 
 // programs of Debian's packages xfsprogs and e2fsprogs.

@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
-	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 )
 
@@ -19,6 +17,9 @@ func imageName(k made) string { return "image " + string(k.Volume) }
 // useOfImage fills in what the file system of an image said now, if it is mounted; else what it said last of
 // what it has in it. The caller holds m.mu.
 func (m *Meter) useOfImage(use *runtime.VolumeUse, k made, rooms map[string]Room) {
+	if why, is := m.v.unfit.Load(k.Volume); is {
+		use.Problem = why.(error).Error()
+	}
 	room, known := rooms[imageName(k)]
 	if !known {
 		return
@@ -54,30 +55,4 @@ func (v *Volumes) roomIn(k made) (Room, error) {
 	}
 	defer dir.Close()
 	return RoomAt(dir)
-}
-
-// fit grows the file system of a mounted image to the size of that, where an earlier growth was not finished.
-func (v *Volumes) fit(ctx context.Context, k made) (err error) {
-	defer wrap.Error(&err, "volume %s", k.Volume)
-	lock := v.lock(k.Volume)
-	lock.Lock()
-	defer lock.Unlock()
-	path, err := v.mountOf(k.Volume)
-	if err != nil || path == "" {
-		return err
-	}
-	root, err := v.open(k.Class)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	f, err := root.OpenFile(filepath.Join(placeOf(k.identity(), k.Claim), imageFile), os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if !isOf(f, path) {
-		return nil
-	}
-	return fitFS(ctx, f, path)
 }

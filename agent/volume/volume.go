@@ -84,6 +84,7 @@ type Volumes struct {
 	boot    spec.BootID
 	clock   func() time.Duration
 	making  sync.Map                // of VolumeID to *sync.Mutex: while a volume is made, mounted or grown
+	unfit   sync.Map                // of VolumeID to error: why an image is smaller than it is to be
 	step    func(what string) error // tests fail here
 	kept    []string                // paths that no member mounts of its host
 }

@@ -52,6 +52,9 @@ func (c *cli) addUse(ctx context.Context, volumes []*proto.Object, errOut io.Wri
 		if v.Status.Use == nil {
 			continue
 		}
+		if p := v.Status.Use.Problem; p != "" {
+			fmt.Fprintf(errOut, "warning: node %s: %s\n", v.Spec.Node, p)
+		}
 		if o.Json, err = withUse(o.GetJson(), v.Status.Use); err != nil {
 			return err
 		}
@@ -81,7 +84,7 @@ func useOf(u *proto.VolumeUsage) *records.ShownUse {
 		}
 		return &bytes
 	}
-	use := &records.ShownUse{UsedBytes: known(u.GetUsedBytes()), FreeBytes: known(u.GetFreeBytes()), TotalBytes: known(u.GetTotalBytes())}
+	use := &records.ShownUse{UsedBytes: known(u.GetUsedBytes()), FreeBytes: known(u.GetFreeBytes()), TotalBytes: known(u.GetTotalBytes()), Problem: scalar.Plain(u.GetProblem())}
 	if use.UsedBytes != nil {
 		use.MeasuredSecondsAgo = u.GetAgeMillis() / 1000
 	}

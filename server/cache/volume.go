@@ -86,11 +86,11 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event, c
 
 // moveVolume keeps the list of volumes about which each node has an order.
 func (s *state) moveVolume(key string, old, now *records.Volume) {
-	if old != nil && old.Fate.Ordered() {
+	if old != nil && old.Ordered() {
 		delete(s.node(old.Node).volumes, key)
 		s.dropIdleNode(old.Node)
 	}
-	if now != nil && now.Fate.Ordered() {
+	if now != nil && now.Ordered() {
 		s.node(now.Node).volumes[key] = now
 	}
 }

@@ -75,6 +75,37 @@ func TestANodeIsToldWhatBecomesOfItsVolumes(t *testing.T) {
 	r.until("it is forgotten", func() bool { _, ok := r.Get(said); return !ok })
 }
 
+// A volume that grew is told to its node, and its member lives on meanwhile; one that did not is not.
+func TestANodeIsToldThatAVolumeGrew(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	key := store.VolumeKey(ident(1), "data")
+	volume := records.Volume{
+		ID: ident(1), Claim: "data", UID: "v1", Number: 1, Class: "local", Node: "n1", Fate: records.FateKeep, SizeBytes: 1 << 30,
+	}
+	r.Record(key, volume)
+	n := r.connect(n1)
+	n.welcome()
+	if orders := n.wanted().GetVolumesJson(); len(orders) != 0 {
+		t.Fatalf("told %s; want nothing of a volume that is as it was made", orders)
+	}
+	volume.SizeBytes, volume.Grown = 2<<30, true
+	r.Record(key, volume)
+	if o := n.order("v1", records.FateKeep); o.SizeBytes != 2<<30 || o.ID != ident(1) || o.Class != "local" {
+		t.Errorf("told %+v", o)
+	}
+	volume.SizeBytes = 3 << 30
+	r.Record(key, volume)
+	if o := n.order("v1", records.FateKeep); o.SizeBytes != 3<<30 {
+		t.Errorf("told %+v", o)
+	}
+	again := r.connect(n1)
+	again.welcome()
+	if o := again.order("v1", records.FateKeep); o.SizeBytes != 3<<30 {
+		t.Errorf("the next session is told %+v", o)
+	}
+}
+
 // known makes the store know a member of this ordinal.
 func (r *rig) known(ordinal int) {
 	r.Record(store.IdentityKey(ident(ordinal)), records.IdentityRecord{ID: ident(ordinal)})

@@ -248,7 +248,7 @@ func (s volumes) growClaim(t *memberState) {
 		return
 	}
 	grown := *v
-	grown.SizeBytes = r.Spec.SizeBytes()
+	grown.SizeBytes, grown.Grown = r.Spec.SizeBytes(), true
 	s.act(SetVolumes{Volumes: []records.Volume{grown}, Text: "it has the size that its claim asks for"})
 	t.become(t.withVolume(&grown))
 }

@@ -135,7 +135,7 @@ func (s volumes) toKeep(t *memberState) (changed []records.Volume) {
 		if c := s.claimTemplate(claim); c != nil && c.Spec.Class() == v.Class {
 			size = max(size, sizeOf(c))
 		}
-		kept.Fate, kept.SizeBytes = records.FateKeep, size
+		kept.Fate, kept.SizeBytes, kept.Grown = records.FateKeep, size, v.Grown || size > v.SizeBytes
 		if v.Fate == records.FateDelete || size > v.SizeBytes {
 			changed = append(changed, kept)
 		}

@@ -168,6 +168,35 @@ func TestAVolumeGoesOnlyWhenNoLifeCanUseIt(t *testing.T) {
 	})
 }
 
+// A size that a claim asks for is recorded for the volumes that exist, marked for their nodes, and restarts nobody.
+func TestAVolumeGrowsWithItsClaim(t *testing.T) {
+	w := world(t, "ordered 2 volumes n1 0:ready 1:ready")
+	was := w.Slots[0].Volumes["data"].SizeBytes
+	size, err := scalar.ParseQuantity("7Gi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Set.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests = map[string]scalar.Quantity{"storage": size}
+	p := Next(w)
+	grown := 0
+	for _, a := range p.Actions {
+		set, is := a.(SetVolumes)
+		if !is {
+			t.Errorf("it does %+v", a)
+			continue
+		}
+		for _, v := range set.Volumes {
+			grown++
+			if v.SizeBytes != 7<<30 || !v.Grown || v.Fate != records.FateKeep || !v.Ordered() {
+				t.Errorf("recorded %+v; it had %d bytes", v, was)
+			}
+		}
+	}
+	if grown != 2 {
+		t.Errorf("%d volumes grow, want both", grown)
+	}
+}
+
 func TestAMemberThatIsWantedAgainKeepsItsVolumeOrWaits(t *testing.T) {
 	check(t, []rule{
 		{name: "before it was stopped", world: "ordered 2 volumes whenScaled=Delete n1 0:ready 1:ready=Delete",

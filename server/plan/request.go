@@ -193,7 +193,8 @@ func (s volumes) whyNotRestore(t *memberState, q *records.VolumeRequest) string 
 func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records.VolumeReport) {
 	v := records.Volume{
 		ID: t.ID, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
-		SizeBytes: said.SizeBytes, Fate: records.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.world.Now,
+		SizeBytes: said.SizeBytes, Grown: true, // it may not have grown so far when it was given up
+		Fate: records.FateRestoring, Turn: said.Turn + 1, CreatedAt: s.world.Now,
 	}
 	if n := s.node(said.Node); n != nil {
 		v.Shared = n.Facts.SharesClass(v.Class)

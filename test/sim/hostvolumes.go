@@ -31,6 +31,7 @@ func (n *node) open(name string) (*fileSystem, error) {
 // Ensure finds a volume, or makes it: once, which is noted before it is handed out.
 func (h hostVolumes) Ensure(_ context.Context, id spec.Identity, v records.MemberVolume, fresh bool, _ *runtime.Group) (string, error) {
 	n := h.n
+	id = v.Owner(id)
 	fs, err := n.open(v.Class)
 	if n.w.plant.TakesAnyDisk {
 		fs, err = n.classes[v.Class].shows, nil
@@ -145,6 +146,23 @@ func (h hostVolumes) Restore(_ context.Context, o records.VolumeOrder) error {
 	n.w.count("volume came back")
 	n.mayCrash("after a volume came back")
 	return nil
+}
+
+// Grow finds the volume in its place; what is in it has no size here.
+func (h hostVolumes) Grow(_ context.Context, o records.VolumeOrder) (bool, error) {
+	fs, err := h.n.open(o.Class)
+	if err != nil {
+		return false, err
+	}
+	have, there := fs.dirs[volumeKey{o.ID, o.Claim}]
+	switch {
+	case !there:
+		return false, runtime.ErrAbsent
+	case have.id != o.Volume:
+		return false, runtime.ErrForeign
+	}
+	h.n.w.count("volume grown")
+	return true, nil
 }
 
 // Reclaim moves a volume into the trash.

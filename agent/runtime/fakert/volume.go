@@ -119,6 +119,16 @@ func (d *storage) Reclaim(ctx context.Context, o records.VolumeOrder) error {
 	})
 }
 
+// Grow looks whether a volume is in its place: nothing here has a size.
+func (d *storage) Grow(ctx context.Context, o records.VolumeOrder) (bool, error) {
+	return false, d.order(ctx, "Grow", o, func(_ string, inPlace, _ bool) error {
+		if !inPlace {
+			return runtime.ErrAbsent
+		}
+		return nil
+	})
+}
+
 // Restore moves a volume back into its place.
 func (d *storage) Restore(ctx context.Context, o records.VolumeOrder) error {
 	return d.order(ctx, "Restore", o, func(place string, inPlace, inTrash bool) error {
