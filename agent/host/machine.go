@@ -110,7 +110,7 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 	m.Runtime, err = containerdrt.New(containerdrt.Config{
 		Address: o.Containerd, Namespace: name, CgroupParent: "/" + name, RunDir: o.RunDir, Logger: helper,
 		MaxProcesses: o.Processes, MaxImageBytes: o.ImageBytes, SeccompDir: o.SeccompDir,
-		HostsDir: o.Registries, MaxPulls: o.Pulls, OCIRuntime: program, Log: log,
+		HostsDir: o.Registries, MaxPulls: o.Pulls, OCIRuntime: program, NativeOnly: o.NativeOnly, Log: log,
 	})
 	if err != nil {
 		return nil, err

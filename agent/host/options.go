@@ -36,6 +36,7 @@ type Options struct {
 	ImageBytes int64             // that an image may have, as an archive and unpacked; 0: any number
 	Pulls      int               // images that are pulled at once; 0: 3
 	OCIRuntime string            // makes containers: RunC, CRun or AutoRuntime; "": RunC
+	NativeOnly bool              // members run programs of the processor's own instruction set only, none of 32 bit
 	Registries string            // directory with a hosts.toml for each registry, as containerd has them
 	ImageHigh  int               // percent of a disk with images from which on images are removed; 0: never
 	ImageLow   int               // percent down to which they are

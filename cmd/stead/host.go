@@ -56,6 +56,8 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Pulls, "max-parallel-pulls", 3, "images that are pulled at once (members of one image wait for one pull)")
 	f.StringVar(&o.OCIRuntime, "oci-runtime", host.RunC,
 		"makes containers: runc, crun (which starts them in less time; needs cgroup v2), or auto (crun where it is installed and can be used)")
+	f.BoolVar(&o.NativeOnly, "native-programs-only", false,
+		"the default seccomp filter of members is for 64-bit programs only: with runc they start in less time, and a 32-bit program is killed (SIGSYS)")
 	f.IntVar(&o.ImageHigh, "image-gc-high-percent", 85,
 		"use of a disk with images from which on pulled images that nothing needs are removed, those used longest ago first (0: never)")
 	f.IntVar(&o.ImageLow, "image-gc-low-percent", 80, "use of that disk down to which they are removed")

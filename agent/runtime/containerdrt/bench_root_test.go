@@ -3,14 +3,18 @@ package containerdrt_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/pkg/oci"
 
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
 	"github.com/stead-project/stead/spec"
@@ -19,7 +23,8 @@ import (
 // BenchmarkStart is a container of a present image until its program runs: bare is
 // containerd's own client with its defaults and no output; stead is a whole life,
 // with pinned namespaces, limits, seccomp and a logger; ctr and runc are these programs,
-// run for one container each. They take turns, so that all meet the same machine.
+// run for one container each; native is stead with Config.NativeOnly, filtered is bare with the default seccomp filter. They take
+// turns, so that all meet the same machine; medians.
 func BenchmarkStart(b *testing.B) {
 	h := newHost(b)
 	rt := h.open()
@@ -35,32 +40,61 @@ func BenchmarkStart(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	startOurs(h, rt, 0) // the first of each is slower
-	startBare(ctx, b, client, image, 0)
+	h.cfg.NativeOnly = true
+	native := h.open()
+	b.Cleanup(func() { native.Close() })
+	withFilter := func(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
+		s.Linux.Seccomp = seccomp.DefaultProfile(s)
+		return nil
+	}
 	bundle := h.bundle()
-	var bare, ours, ctr, runc time.Duration
-	n := 0
-	for b.Loop() {
-		n++
-		ours += startOurs(h, rt, n)
-		bare += startBare(ctx, b, client, image, n)
-		ctr += startCtr(h)
-		runc += startRunc(h, bundle)
+	took := map[string][]time.Duration{}
+	turn := func(i int) {
+		for name, start := range map[string]func() time.Duration{
+			"bare-ms": func() time.Duration { return startBare(ctx, b, client, image, fmt.Sprint("bare-", i)) },
+			"filtered-ms": func() time.Duration {
+				return startBare(ctx, b, client, image, fmt.Sprint("filtered-", i), withFilter)
+			},
+			"stead-ms":  func() time.Duration { return startOurs(h, rt, i, took) },
+			"native-ms": func() time.Duration { return startOurs(h, native, i, nil) },
+			"ctr-ms":    func() time.Duration { return startCtr(h) },
+			"runc-ms":   func() time.Duration { return startRunc(h, bundle) },
+		} {
+			took[name] = append(took[name], start())
+		}
+	}
+	turn(0)
+	clear(took) // the first of each is slower
+	for n := 1; b.Loop(); n++ {
+		turn(n)
 	}
 	b.ReportMetric(0, "ns/op") // all, and their ends: of no use
-	reportMillis(b, bare, n, "bare-ms")
-	reportMillis(b, ours, n, "stead-ms")
-	reportMillis(b, ctr, n, "ctr-ms")
-	reportMillis(b, runc, n, "runc-ms")
+	for name, all := range took {
+		slices.Sort(all)
+		reportMillis(b, all[len(all)/2], 1, name)
+	}
 }
 
-// startOurs is sandbox, Create and Start of one identity.
-func startOurs(h *host, rt *containerdrt.Runtime, i int) time.Duration {
+// startOurs is sandbox, Create and Start of one identity; steps, unless nil, gets what each took.
+func startOurs(h *host, rt *containerdrt.Runtime, i int, steps map[string][]time.Duration) time.Duration {
 	h.t.Helper()
 	c := h.container("run")
 	c.ID.ID = spec.Identity{Namespace: "default", Set: "bench", Ordinal: i}
 	began := time.Now()
-	h.start(rt, c)
+	last := began
+	step := func(name string, err error) {
+		h.t.Helper()
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		if now := time.Now(); steps != nil {
+			steps[name], last = append(steps[name], now.Sub(last)), now
+		}
+	}
+	_, err := rt.EnsureSandbox(h.t.Context(), runtime.Sandbox{ID: c.ID.ID, Token: c.Token, Hostname: c.Hostname})
+	step("sandbox-ms", err)
+	step("create-ms", rt.Create(h.t.Context(), c))
+	step("start-ms", rt.Start(h.t.Context(), c.ID))
 	took := time.Since(began)
 	if err := rt.Remove(h.t.Context(), c.ID); err != nil {
 		h.t.Fatal(err)
@@ -71,12 +105,11 @@ func startOurs(h *host, rt *containerdrt.Runtime, i int) time.Duration {
 	return took
 }
 
-func startBare(ctx context.Context, b *testing.B, client *containerd.Client, image containerd.Image, i int) time.Duration {
+func startBare(ctx context.Context, b *testing.B, client *containerd.Client, image containerd.Image, id string, opts ...oci.SpecOpts) time.Duration {
 	b.Helper()
-	id := fmt.Sprint("bare-", i)
 	began := time.Now()
 	c, err := client.NewContainer(ctx, id, containerd.WithImage(image), containerd.WithNewSnapshot(id, image),
-		containerd.WithNewSpec(oci.WithImageConfig(image), oci.WithProcessArgs("/box", "run")))
+		containerd.WithNewSpec(append([]oci.SpecOpts{oci.WithImageConfig(image), oci.WithProcessArgs("/box", "run")}, opts...)...))
 	if err != nil {
 		b.Fatal(err)
 	}

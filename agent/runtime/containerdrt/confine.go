@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 
 	profiles "github.com/containerd/containerd/v2/contrib/apparmor"
 	"github.com/containerd/containerd/v2/contrib/seccomp"
@@ -60,7 +61,23 @@ func (r *lifecycle) filter(s *oci.Spec, p spec.Profile, enabled bool) (*specs.Li
 	case !enabled:
 		return nil, nil
 	}
-	return seccomp.DefaultProfile(s), nil
+	filter := seccomp.DefaultProfile(s)
+	if only := nativeArch(goruntime.GOARCH); r.cfg.NativeOnly && only != "" {
+		filter.Architectures = []specs.Arch{only}
+	}
+	return filter, nil
+}
+
+// nativeArch is the table of system calls of this program's own instruction set; "": the default filter has one only, or it is not
+// known which.
+func nativeArch(goarch string) specs.Arch {
+	switch goarch {
+	case "amd64":
+		return specs.ArchX86_64
+	case "arm64":
+		return specs.ArchAARCH64
+	}
+	return ""
 }
 
 func deref(s *string) string {

@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -74,6 +77,40 @@ func TestSeccompProfiles(t *testing.T) {
 	}
 	if _, err := r.filter(emptySpec(), localhost("none.json"), true); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, runtime.ErrBadSpec) {
 		t.Errorf("a file that may come: %v", err)
+	}
+}
+
+// TestTheDefaultFilterKeepsItsTablesUnlessAsked: 32-bit programs work by default.
+func TestTheDefaultFilterKeepsItsTablesUnlessAsked(t *testing.T) {
+	if nativeArch(goruntime.GOARCH) == "" {
+		t.Skip("the default filter has one table of system calls here")
+	}
+	dir := t.TempDir()
+	own := `{"defaultAction": "SCMP_ACT_LOG", "architectures": ["SCMP_ARCH_X86", "SCMP_ARCH_X32"]}`
+	if err := os.WriteFile(filepath.Join(dir, "own.json"), []byte(own), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var filters [2]*specs.LinuxSeccomp
+	for i, only := range []bool{false, true} {
+		r := &lifecycle{daemon: &daemon{cfg: Config{SeccompDir: dir, NativeOnly: only}}}
+		var err error
+		if filters[i], err = r.filter(emptySpec(), spec.Profile{}, true); err != nil {
+			t.Fatal(err)
+		}
+		if file, err := r.filter(emptySpec(), localhost("own.json"), true); err != nil || len(file.Architectures) != 2 {
+			t.Errorf("NativeOnly %v: the filter of a file is %+v, %v", only, file, err)
+		}
+	}
+	all, one := filters[0], filters[1]
+	if want := seccomp.DefaultProfile(emptySpec()); !reflect.DeepEqual(all, want) {
+		t.Errorf("the filter without the option is not containerd's: its tables are %v", all.Architectures)
+	}
+	if len(one.Architectures) != 1 || one.Architectures[0] != nativeArch(goruntime.GOARCH) {
+		t.Errorf("tables with the option: %v", one.Architectures)
+	}
+	one.Architectures = all.Architectures
+	if !reflect.DeepEqual(all, one) {
+		t.Error("the option changes more than the tables")
 	}
 }
 

@@ -78,6 +78,9 @@ type Config struct {
 	// OCIRuntime is the path of the program that the shim has make containers, of runc's command line; a container keeps the
 	// one that it was created with. Default: runc, as the shim finds it.
 	OCIRuntime string
+	// NativeOnly leaves the processor's other system call tables (32-bit programs, x32) out of the default seccomp filter: the
+	// kernel kills who uses them. runc takes long to make a filter of several. A Localhost profile is used as it is.
+	NativeOnly bool
 	// CgroupRoot is where cgroups are mounted. Default: /sys/fs/cgroup.
 	CgroupRoot string
 	// Log hears of containers whose probes cost more than they should. Default: none does.

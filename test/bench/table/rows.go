@@ -78,6 +78,11 @@ func containers() []row {
 	return []row{
 		{what: "real containers, beside bare containerd create+start, one after the other"},
 		{what: "sandbox, create and start", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: bare(1), goal: ratioAtMost(1.1)},
+		{what: "  with --native-programs-only", ours: cell{"Start", "native-ms", 1, "ms"}, floor: bare(1), goal: ratioAtMost(1)},
+		{what: "  beside bare with the same seccomp filter", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: cell{"Start", "filtered-ms", 1, "ms"}, goal: ratioAtMost(1.1)},
+		{what: "  its sandbox alone", ours: cell{"Start", "sandbox-ms", 1, "ms"}, floor: bare(1)},
+		{what: "  its Create alone", ours: cell{"Start", "create-ms", 1, "ms"}, floor: bare(1)},
+		{what: "  its Start alone", ours: cell{"Start", "start-ms", 1, "ms"}, floor: bare(1)},
 		{what: "  beside `ctr run`, a program", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: cell{"Start", "ctr-ms", 1, "ms"}},
 		{what: "  beside `runc run`: no image, no shim", ours: cell{"Start", "stead-ms", 1, "ms"}, floor: cell{"Start", "runc-ms", 1, "ms"}},
 		// The goal is 5 ms where the runtime's own way cost 33 ms; that differs between machines.
