@@ -33,6 +33,7 @@ const (
 	ReasonDrain     Reason = "Drain"     // its node is to be empty
 	// ReasonNodeShutdown: its host is being shut down or rebooted.
 	ReasonNodeShutdown Reason = "NodeShutdown"
+	ReasonMove         Reason = "Move" // its volumes go to another node, and it with them
 )
 
 // Member is the record members/<ns>/<set>/<ordinal>: the present life of an

@@ -32,6 +32,8 @@ type Node struct {
 type Drain struct {
 	// AtOnce: members stop whatever else of their sets is down, all at once.
 	AtOnce bool `json:"atOnce,omitempty"`
+	// Move: members with volumes there are moved to other nodes, with these (SAFETY S12).
+	Move bool `json:"move,omitempty"`
 	// By is who asked for it, as the client says; At is for people only.
 	By string    `json:"by,omitempty"`
 	At time.Time `json:"at"`

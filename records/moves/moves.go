@@ -48,6 +48,8 @@ type Move struct {
 	Epoch int64 `json:"epoch"`
 	// Stopped is the newest token of the identity when the move was stopped for; zero before that, or: it never had one.
 	Stopped spec.Token `json:"stopped,omitzero"`
+	// Sums are those of the sealed source, as it first said them, by claim; nil: it has not yet.
+	Sums []MoveSum `json:"sums,omitempty"`
 	// BytesPerSecond bounds the copying; 0: what the nodes bound all their copying by.
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
 	// Why says of one that is aborted why.

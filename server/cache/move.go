@@ -20,10 +20,12 @@ func ends(m *moves.Move) []spec.NodeName {
 func moveMove(s *state, old, now *moves.Move) {
 	for _, node := range ends(old) {
 		delete(s.node(node).moves, old.ID)
+		s.movedNodes[node] = true
 		s.dropIdleNode(node)
 	}
 	for _, node := range ends(now) {
 		s.node(node).moves[now.ID] = now
+		s.movedNodes[node] = true
 	}
 }
 

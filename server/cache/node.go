@@ -193,7 +193,7 @@ func (s *state) countHost(n *plan.Node, by int) {
 func (n *nodeRecords) planned() plan.Node {
 	p := plan.Node{
 		Node: n.node.record, Labels: n.labels,
-		Lives: len(n.members), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes, HugePages: n.hugePages,
+		Lives: len(n.members), Moves: len(n.moves), CPUMillis: n.cpuMillis, MemoryBytes: n.memoryBytes, HugePages: n.hugePages,
 	}
 	if f := n.facts.record; f != nil && f.UID == p.Node.UID {
 		p.Facts = f

@@ -162,9 +162,9 @@ func (v View) RemovedSets() []spec.SetRef {
 	return slices.Compact(refs)
 }
 
-// unfinished: a volume of it is to go or come, or a person asks something of one.
+// unfinished: a volume of it is to go or come, or moves, or a person asks something of one.
 func (l *slot) unfinished() bool {
-	if len(l.requests) > 0 {
+	if len(l.requests) > 0 || l.move.mod != 0 || l.moveAsk.mod != 0 {
 		return true
 	}
 	for _, e := range l.volumes {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
@@ -79,6 +80,12 @@ func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
 		l.log.Info("stop requested", "member", a.ID.String(), "token", a.Token.String(), "reason", string(a.Reason))
 	case plan.Forget:
 		l.log.Info("member record removed", "member", a.ID.String(), "token", a.Token.String())
+	case plan.FlipMove:
+		l.log.Info("volumes moved", "member", a.Move.ID.String(), "from", string(a.Move.From.Node), "to", string(a.Move.To.Node))
+	case plan.EndMove:
+		if a.Move.Phase == moves.MoveAborting {
+			e.mem.moveRests = e.mem.moveRests.aborted(a.Move.ID, now)
+		}
 	case plan.RemoveSet:
 		l.log.Info("set removed", "set", e.ref.String())
 	}

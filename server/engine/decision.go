@@ -149,6 +149,16 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		err = d.restoreVolume(v, a)
 	case plan.VoidRequest:
 		d.removeSeen(v, store.VolumeRequestKey(a.ID, a.Claim)) // a newer one stays
+	case plan.BeginMove:
+		err = d.beginMove(v, a)
+	case plan.AdvanceMove:
+		err = d.advanceMove(v, a)
+	case plan.FlipMove:
+		err = d.flipMove(v, a)
+	case plan.EndMove:
+		err = d.endMove(v, a)
+	case plan.VoidMoveRequest:
+		d.removeSeen(v, store.MoveRequestKey(a.ID))
 	case plan.RemoveClaim:
 		err = d.removeClaim(v, a)
 	case plan.RemoveSet:
@@ -165,6 +175,9 @@ func (d *decision) start(v cache.View, a plan.Start) error {
 	m := a.Member
 	d.seen(v, store.MemberKey(m.ID), store.ReportKey(m.ID), store.IdentityKey(m.ID), store.RevisionKey(m.ID.Ref(), m.Revision))
 	d.seen(v, store.NodeKey(m.Node), store.FactsKey(m.Node), store.SessionKey(m.Node))
+	if err := d.startWithMove(v, &m); err != nil {
+		return err
+	}
 	for i := range m.Volumes {
 		mount := &m.Volumes[i]
 		owner := mount.Owner(m.ID)
@@ -247,7 +260,7 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 	}
 	d.add(store.PutRecord(store.MemberKey(a.ID), a.Record(*m)))
 	d.removeIfThere(v, store.RequestKey(a.ID)) // which was about the life that ends
-	return nil
+	return d.stopForMove(v, a.Move)
 }
 
 // forget removes what is proven over. The proof is read once more: a report of

@@ -86,6 +86,7 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 	w = mem.members.in(set, w)
 	w.Free = l.pool.candidates(v, addressesWanted(w), now)
 	w.Rest = mem.backoff.waits(func(id spec.Identity) *records.Report { return set.Slot(id.Ordinal).Report }, now)
+	w.MoveRest = mem.moveRests.waits(now)
 	w.Outages = mem.outages.measure(now)
 	w.Reached, w.Standstill = mem.stall.reached, mem.stall.measure(now)
 	p := l.cfg.Next(w)

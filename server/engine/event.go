@@ -58,6 +58,7 @@ func actionEvents(ref spec.SetRef, d *decision, now time.Time) (list []namedEven
 	case plan.VoidRequest:
 		volume(a.ID, a.Volume, 0, "RequestVoid", fmt.Sprintf("the request about volume %s of %s was not carried out: %s", a.Claim, a.ID.MemberName(), a.Text))
 	}
+	list = append(list, moveEvents(ref, d.action, now)...)
 	for _, a := range starts {
 		life("begin", a.Member.ID, a.Member.Token, string(a.Member.Reason), a.Text)
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
@@ -38,7 +39,12 @@ type stage struct {
 	asked   records.VolumeRequest // of the volume, when it has a verb
 	drained bool                  // its node is to be empty
 	shut    bool                  // its host is being shut down
-	lost    bool                  // the life is guarded, its node without a session, and its bound over; there is another node
+	move    *moves.Move           // from n1 to n2
+	moveAsk *moves.MoveRequest
+	source  moves.MoveState // what n1 says of the move
+	target  moves.MoveState // what n2 does
+	copies  bool            // the volume is the copy on n2
+	lost    bool            // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
 // lostBound is that of the life when it is lost.
@@ -98,7 +104,58 @@ func base(st stage) []store.Op {
 		q.Token = token
 		ops = append(ops, store.Put(store.VolumeRequestKey(id, "data"), store.Encode(q)))
 	}
+	others := st.moveOps(&facts, hash)
+	ops = slices.DeleteFunc(ops, func(op store.Op) bool {
+		return slices.ContainsFunc(others, func(o store.Op) bool { return o.Key == op.Key })
+	})
+	ops = append(ops, others...)
 	return slices.DeleteFunc(ops, func(op store.Op) bool { return slices.Contains(st.without, op.Key) })
+}
+
+// moveOps are the records of a move, after the others.
+func (st *stage) moveOps(facts *records.NodeFacts, hash spec.RevisionHash) (ops []store.Op) {
+	if st.move == nil && st.moveAsk == nil {
+		return nil
+	}
+	id := member(0)
+	facts2 := records.NodeFacts{Name: "n2", UID: "y", Epoch: 1, Moves: true}
+	facts.Moves = true
+	say := func(f *records.NodeFacts, role moves.MoveRole, state moves.MoveState) {
+		r := moves.MoveReport{ID: id, Move: "m", Role: role, State: state}
+		if state == moves.MoveSealed || state == moves.MoveCopied {
+			r.Sums = []moves.MoveSum{{Claim: "data", Sum: "s"}}
+		}
+		if state != "" {
+			f.MoveReports = append(f.MoveReports, r)
+		}
+	}
+	say(facts, moves.MoveSource, st.source)
+	say(&facts2, moves.MoveTarget, st.target)
+	ops = append(ops, store.Put(store.FactsKey("n1"), store.Encode(facts)), store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
+		store.Put(store.FactsKey("n2"), store.Encode(facts2)), store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y", ID: 7})))
+	if st.copies {
+		ops = append(ops, store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "c", Number: 1, Class: "local", Node: "n2", SizeBytes: 1 << 50, Fate: records.FateKeep})))
+	}
+	if st.copies && st.report == records.PhaseRunning { // it runs there
+		token := spec.Token{Epoch: 1, Number: 2}
+		ops = append(ops,
+			store.Put(store.MemberKey(id), store.Encode(records.Member{ID: id, SetUID: "u1", Token: token, Goal: records.GoalRun, Node: "n2", NodeUID: "y", Address: ip, Revision: hash})),
+			store.Put(store.ReportKey(id), store.Encode(records.Report{ID: id, Token: token, Session: 7, Phase: st.report, Ready: true})),
+			store.Put(store.IdentityKey(id), store.Encode(records.IdentityRecord{ID: id, LastToken: token, ReadyOnce: "u1", ReadyToken: token, AvailableOn: hash, Address: ip, Due: hash, VolumeNumbers: map[spec.ClaimName]int{"data": 1}})))
+	}
+	if m := st.move; m != nil {
+		m.ID, m.Move, m.Epoch, m.From, m.To = id, "m", 1, moves.MoveEnd{Node: "n1", UID: "x"}, moves.MoveEnd{Node: "n2", UID: "y"}
+		m.Claims = []moves.MoveClaim{{Claim: "data", Old: "v", New: "c", Number: 1, Class: "local", SizeBytes: 1 << 50}}
+		if m.Phase != moves.MoveCopying {
+			m.Stopped = spec.Token{Epoch: 1, Number: 1}
+		}
+		ops = append(ops, store.Put(store.MoveKey(id), store.Encode(m)))
+	}
+	if q := st.moveAsk; q != nil {
+		q.ID, q.Move, q.To = id, "m", moves.MoveEnd{Node: "n2", UID: "y"}
+		ops = append(ops, store.Put(store.MoveRequestKey(id), store.Encode(q)))
+	}
+	return ops
 }
 
 // SAFETY S7: of each decision every key that it relied on is changed in turn, and it must not be written.
@@ -111,12 +168,14 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	own := []string{store.MemberKey(id), store.ReportKey(id), store.IdentityKey(id)}
 	asked, said := store.VolumeRequestKey(id, "data"), store.VolumeReportKey(id, "data", "v")
 	hellos := []string{store.HellosKey} // whoever relies on it that no node runs a life which the store does not know
+	both := append(place[:3:3], store.NodeKey("n2"), store.FactsKey("n2"), store.SessionKey("n2"))
+	move, moveAsk := store.MoveKey(id), store.MoveRequestKey(id)
 	volume, address := store.VolumeKey(id, "data"), store.AddressKey(ip)
 	for _, st := range []stage{
 		{name: "a first life", without: append(own, volume, address), action: plan.Start{},
-			relies: slices.Concat(hellos, place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
+			relies: slices.Concat(hellos, place, own, []string{revision, move, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
 		{name: "a first life with its revision", without: append(own, volume, address, revision), action: plan.AddRevision{},
-			relies: slices.Concat(hellos, place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
+			relies: slices.Concat(hellos, place, own, []string{revision, move, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
 		{name: "a life in the place of one that is over", report: records.PhaseStopped, action: plan.Start{},
 			relies: slices.Concat(hellos, place, own, []string{revision, volume, address})},
 		{name: "a life in the place of one that is lost", report: records.PhaseRunning, lost: true, change: replace(lostBound), action: plan.Start{},
@@ -166,6 +225,28 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a life that is forgotten with its address", without: []string{volume}, report: records.PhaseStopped, ordinal: true,
 			action: plan.Forget{}, relies: slices.Concat(hellos, own, []string{address})},
 		{name: "a mark", report: records.PhaseRunning, action: plan.MarkReady{}, relies: []string{store.MemberKey(id), store.IdentityKey(id)}},
+		{name: "a move that begins", report: records.PhaseRunning, moveAsk: &moves.MoveRequest{Verb: moves.MoveBegin}, action: plan.BeginMove{},
+			relies: slices.Concat(both, []string{volume, asked, move, moveAsk})},
+		{name: "a move that is not done", report: records.PhaseRunning, moveAsk: &moves.MoveRequest{Verb: moves.MoveAbort}, action: plan.VoidMoveRequest{}, relies: []string{moveAsk}},
+		{name: "a stop for a move", report: records.PhaseRunning, move: &moves.Move{Phase: moves.MoveCopying}, target: moves.MoveWarm, action: plan.Stop{},
+			relies: slices.Concat(both[3:], []string{store.SessionKey("n1"), store.MemberKey(id), store.IdentityKey(id), move})},
+		{name: "a move of a member that does not run", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveCopying}, target: moves.MoveWarm, action: plan.AdvanceMove{},
+			relies: slices.Concat(own, []string{store.FactsKey("n2"), move})},
+		{name: "a move whose member has stopped", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveStopping}, action: plan.AdvanceMove{}, relies: append(own[:3:3], move)},
+		{name: "the sums of a sealed source", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveSealing}, source: moves.MoveSealed, action: plan.AdvanceMove{},
+			relies: slices.Concat(own, []string{store.FactsKey("n1"), move})},
+		{name: "a move that is aborted", report: records.PhaseRunning, move: &moves.Move{Phase: moves.MoveCopying}, moveAsk: &moves.MoveRequest{Verb: moves.MoveAbort}, action: plan.AdvanceMove{},
+			relies: []string{move, moveAsk}},
+		{name: "a move that is aborted, for its target is silent", report: records.PhaseStopped, without: []string{store.SessionKey("n2")}, move: &moves.Move{Phase: moves.MoveSealing}, action: plan.AdvanceMove{},
+			relies: []string{move, store.SessionKey("n2")}},
+		{name: "a flip", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveSealing, Sums: []moves.MoveSum{{Claim: "data", Sum: "s"}}}, source: moves.MoveSealed, target: moves.MoveCopied,
+			action: plan.FlipMove{}, relies: slices.Concat(hellos, both, own, []string{volume, move})},
+		{name: "the first life after a flip", report: records.PhaseStopped, copies: true, move: &moves.Move{Phase: moves.MoveFlipped}, target: moves.MoveArrived, action: plan.Start{},
+			relies: slices.Concat(hellos, both[3:], own, []string{volume, move})},
+		{name: "a move that is over", report: records.PhaseRunning, copies: true, move: &moves.Move{Phase: moves.MoveFlipped}, target: moves.MoveArrived, action: plan.EndMove{},
+			relies: slices.Concat(both, own, []string{volume, move, said})},
+		{name: "an aborted move that is over", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveAborting}, source: moves.MoveUnsealed, action: plan.EndMove{},
+			relies: slices.Concat(both, []string{volume, move})},
 		{name: "a set that goes", without: own, change: deleting, action: plan.RemoveSet{}},
 	} {
 		t.Run(st.name, func(t *testing.T) {

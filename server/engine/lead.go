@@ -43,6 +43,7 @@ type setMemory struct {
 	history     historySeen
 	historyDue  time.Time // when lives that started are recorded alone; zero: none is to be
 	backoff     replaceBackoff
+	moveRests   moveRests
 	outages     outages
 	recurrences recurrences
 	stall       stallTimer

@@ -154,6 +154,25 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 	return nil, refusal
 }
 
+// Takes says why a node cannot take a life; nil: it can.
+func (p *Placer) Takes(r *Request, node spec.NodeName) *Refusal {
+	home, refusal := r.home()
+	n := proof.FindNode(p.nodes, node)
+	switch {
+	case refusal != nil:
+		return refusal
+	case n == nil:
+		return &Refusal{causes.BlockedNoNode, fmt.Sprintf("node %s is not known", node)}
+	case home != "" && home != node:
+		return &Refusal{causes.BlockedVolume, fmt.Sprintf("a volume that it mounts is bound to node %s", home)}
+	}
+	reason, words := p.search(r).refused(n)
+	if reason == "" {
+		return nil
+	}
+	return &Refusal{reason, fmt.Sprintf("node %s %s", node, words)}
+}
+
 // candidates are the nodes that pass what is fixed, in their order. They are found once for the lives of a
 // template: what else begins in this step changes nothing of it.
 func (s *search) candidates() []*proof.Node {

@@ -80,6 +80,9 @@ func (w *World) apply(a Action) {
 		slot := w.slotOf(a.ID)
 		m := a.Record(*slot.Member)
 		slot.Member, slot.Request = &m, nil
+		if a.Move != nil {
+			slot.Move = a.Move
+		}
 		for i := range a.Volumes {
 			w.slotOf(a.Volumes[i].ID).put(&a.Volumes[i])
 		}
@@ -119,6 +122,8 @@ func (w *World) apply(a Action) {
 		w.Bootstrapped, w.WasBootstrapped = true, false
 	case ForgetBootstrapped:
 		w.WasBootstrapped = false
+	case BeginMove, AdvanceMove, FlipMove, EndMove, VoidMoveRequest:
+		w.applyMove(a)
 	case RemoveClaim:
 		gone := *w.Claim
 		gone.Record, w.Claim = nil, &gone

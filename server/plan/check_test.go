@@ -58,6 +58,19 @@ func brief(p Plan) string {
 			words = append(words, fmt.Sprintf("void=%d", a.ID.Ordinal))
 		case RemoveSet:
 			words = append(words, "remove")
+		case BeginMove:
+			words = append(words, fmt.Sprintf("begin=%d@%s", a.Move.ID.Ordinal, a.Move.To.Node))
+		case AdvanceMove:
+			words = append(words, fmt.Sprintf("move=%d/%s", a.Move.ID.Ordinal, a.Move.Phase))
+		case FlipMove:
+			words = append(words, fmt.Sprintf("flip=%d@%s", a.Move.ID.Ordinal, a.Move.To.Node))
+		case EndMove:
+			words = append(words, fmt.Sprintf("end=%d", a.Move.ID.Ordinal))
+			if len(a.Left) > 0 {
+				words[len(words)-1] += "+left"
+			}
+		case VoidMoveRequest:
+			words = append(words, fmt.Sprintf("void-move=%d", a.ID.Ordinal))
 		default:
 			words = append(words, fmt.Sprintf("%T", a))
 		}
@@ -130,6 +143,10 @@ func texts(p Plan) string {
 		case Forget:
 			lines = append(lines, a.Text)
 		case SetVolumes:
+			lines = append(lines, a.Text)
+		case AdvanceMove:
+			lines = append(lines, a.Text)
+		case VoidMoveRequest:
 			lines = append(lines, a.Text)
 		case DropVolume:
 			lines = append(lines, a.Text)

@@ -61,6 +61,9 @@ type World struct {
 	// identity: a life that is refused again and again must not spin. The engine
 	// measures it on its own monotonic clock; a new leader starts without any.
 	Rest map[spec.Identity]time.Duration
+	// MoveRest is how long the drain of a node begins no move of a member still, for its last was aborted;
+	// measured as Rest.
+	MoveRest map[spec.Identity]time.Duration
 	// Outages is how long lives have not been available, as this leader measured it since a
 	// plan first named them; a new leader starts again.
 	Outages map[Outage]time.Duration
@@ -208,7 +211,9 @@ type Stop struct {
 	// Volumes with their new fate; only those that change: its own, and those of the
 	// members that stop after it.
 	Volumes []records.Volume
-	Text    string
+	// Move is the move that it stops for, as it is to be; nil: none.
+	Move *moves.Move
+	Text string
 }
 
 // SetVolumes gives volumes another fate or size; Text tells why. What a person asked of

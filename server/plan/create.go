@@ -68,6 +68,11 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 	switch rest := s.world.Rest[t.ID]; {
 	case !t.vacant():
 		return s.blockWaiting(t)
+	case s.heldByMove(t.memberFacts):
+		reason, text := s.movingText(t)
+		return s.block(t, reason, text)
+	case t.moveWritten:
+		return s.block(t, causes.BlockedMoving, "its move has come further; it starts when that is recorded")
 	case disturbed:
 		return s.block(t, causes.BlockedTurn, "another member is replaced first")
 	case t.volumesKept:

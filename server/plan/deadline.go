@@ -27,7 +27,7 @@ func (p Progress) Beyond(old Progress) bool {
 
 // deadline is rule 9: when no member became available for too long during a rollout, the set is
 // stalled, and says at which member and why. The time is the engine's, which counts it while
-// Plan.Clock: not while the rollout is paused, waits for no member, or a member waits for a node that is drained. A set that is to roll
+// Plan.Clock: not while the rollout is paused, waits for no member, or a member waits for a node that is drained, or for its move. A set that is to roll
 // back then goes back to the revision completed last, once: see rolledBack.
 func (s step) deadline() {
 	s.plan.Reached = s.reached()
@@ -36,7 +36,7 @@ func (s step) deadline() {
 		still = 0
 	}
 	b := s.awaited()
-	if b == nil || s.paused() || !s.rolling() || slices.ContainsFunc(s.inside, s.awaitsNode) {
+	if b == nil || s.paused() || !s.rolling() || slices.ContainsFunc(s.inside, s.away) {
 		return
 	}
 	s.plan.Clock = true
@@ -46,6 +46,11 @@ func (s step) deadline() {
 	s.stalled = fmt.Sprintf("no member became available for %d s; %s: %s",
 		int(s.world.Set.Spec.ProgressDeadline().Seconds()), b.ID.MemberName(), b.Text)
 	s.giveUp = s.mayGoBack()
+}
+
+// away: the member is down for something that is planned, and how long that takes is not the rollout's.
+func (f *facts) away(t *memberState) bool {
+	return f.awaitsNode(t) || f.heldByMove(t.memberFacts) && !t.Available
 }
 
 // reached is how far the rollout came; a life that was the newest once stays it.

@@ -17,11 +17,12 @@ type draft struct {
 	// members are as they are after the actions, so that the status of a step is that of the
 	// next, and may share its transaction.
 	members      []*memberState
-	inside       []*memberState  // those that are wanted
-	placer       *place.Placer   // start
-	freeUsed     int             // how many of World.Free were given in this step: start
-	claimed      map[string]bool // claims whose record a start of this step writes: claim
-	bootstrapped bool            // markBootstrapped
+	inside       []*memberState        // those that are wanted
+	placer       *place.Placer         // start
+	freeUsed     int                   // how many of World.Free were given in this step: start
+	claimed      map[string]bool       // claims whose record a start of this step writes: claim
+	moved        map[spec.NodeName]int // moves that begin in this step, by their nodes: begin
+	bootstrapped bool                  // markBootstrapped
 	// recreateWaits is why not all members go down now, though they should: recreate.
 	recreateWaits string
 	finished      bool   // rule 8: the update is complete with this step: complete
@@ -38,6 +39,10 @@ type memberState struct {
 	fatesRecorded  bool // the fate of its volumes is as it is to be, or recorded in this very step: undecided
 	restartDelayed bool // a person asked for its restart, which waits: restart
 	drainDelayed   bool // it is well, and its stop for the drain of its node waits: drain
+	moveDelayed    bool // it is well, and its stop for its move waits: stopForMoves
+	moveWritten    bool // its move goes on or ends in this very step: writeMove, flip, endMove
+	// moveWaits is why a move of it that is wanted does not begin yet: beginMove.
+	moveWaits *place.Refusal
 }
 
 // become gives the member the facts that follow from an action.
@@ -45,7 +50,7 @@ func (t *memberState) become(m *memberFacts) { t.memberFacts = m }
 
 func newDraft(f *facts) *draft {
 	d := &draft{
-		facts: f, bootstrapped: f.world.Bootstrapped, claimed: map[string]bool{},
+		facts: f, bootstrapped: f.world.Bootstrapped, claimed: map[string]bool{}, moved: map[spec.NodeName]int{},
 		members: make([]*memberState, len(f.asSeen)), inside: make([]*memberState, 0, min(f.size, len(f.asSeen))),
 	}
 	var folded map[spec.NodeName]int

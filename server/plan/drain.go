@@ -18,6 +18,7 @@ func (s step) drain() (acted bool) {
 		d := s.leaving(t)
 		switch {
 		case d == nil:
+		case !d.host && s.drainMoves(t.Member.Node) && len(t.localVolumes()) > 0: // see moveForDrain
 		case d.host && (d.atOnce || s.mayEndWithHost(t)):
 			acted = true
 			s.stop(t, records.ReasonNodeShutdown, fmt.Sprintf("the host of node %s is being shut down", t.Member.Node))
@@ -154,7 +155,7 @@ func (e explainer) shutdownText(t *memberState) string {
 func (e explainer) leavingText(t *memberState) string {
 	d := e.leaving(t)
 	switch {
-	case d == nil:
+	case d == nil, !d.host && e.drainMoves(t.Member.Node) && len(t.localVolumes()) > 0:
 		return ""
 	case d.host:
 		return "; " + e.shutdownText(t)

@@ -13,10 +13,11 @@ type dumped struct {
 	World
 	VolumeID *struct{} `json:",omitempty"` // a function; ReadWorld counts instead
 	Rest     []restFor
+	MoveRest []restFor
 	Outages  []outageFor
 }
 
-// restFor is an entry of World.Rest.
+// restFor is an entry of World.Rest, or MoveRest.
 type restFor struct {
 	ID  spec.Identity
 	For time.Duration
@@ -35,6 +36,9 @@ func (w World) Dump() ([]byte, error) {
 	d := dumped{World: w}
 	for id, left := range w.Rest {
 		d.Rest = append(d.Rest, restFor{id, left})
+	}
+	for id, left := range w.MoveRest {
+		d.MoveRest = append(d.MoveRest, restFor{id, left})
 	}
 	for o, since := range w.Outages {
 		d.Outages = append(d.Outages, outageFor{o, since})
@@ -57,6 +61,10 @@ func ReadWorld(line []byte) (World, error) {
 	w.Rest, w.Outages = map[spec.Identity]time.Duration{}, map[Outage]time.Duration{}
 	for _, r := range d.Rest {
 		w.Rest[r.ID] = r.For
+	}
+	w.MoveRest = map[spec.Identity]time.Duration{}
+	for _, r := range d.MoveRest {
+		w.MoveRest[r.ID] = r.For
 	}
 	for _, o := range d.Outages {
 		w.Outages[o.Outage] = o.For

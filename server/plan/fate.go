@@ -162,7 +162,7 @@ func (s volumes) reclaimVolumes() (given bool) {
 // reclaim gives up the volumes of an identity that has no life and gets none. The
 // last life's record is gone, so it is proven over; a stray may use them still.
 func (s volumes) reclaim(t *memberState) bool {
-	if t.wanted || t.Member != nil || t.gone {
+	if t.wanted || t.Member != nil || t.gone || t.Move != nil { // the nodes of a move have its volumes
 		return false
 	}
 	var changed []records.Volume
@@ -277,6 +277,7 @@ func planRemovedSet(w World) Plan {
 	s := newStep(withoutSet(w, w.Slots[0].ID.Ref()))
 	if !s.blockUnreadable() && !s.blockHalted() {
 		s.applyRequests()
+		s.moveVolumes()
 		s.reclaimVolumes()
 		if w.WasBootstrapped && !keepsAny(&w) {
 			s.act(ForgetBootstrapped{})

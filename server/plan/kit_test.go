@@ -37,7 +37,7 @@ import (
 // and the words of a member are: none (an identity without a life), volume (the
 // same, with its volume kept), assigned, starting, never (runs, and was not ready), running
 // (and was), ready, missing (reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
-// rebooted (ready, of the boot before); drained (stopped with its node); shut (stopped with its host).
+// rebooted (ready, of the boot before); drained (stopped with its node); moved (stopped for a move); shut (stopped with its host).
 //
 //	whenScaled=Delete whenDeleted=Delete gone (the set's record is)
 //	0:ready=Delete 0:volume=Reclaiming+Trashed   the fate of the volume, and what its node said
@@ -311,6 +311,8 @@ func (k *kit) slot(word string) {
 		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonRestart, records.PhaseStopped
 	case "drained":
 		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonDrain, records.PhaseStopped
+	case "moved":
+		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonMove, records.PhaseStopped
 	case "shut":
 		member.Goal, member.StopReason, report.Phase = records.GoalStop, records.ReasonNodeShutdown, records.PhaseStopped
 	case "turning", "turned": // stopped for an update

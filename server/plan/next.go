@@ -69,6 +69,7 @@ func (s step) decide() {
 	s.forgetSurplus()
 	s.keepVolumes()
 	s.applyRequests()
+	s.moveVolumes()
 	s.startAndStop()
 	s.reclaimVolumes()
 	s.queue()
@@ -87,7 +88,8 @@ func (s step) startAndStop() {
 	cured := s.replaceBrokenMembers() // rule 2
 	restarted := s.restart()
 	drained := s.drain()
-	if disturbed := cured || restarted || drained; !s.create(disturbed && s.ordered()) { // rules 3 and 4
+	moved := s.stopForMoves()
+	if disturbed := cured || restarted || drained || moved; !s.create(disturbed && s.ordered()) { // rules 3 and 4
 		return
 	}
 	if s.shrink(records.ReasonScaleDown) || !s.ordered() { // rule 5
@@ -114,12 +116,14 @@ func (s step) remove() {
 	lives := slices.ContainsFunc(s.members, func(t *memberState) bool { return t.Member != nil })
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.applyRequests()
+	s.moveVolumes()
 	given := s.reclaimVolumes()
+	moving := slices.ContainsFunc(s.members, func(t *memberState) bool { return t.Move != nil })
 	switch {
 	case lives:
 		s.forgetSurplus()
 		s.shrink(records.ReasonDelete)
-	case !given:
+	case !given && !moving:
 		s.act(RemoveSet{})
 	}
 }
@@ -141,6 +145,7 @@ func (s step) reconcileOrphaned() {
 			s.block(t, causes.BlockedOrphaned, "it has no life, and "+orphanedText)
 		}
 	}
+	s.moveVolumes() // those that there are end
 	s.mark()
 }
 

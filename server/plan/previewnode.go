@@ -24,7 +24,7 @@ func (p *previewRun) nodesAct() (any bool) {
 		any = any || len(left) != len(slot.Left)
 		slot.Left = left
 	}
-	return any
+	return p.movesAct() || any
 }
 
 // session is a node's session; nil: it has none.

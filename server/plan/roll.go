@@ -46,6 +46,9 @@ func (s step) queue() {
 		case t.drainDelayed:
 			drain, drainText := s.drainWait(t)
 			s.block(t, drain, drainText)
+		case t.moveDelayed:
+			move, moveText := s.moveWait(t)
+			s.block(t, move, moveText)
 		case t.restartDelayed:
 			s.block(t, restart, restartText)
 		case images != nil && s.queued(t) && !s.onDelete(): // said of the first in turn, for the others wait for it
@@ -53,6 +56,8 @@ func (s step) queue() {
 			images, reason, text = nil, causes.BlockedTurn, fmt.Sprintf("waiting for %s to be updated before it", t.ID.MemberName())
 		case s.queued(t) && !s.onDelete():
 			s.block(t, reason, text)
+		case t.moveWaits != nil && t.Available:
+			s.block(t, t.moveWaits.Reason, t.moveWaits.Text)
 		}
 	}
 }

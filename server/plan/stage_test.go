@@ -51,6 +51,7 @@ type stage struct {
 //	node n1 boots             it is back, in another boot
 //	leader | restored         another server leads; the store is restored from a backup
 //	drain n1 | drain n1 at-once | uncordon n1   its members are to stop, or may start there again
+//	move db-1 n2 | abort db-1 | drain-move n1   its volumes go to another node, or not; all go from a node
 //	pass 600s                 time goes by
 func (s *stage) command(words []string) {
 	s.t.Helper()
@@ -74,6 +75,12 @@ func (s *stage) command(words []string) {
 		s.node(spec.NodeName(words[1]), words[2])
 	case words[0] == "drain", words[0] == "uncordon":
 		s.drain(spec.NodeName(words[1]), words[0] == "drain", len(words) > 2)
+	case words[0] == "move":
+		s.askMove(words[1], spec.NodeName(words[2]))
+	case words[0] == "abort":
+		s.askMove(words[1], "")
+	case words[0] == "drain-move":
+		s.drainMoves(spec.NodeName(words[1]))
 	case words[0] == "leader", words[0] == "restored":
 		s.anew(words[0] == "restored")
 	case words[0] == "restart":
@@ -229,7 +236,7 @@ func (s *stage) rest(out io.Writer) {
 				s.gone = true
 				fmt.Fprintln(out, "    the set is gone")
 			}
-			if !s.move() && len(p.Actions) == 0 {
+			if !s.move() && !s.copies() && len(p.Actions) == 0 {
 				s.volumes(out)
 				return
 			}
@@ -242,7 +249,7 @@ func (s *stage) rest(out io.Writer) {
 			s.w.Standstill = 0
 		}
 		s.w.Reached = p.Reached
-		if !s.obey() && !s.move() && !changed {
+		if !s.obey() && !s.move() && !s.copies() && !changed {
 			s.picture(out, p)
 			s.volumes(out)
 			return
@@ -262,6 +269,8 @@ func said(a Action) string {
 		return a.ID.MemberName() + " is gone"
 	case SetVolumes, DropVolume, RestoreVolume, VoidRequest:
 		return saidOfVolumes(a)
+	case BeginMove, AdvanceMove, FlipMove, EndMove, VoidMoveRequest:
+		return saidOfMoves(a)
 	case MarkBootstrapped:
 		return "the set is bootstrapped"
 	}

@@ -37,6 +37,7 @@ type Node struct {
 	// Lives counts the lives on it, of all sets, also those that are over and not
 	// replaced; CPUMillis, MemoryBytes and HugePages are what they ask for.
 	Lives                  int
+	Moves                  int // in which it has a part, in either role
 	CPUMillis, MemoryBytes int64
 	HugePages              scalar.HugePages
 	// Residents are these lives, in the order of their identities; given only where it matters to the set

@@ -44,6 +44,7 @@ const (
 	BlockedVolumeGroup                = BlockedReason(VolumeGroup)   // its volumes are given to its fsGroup
 	BlockedNotReady                   = BlockedReason(NotReady)      // it runs, and is not ready
 	BlockedNotYet       BlockedReason = "NotAvailableYet"            // ready, but for less than minReadySeconds
+	BlockedMoving       BlockedReason = "Moving"                     // its volumes go to another node
 	BlockedStopping     BlockedReason = "Stopping"                   // its life ends
 )
 
@@ -55,7 +56,7 @@ const AwaitsImages = "its update waits for images"
 func (r BlockedReason) ComesByItself() bool {
 	switch r {
 	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling, BlockedVolumeGroup,
-		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming:
+		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming, BlockedMoving:
 		return true
 	}
 	return false

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"slices"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
+	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
+)
+
+// What is known of moves (SAFETY S12).
+
+// said is what the end of a move in this role says of its part; nil: nothing that counts. Only the machine that the move
+// names is heard, and only what it said since the store has its present epoch. It is on that machine's disk, so it holds
+// also while the machine is silent.
+func (f *facts) said(m *moves.Move, role moves.MoveRole) *moves.MoveReport {
+	end := m.From
+	if role == moves.MoveTarget {
+		end = m.To
+	}
+	n := f.node(end.Node)
+	if n == nil || n.Node.UID != end.UID || n.Facts == nil || n.Facts.UID != end.UID || n.Facts.Epoch != f.world.Epoch {
+		return nil
+	}
+	return moves.Said(n.Facts.MoveReports, m.Move, role)
+}
+
+// state is that of a report; "" of none.
+func state(r *moves.MoveReport) moves.MoveState {
+	if r == nil {
+		return ""
+	}
+	return r.State
+}
+
+// reaches: the machine at this end of a move is connected.
+func (f *facts) reaches(end moves.MoveEnd) bool {
+	n := f.node(end.Node)
+	return n != nil && n.Connected() && n.Node.UID == end.UID
+}
+
+// known: the machine at this end of a move still has its record.
+func (f *facts) known(end moves.MoveEnd) bool {
+	n := f.node(end.Node)
+	return n != nil && n.Node.UID == end.UID
+}
+
+// arrived: the target has the volumes in their place. A target can say so before the record is flipped only when the
+// store went back since: then that is proof that the move was flipped (SAFETY S8).
+func (f *facts) arrived(m *moves.Move) bool {
+	return state(f.said(m, moves.MoveTarget)) == moves.MoveArrived && (m.Phase == moves.MoveFlipped || m.Epoch != f.world.Epoch)
+}
+
+// copied: the target has all of the sealed source, by the sums of both.
+func (f *facts) copied(m *moves.Move) bool {
+	r := f.said(m, moves.MoveTarget)
+	return state(r) == moves.MoveCopied && sumsOfAll(m, r.Sums) && slices.Equal(r.Sums, m.Sums)
+}
+
+// sumsOfAll: there is one sum for each claim of a move, in their order.
+func sumsOfAll(m *moves.Move, sums []moves.MoveSum) bool {
+	return slices.EqualFunc(m.Claims, sums, func(c moves.MoveClaim, s moves.MoveSum) bool { return c.Claim == s.Claim && s.Sum != "" })
+}
+
+// heldByMove: no life of the member may start because of its move: it is stopped for it, its volumes have not arrived, or
+// it is not known yet that their source is not sealed any more.
+func (f *facts) heldByMove(m *memberFacts) bool {
+	if m.Move == nil {
+		return false
+	}
+	return m.Move.Phase.Down() || m.Move.Phase == moves.MoveAborting || m.Move.Phase == moves.MoveFlipped && !f.arrived(m.Move)
+}
+
+// localVolumes are the volumes of a member that are bound to their node, by claim.
+func (m *memberFacts) localVolumes() (list []*records.Volume) {
+	for _, claim := range inOrder(m.Volumes) {
+		if v := m.Volumes[claim]; !v.Shared {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// endedByWord: the member has no life, or its own report, or a person's fence, says that it is over: not time alone.
+func (m *memberFacts) endedByWord() bool { return m.Member == nil || m.Over && !m.expired() }
+
+// withMove: the member has this move, and what was asked about one is answered if it is to be.
+func (m memberFacts) withMove(now *moves.Move, answered bool) *memberFacts {
+	m.Move = now
+	if answered {
+		m.MoveAsked = nil
+	}
+	return &m
+}
+
+// withLeft: volumes of the member were left on the node.
+func (m memberFacts) withLeft(node spec.NodeName) *memberFacts {
+	m.Left = append(slices.Clone(m.Left), node)
+	return &m
+}
+
+// withoutLocal are the volumes of a member without those that are bound to their node: those that move.
+func withoutLocal(volumes map[spec.ClaimName]*records.Volume) map[spec.ClaimName]*records.Volume {
+	out := map[spec.ClaimName]*records.Volume{}
+	for claim, v := range volumes {
+		if v.Shared {
+			out[claim] = v
+		}
+	}
+	return out
+}
+
+// movesVolumes: the member has a move that decides of its volumes. One that is aborted, or arrived, leaves them where they are.
+func (f *facts) movesVolumes(t *memberState) bool {
+	return t.Move != nil && t.Move.Phase != moves.MoveAborting && (t.Move.Phase != moves.MoveFlipped || !f.arrived(t.Move))
+}
+
+// moveFacts are the facts about one move.
+func moveFacts(nodes []Node, epoch int64) *facts {
+	return &facts{world: World{Nodes: nodes, Epoch: epoch}, judge: proof.NewJudge(nodes, epoch)}
+}
+
+// MayFlip reports whether the volumes of a move may become the target's: it is connected and has all that the source sealed,
+// or they are in their place there since a history of the store that is lost.
+func MayFlip(m *moves.Move, nodes []Node, epoch int64) bool {
+	f := moveFacts(nodes, epoch)
+	return f.reaches(m.To) && (m.Phase == moves.MoveSealing && m.Sums != nil && f.copied(m) || f.arrived(m))
+}
+
+// MayStart reports whether a life may start on a node beside a move of its member.
+func MayStart(m *moves.Move, node spec.NodeName, nodes []Node, epoch int64) bool {
+	f := moveFacts(nodes, epoch)
+	return !f.heldByMove(&memberFacts{Slot: Slot{Move: m}}) && (m.Phase != moves.MoveFlipped || node == m.To.Node)
+}

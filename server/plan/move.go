@@ -1,0 +1,256 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
+)
+
+// Moves: a member goes to another node with its local volumes (SEMANTICS Part 4, Move; SAFETY S12). What disturbs no member
+// comes before rule 2: a move begins, is aborted, goes on while the member is down, and ends. The stop of a member that
+// runs shares the budget of all planned absence.
+
+// moveVolumes has all moves go on that need not stop a member.
+func (s step) moveVolumes() {
+	for _, t := range slices.Backward(s.members) {
+		if t.gone {
+			continue
+		}
+		if t.Move == nil {
+			s.beginMove(t)
+		} else {
+			s.advanceMove(t)
+		}
+		s.voidMoveRequest(t)
+	}
+}
+
+// advanceMove does the next thing about a move, or nothing.
+func (s step) advanceMove(t *memberState) {
+	m := t.Move
+	if m.Phase.Down() || m.Phase == moves.MoveCopying {
+		if a := s.aborted(t); a != nil && !s.arrived(m) {
+			s.writeMove(t, *a)
+			return
+		}
+	}
+	switch m.Phase {
+	case moves.MoveStopping:
+		if t.endedByWord() {
+			next := *m
+			next.Phase = moves.MoveSealing
+			s.writeMove(t, AdvanceMove{Move: next, Text: fmt.Sprintf("nothing of %s runs on node %s, which seals its volumes", t.ID.MemberName(), m.From.Node)})
+		}
+	case moves.MoveSealing:
+		s.flip(t)
+	case moves.MoveAborting:
+		if s.arrived(m) {
+			s.flip(t)
+		} else if text, left := s.abortOver(t); text != "" {
+			s.endMove(t, left, text)
+		}
+	case moves.MoveFlipped:
+		if text := s.moveOver(t); text != "" {
+			s.endMove(t, true, text)
+		}
+	}
+}
+
+// writeMove records what became of a move.
+func (s step) writeMove(t *memberState, a AdvanceMove) {
+	s.act(a)
+	t.become(t.withMove(&a.Move, a.Asked))
+	t.moveWritten = true
+}
+
+// aborted is why a move that is not flipped is given up, as the action that does; nil: it is not.
+func (s step) aborted(t *memberState) *AdvanceMove {
+	m := t.Move
+	a := AdvanceMove{Move: *m}
+	a.Move.Phase = moves.MoveAborting
+	source, target := s.said(m, moves.MoveSource), s.said(m, moves.MoveTarget)
+	switch q := t.MoveAsked; {
+	case q != nil && q.Verb == moves.MoveAbort && q.Move == m.Move:
+		a.Asked, a.Move.Why = true, "abort requested"
+	case !t.wanted:
+		a.Move.Why = fmt.Sprintf("%s is not to be a member any more", t.ID.MemberName())
+	case s.world.Set.Orphaned:
+		a.Move.Why = "its set is orphaned"
+	case s.changedVolume(t) != "":
+		a.Move.Why = s.changedVolume(t)
+	case m.Phase.Down() && t.lastToken() != m.Stopped:
+		a.Move.Why = "a life began that the move does not know"
+	case state(source) == moves.MoveFailed:
+		a.Heard, a.Move.Why = []spec.NodeName{m.From.Node}, fmt.Sprintf("node %s: %s", m.From.Node, source.Error)
+	case state(target) == moves.MoveFailed:
+		a.Heard, a.Move.Why = []spec.NodeName{m.To.Node}, fmt.Sprintf("node %s: %s", m.To.Node, target.Error)
+	case m.Phase.Down() && !s.reaches(m.To):
+		a.Silent, a.Move.Why = m.To.Node, fmt.Sprintf("node %s became unreachable while %s was down", m.To.Node, t.ID.MemberName())
+	case !s.known(m.To):
+		a.Move.Why = fmt.Sprintf("node %s was removed", m.To.Node)
+	case m.Sums != nil && state(target) == moves.MoveCopied && !s.copied(m):
+		a.Heard, a.Move.Why = []spec.NodeName{m.To.Node}, fmt.Sprintf("the copy on node %s is not what node %s sealed", m.To.Node, m.From.Node)
+	case m.Sums != nil && state(source) == moves.MoveSealed && len(source.Sums) > 0 && !slices.Equal(source.Sums, m.Sums):
+		a.Heard, a.Move.Why = []spec.NodeName{m.From.Node}, fmt.Sprintf("the sealed volumes on node %s are not what they were", m.From.Node)
+	default:
+		return nil
+	}
+	a.Text = fmt.Sprintf("the move of %s from node %s to node %s is aborted: %s", t.ID.MemberName(), m.From.Node, m.To.Node, a.Move.Why)
+	return &a
+}
+
+// changedVolume says of the first volume of a move that it is not what is moved any more; "": all are.
+func (f *facts) changedVolume(t *memberState) string {
+	m := t.Move
+	for _, c := range m.Claims {
+		v := t.Volumes[c.Claim]
+		if v == nil || string(v.UID) != c.Old || v.Node != m.From.Node || v.Fate != records.FateKeep {
+			return fmt.Sprintf("something else was decided of its volume of the claim %s", c.Claim)
+		}
+	}
+	return ""
+}
+
+// flip makes the copies the volumes, when the target has all of the sealed source: by the sums of both, or because it was
+// flipped already in a history of the store that is lost. Before that it records the sums of the source.
+func (s step) flip(t *memberState) {
+	m := t.Move
+	source := s.said(m, moves.MoveSource)
+	lost := s.arrived(m)
+	switch {
+	case !t.endedByWord() || len(t.Strays) > 0 || s.changedVolume(t) != "" || !s.reaches(m.To):
+	case !lost && m.Sums == nil:
+		if state(source) == moves.MoveSealed && sumsOfAll(m, source.Sums) {
+			next := *m
+			next.Sums = source.Sums
+			s.writeMove(t, AdvanceMove{Move: next, Heard: []spec.NodeName{m.From.Node},
+				Text: fmt.Sprintf("node %s has sealed the volumes of %s; node %s copies the rest and compares", m.From.Node, t.ID.MemberName(), m.To.Node)})
+		}
+	case MayFlip(m, s.world.Nodes, s.world.Epoch):
+		a := FlipMove{Move: *m, Text: fmt.Sprintf("the volumes of %s are on node %s now", t.ID.MemberName(), m.To.Node)}
+		a.Move.Phase, a.Move.Why = moves.MoveFlipped, ""
+		for _, c := range m.Claims {
+			v := *t.Volumes[c.Claim]
+			v.Node, v.UID = m.To.Node, records.VolumeID(c.New)
+			a.Volumes = append(a.Volumes, v)
+			t.become(t.withVolume(&v))
+		}
+		s.act(a)
+		t.become(t.withMove(&a.Move, false))
+		t.moveWritten = true
+	}
+}
+
+// abortOver says why an aborted move is over; "": it is not. The source has nothing sealed any more; and when the store went
+// back since the move began, nothing of it ever was in its place at the target. left: the old volumes are none.
+func (s step) abortOver(t *memberState) (text string, left bool) {
+	m := t.Move
+	gone := true
+	for _, c := range m.Claims {
+		v := t.Volumes[c.Claim]
+		gone = gone && (v == nil || string(v.UID) != c.Old)
+	}
+	switch {
+	case gone:
+		return fmt.Sprintf("the move of %s is over: its volumes are gone", t.ID.MemberName()), true
+	case !s.mayUnseal(m):
+		return "", false
+	case state(s.said(m, moves.MoveSource)) == moves.MoveUnsealed:
+		return fmt.Sprintf("the move of %s to node %s was aborted: %s", t.ID.MemberName(), m.To.Node, m.Why), false
+	}
+	return "", false
+}
+
+// mayUnseal: no copy elsewhere can be the volume. Abort and flip exclude each other in one history of the store; in a later
+// one the target says so itself, or a person removed it.
+func (f *facts) mayUnseal(m *moves.Move) bool {
+	return m.Phase == moves.MoveAborting &&
+		(m.Epoch == f.world.Epoch || !f.known(m.To) || state(f.said(m, moves.MoveTarget)) == moves.MoveDiscarded)
+}
+
+// moveOver says why a move that was flipped is over; "": it is not. The volumes have arrived, and a life is ready on them, or
+// none is wanted; or they are the identity's no more.
+func (s step) moveOver(t *memberState) string {
+	m, here := t.Move, false
+	for _, c := range m.Claims {
+		v := t.Volumes[c.Claim]
+		here = here || v != nil && string(v.UID) == c.New
+	}
+	name := t.ID.MemberName()
+	switch {
+	case !here:
+		return fmt.Sprintf("the move of %s is over: its volumes are gone", name)
+	case !s.arrived(m):
+		return ""
+	case t.Member != nil && t.Ready && t.Member.Node == m.To.Node && t.Member.Token.Compare(m.Stopped) > 0:
+		return fmt.Sprintf("%s is ready on node %s; its old volumes on node %s are given up", name, m.To.Node, m.From.Node)
+	case !t.wanted:
+		return fmt.Sprintf("the volumes of %s, which is not wanted, are on node %s; the old ones on node %s are given up", name, m.To.Node, m.From.Node)
+	}
+	return ""
+}
+
+// endMove removes the record of a move; left: the old volumes are given up, as those that were left on a host (SAFETY S11).
+func (s step) endMove(t *memberState, left bool, text string) {
+	m := t.Move
+	a := EndMove{Move: *m, Text: text}
+	if left && s.node(m.From.Node) != nil {
+		for _, c := range m.Claims {
+			period := spec.DefaultTrash
+			if v := t.Volumes[c.Claim]; v != nil {
+				period = v.Trash()
+			}
+			a.Left = append(a.Left, records.VolumeReport{
+				ID: t.ID, Claim: c.Claim, Volume: records.VolumeID(c.Old), Number: c.Number, Class: c.Class, Node: m.From.Node,
+				State: records.VolumeLeft, SizeBytes: c.SizeBytes, Left: scalar.Duration{Duration: period},
+			})
+		}
+	}
+	s.act(a)
+	t.become(t.withMove(nil, false))
+	t.moveWritten = true
+	if len(a.Left) > 0 {
+		t.become(t.withLeft(m.From.Node))
+	}
+}
+
+// stopForMoves stops members whose volumes are nearly all copied, highest first, within the budget that updates, restarts and
+// drains share; under OrderedReady one at a time. It reports whether it stopped any.
+func (s step) stopForMoves() (acted bool) {
+	for _, t := range slices.Backward(s.inside) {
+		if t.Move == nil || t.Move.Phase != moves.MoveCopying || t.stopping() || !s.mayStop(t.Move) {
+			continue
+		}
+		m := *t.Move
+		m.Phase, m.Stopped = moves.MoveStopping, t.lastToken()
+		switch {
+		case !s.arrived(t.Move) && !s.mayLeave(t):
+			t.moveDelayed = t.Available
+		case t.vacant():
+			s.writeMove(t, AdvanceMove{Move: m, Heard: []spec.NodeName{m.To.Node}, Text: fmt.Sprintf("%s does not start until its volumes are on node %s", t.ID.MemberName(), m.To.Node)})
+		default:
+			s.stopFor(t, &m)
+			acted = true
+		}
+	}
+	return acted
+}
+
+// mayStop: both ends are there, and the target says that little is missing.
+func (s step) mayStop(m *moves.Move) bool {
+	return s.reaches(m.From) && s.reaches(m.To) && (state(s.said(m, moves.MoveTarget)) == moves.MoveWarm || s.arrived(m))
+}
+
+// stopFor ends a life for a move, which goes on with it.
+func (s step) stopFor(t *memberState, m *moves.Move) {
+	a := Stop{
+		ID: t.ID, Token: t.Member.Token, Reason: records.ReasonMove, Move: m,
+		Text: fmt.Sprintf("%s stops on node %s: its volumes move to node %s", t.ID.MemberName(), t.Member.Node, m.To.Node),
+	}
+	s.act(a)
+	t.become(t.afterStop(&a).withMove(m, false))
+}
