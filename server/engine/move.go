@@ -212,7 +212,7 @@ func moveEvents(ref spec.SetRef, action plan.Action, now time.Time) []namedEvent
 	}
 	switch a := action.(type) {
 	case plan.BeginMove:
-		return event(&a.Move, "Begun", a.Text)
+		return event(&a.Move, "Started", a.Text)
 	case plan.AdvanceMove:
 		what := string(a.Move.Phase)
 		if a.Move.Phase == moves.MoveSealing && a.Move.Sums != nil {

@@ -68,7 +68,7 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 	switch rest := s.world.Rest[t.ID]; {
 	case !t.vacant():
 		return s.blockWaiting(t)
-	case s.heldByMove(t.memberFacts):
+	case s.ofMoves().heldByMove(t.memberFacts):
 		reason, text := s.movingText(t)
 		return s.block(t, reason, text)
 	case t.moveWritten:

@@ -50,7 +50,7 @@ func (s step) deadline() {
 
 // away: the member is down for something that is planned, and how long that takes is not the rollout's.
 func (f *facts) away(t *memberState) bool {
-	return f.awaitsNode(t) || f.heldByMove(t.memberFacts) && !t.Available
+	return f.awaitsNode(t) || f.ofMoves().heldByMove(t.memberFacts) && !t.Available
 }
 
 // reached is how far the rollout came; a life that was the newest once stays it.

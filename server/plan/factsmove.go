@@ -9,12 +9,15 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// What is known of moves (SAFETY S12).
+// moveFacts are what is known of moves (SAFETY S12).
+type moveFacts struct{ *facts }
+
+func (f *facts) ofMoves() moveFacts { return moveFacts{f} }
 
 // said is what the end of a move in this role says of its part; nil: nothing that counts. Only the machine that the move
 // names is heard, and only what it said since the store has its present epoch. It is on that machine's disk, so it holds
 // also while the machine is silent.
-func (f *facts) said(m *moves.Move, role moves.MoveRole) *moves.MoveReport {
+func (f moveFacts) said(m *moves.Move, role moves.MoveRole) *moves.MoveReport {
 	end := m.From
 	if role == moves.MoveTarget {
 		end = m.To
@@ -35,25 +38,25 @@ func state(r *moves.MoveReport) moves.MoveState {
 }
 
 // reaches: the machine at this end of a move is connected.
-func (f *facts) reaches(end moves.MoveEnd) bool {
+func (f moveFacts) reaches(end moves.MoveEnd) bool {
 	n := f.node(end.Node)
 	return n != nil && n.Connected() && n.Node.UID == end.UID
 }
 
 // known: the machine at this end of a move still has its record.
-func (f *facts) known(end moves.MoveEnd) bool {
+func (f moveFacts) known(end moves.MoveEnd) bool {
 	n := f.node(end.Node)
 	return n != nil && n.Node.UID == end.UID
 }
 
 // arrived: the target has the volumes in their place. A target can say so before the record is flipped only when the
 // store went back since: then that is proof that the move was flipped (SAFETY S8).
-func (f *facts) arrived(m *moves.Move) bool {
+func (f moveFacts) arrived(m *moves.Move) bool {
 	return state(f.said(m, moves.MoveTarget)) == moves.MoveArrived && (m.Phase == moves.MoveFlipped || m.Epoch != f.world.Epoch)
 }
 
 // copied: the target has all of the sealed source, by the sums of both.
-func (f *facts) copied(m *moves.Move) bool {
+func (f moveFacts) copied(m *moves.Move) bool {
 	r := f.said(m, moves.MoveTarget)
 	return state(r) == moves.MoveCopied && sumsOfAll(m, r.Sums) && slices.Equal(r.Sums, m.Sums)
 }
@@ -65,7 +68,7 @@ func sumsOfAll(m *moves.Move, sums []moves.MoveSum) bool {
 
 // heldByMove: no life of the member may start because of its move: it is stopped for it, its volumes have not arrived, or
 // it is not known yet that their source is not sealed any more.
-func (f *facts) heldByMove(m *memberFacts) bool {
+func (f moveFacts) heldByMove(m *memberFacts) bool {
 	if m.Move == nil {
 		return false
 	}
@@ -112,24 +115,24 @@ func withoutLocal(volumes map[spec.ClaimName]*records.Volume) map[spec.ClaimName
 }
 
 // movesVolumes: the member has a move that decides of its volumes. One that is aborted, or arrived, leaves them where they are.
-func (f *facts) movesVolumes(t *memberState) bool {
+func (f moveFacts) movesVolumes(t *memberState) bool {
 	return t.Move != nil && t.Move.Phase != moves.MoveAborting && (t.Move.Phase != moves.MoveFlipped || !f.arrived(t.Move))
 }
 
-// moveFacts are the facts about one move.
-func moveFacts(nodes []Node, epoch int64) *facts {
-	return &facts{world: World{Nodes: nodes, Epoch: epoch}, judge: proof.NewJudge(nodes, epoch)}
+// factsOf are the facts about a move.
+func factsOf(nodes []Node, epoch int64) moveFacts {
+	return moveFacts{&facts{world: World{Nodes: nodes, Epoch: epoch}, judge: proof.NewJudge(nodes, epoch)}}
 }
 
 // MayFlip reports whether the volumes of a move may become the target's: it is connected and has all that the source sealed,
 // or they are in their place there since a history of the store that is lost.
 func MayFlip(m *moves.Move, nodes []Node, epoch int64) bool {
-	f := moveFacts(nodes, epoch)
+	f := factsOf(nodes, epoch)
 	return f.reaches(m.To) && (m.Phase == moves.MoveSealing && m.Sums != nil && f.copied(m) || f.arrived(m))
 }
 
 // MayStart reports whether a life may start on a node beside a move of its member.
 func MayStart(m *moves.Move, node spec.NodeName, nodes []Node, epoch int64) bool {
-	f := moveFacts(nodes, epoch)
+	f := factsOf(nodes, epoch)
 	return !f.heldByMove(&memberFacts{Slot: Slot{Move: m}}) && (m.Phase != moves.MoveFlipped || node == m.To.Node)
 }

@@ -277,7 +277,7 @@ func planRemovedSet(w World) Plan {
 	s := newStep(withoutSet(w, w.Slots[0].ID.Ref()))
 	if !s.blockUnreadable() && !s.blockHalted() {
 		s.applyRequests()
-		s.moveVolumes()
+		s.mover().moveVolumes()
 		s.reclaimVolumes()
 		if w.WasBootstrapped && !keepsAny(&w) {
 			s.act(ForgetBootstrapped{})

@@ -14,8 +14,16 @@ import (
 // comes before rule 2: a move begins, is aborted, goes on while the member is down, and ends. The stop of a member that
 // runs shares the budget of all planned absence.
 
+// mover are the rules of moves.
+type mover struct {
+	step
+	moveFacts
+}
+
+func (s step) mover() mover { return mover{s, s.ofMoves()} }
+
 // moveVolumes has all moves go on that need not stop a member.
-func (s step) moveVolumes() {
+func (s mover) moveVolumes() {
 	for _, t := range slices.Backward(s.members) {
 		if t.gone {
 			continue
@@ -30,7 +38,7 @@ func (s step) moveVolumes() {
 }
 
 // advanceMove does the next thing about a move, or nothing.
-func (s step) advanceMove(t *memberState) {
+func (s mover) advanceMove(t *memberState) {
 	m := t.Move
 	if m.Phase.Down() || m.Phase == moves.MoveCopying {
 		if a := s.aborted(t); a != nil && !s.arrived(m) {
@@ -61,14 +69,14 @@ func (s step) advanceMove(t *memberState) {
 }
 
 // writeMove records what became of a move.
-func (s step) writeMove(t *memberState, a AdvanceMove) {
+func (s mover) writeMove(t *memberState, a AdvanceMove) {
 	s.act(a)
 	t.become(t.withMove(&a.Move, a.Asked))
 	t.moveWritten = true
 }
 
 // aborted is why a move that is not flipped is given up, as the action that does; nil: it is not.
-func (s step) aborted(t *memberState) *AdvanceMove {
+func (s mover) aborted(t *memberState) *AdvanceMove {
 	m := t.Move
 	a := AdvanceMove{Move: *m}
 	a.Move.Phase = moves.MoveAborting
@@ -104,7 +112,7 @@ func (s step) aborted(t *memberState) *AdvanceMove {
 }
 
 // changedVolume says of the first volume of a move that it is not what is moved any more; "": all are.
-func (f *facts) changedVolume(t *memberState) string {
+func (f moveFacts) changedVolume(t *memberState) string {
 	m := t.Move
 	for _, c := range m.Claims {
 		v := t.Volumes[c.Claim]
@@ -117,7 +125,7 @@ func (f *facts) changedVolume(t *memberState) string {
 
 // flip makes the copies the volumes, when the target has all of the sealed source: by the sums of both, or because it was
 // flipped already in a history of the store that is lost. Before that it records the sums of the source.
-func (s step) flip(t *memberState) {
+func (s mover) flip(t *memberState) {
 	m := t.Move
 	source := s.said(m, moves.MoveSource)
 	lost := s.arrived(m)
@@ -147,7 +155,7 @@ func (s step) flip(t *memberState) {
 
 // abortOver says why an aborted move is over; "": it is not. The source has nothing sealed any more; and when the store went
 // back since the move began, nothing of it ever was in its place at the target. left: the old volumes are none.
-func (s step) abortOver(t *memberState) (text string, left bool) {
+func (s mover) abortOver(t *memberState) (text string, left bool) {
 	m := t.Move
 	gone := true
 	for _, c := range m.Claims {
@@ -167,14 +175,14 @@ func (s step) abortOver(t *memberState) (text string, left bool) {
 
 // mayUnseal: no copy elsewhere can be the volume. Abort and flip exclude each other in one history of the store; in a later
 // one the target says so itself, or a person removed it.
-func (f *facts) mayUnseal(m *moves.Move) bool {
+func (f moveFacts) mayUnseal(m *moves.Move) bool {
 	return m.Phase == moves.MoveAborting &&
 		(m.Epoch == f.world.Epoch || !f.known(m.To) || state(f.said(m, moves.MoveTarget)) == moves.MoveDiscarded)
 }
 
 // moveOver says why a move that was flipped is over; "": it is not. The volumes have arrived, and a life is ready on them, or
 // none is wanted; or they are the identity's no more.
-func (s step) moveOver(t *memberState) string {
+func (s mover) moveOver(t *memberState) string {
 	m, here := t.Move, false
 	for _, c := range m.Claims {
 		v := t.Volumes[c.Claim]
@@ -195,7 +203,7 @@ func (s step) moveOver(t *memberState) string {
 }
 
 // endMove removes the record of a move; left: the old volumes are given up, as those that were left on a host (SAFETY S11).
-func (s step) endMove(t *memberState, left bool, text string) {
+func (s mover) endMove(t *memberState, left bool, text string) {
 	m := t.Move
 	a := EndMove{Move: *m, Text: text}
 	if left && s.node(m.From.Node) != nil {
@@ -220,7 +228,7 @@ func (s step) endMove(t *memberState, left bool, text string) {
 
 // stopForMoves stops members whose volumes are nearly all copied, highest first, within the budget that updates, restarts and
 // drains share; under OrderedReady one at a time. It reports whether it stopped any.
-func (s step) stopForMoves() (acted bool) {
+func (s mover) stopForMoves() (acted bool) {
 	for _, t := range slices.Backward(s.inside) {
 		if t.Move == nil || t.Move.Phase != moves.MoveCopying || t.stopping() || !s.mayStop(t.Move) {
 			continue
@@ -241,12 +249,12 @@ func (s step) stopForMoves() (acted bool) {
 }
 
 // mayStop: both ends are there, and the target says that little is missing.
-func (s step) mayStop(m *moves.Move) bool {
+func (s mover) mayStop(m *moves.Move) bool {
 	return s.reaches(m.From) && s.reaches(m.To) && (state(s.said(m, moves.MoveTarget)) == moves.MoveWarm || s.arrived(m))
 }
 
 // stopFor ends a life for a move, which goes on with it.
-func (s step) stopFor(t *memberState, m *moves.Move) {
+func (s mover) stopFor(t *memberState, m *moves.Move) {
 	a := Stop{
 		ID: t.ID, Token: t.Member.Token, Reason: records.ReasonMove, Move: m,
 		Text: fmt.Sprintf("%s stops on node %s: its volumes move to node %s", t.ID.MemberName(), t.Member.Node, m.To.Node),

@@ -60,7 +60,7 @@ func (w *World) applyMove(a Action) {
 	case BeginMove:
 		slot := w.slotOf(a.Move.ID)
 		if slot.Move != nil {
-			panic("a move was begun beside another")
+			panic("a move began beside another")
 		}
 		slot.Move = &a.Move
 		if a.Asked {

@@ -18,7 +18,7 @@ func MoveRefusal(w World, q moves.MoveRequest) string {
 	if w.Set == nil {
 		return "its set is not there any more"
 	}
-	s := newStep(w)
+	s := newStep(w).mover()
 	for _, t := range s.members {
 		if t.ID == q.ID {
 			return s.moveRefusal(t, &q)
@@ -28,7 +28,7 @@ func MoveRefusal(w World, q moves.MoveRequest) string {
 }
 
 // moveRefusal is the same within a step.
-func (s step) moveRefusal(t *memberState, q *moves.MoveRequest) string {
+func (s mover) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 	m := t.Move
 	switch {
 	case q.Verb == moves.MoveAbort && (m == nil || m.Move != q.Move):
@@ -63,7 +63,7 @@ func (s step) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 }
 
 // movable is the node on which the local volumes of a member are, all together; why: they cannot be moved.
-func (s step) movable(t *memberState) (from spec.NodeName, why string) {
+func (s mover) movable(t *memberState) (from spec.NodeName, why string) {
 	name := t.ID.MemberName()
 	local := t.localVolumes()
 	switch {
@@ -88,7 +88,7 @@ func (s step) movable(t *memberState) (from spec.NodeName, why string) {
 }
 
 // lacksMoves says why a node can have no part in a move; "": it can.
-func (f *facts) lacksMoves(name spec.NodeName) string {
+func (f moveFacts) lacksMoves(name spec.NodeName) string {
 	n := f.node(name)
 	switch {
 	case n == nil:
@@ -102,7 +102,7 @@ func (f *facts) lacksMoves(name spec.NodeName) string {
 }
 
 // moveTo is what the next life of a member asks of the node to which its local volumes are to be moved.
-func (s step) moveTo(t *memberState) *place.Request {
+func (s mover) moveTo(t *memberState) *place.Request {
 	r := s.request(t)
 	r.Volumes = withoutLocal(t.Volumes)
 	for _, name := range r.Template.ClaimNames() {
@@ -114,7 +114,7 @@ func (s step) moveTo(t *memberState) *place.Request {
 }
 
 // beginMove begins the move that a person asks for, or that the drain of the member's node wants.
-func (s step) beginMove(t *memberState) {
+func (s mover) beginMove(t *memberState) {
 	q := t.MoveAsked
 	if q == nil || q.Verb != moves.MoveBegin {
 		s.moveForDrain(t)
@@ -132,7 +132,7 @@ func (s step) beginMove(t *memberState) {
 }
 
 // moveForDrain begins the move of a member whose node is to be empty for good, or notes why it cannot.
-func (s step) moveForDrain(t *memberState) {
+func (s mover) moveForDrain(t *memberState) {
 	from, why := s.movable(t)
 	if why != "" || t.Member == nil || t.volumesKept || !s.drainMoves(from) {
 		return
@@ -170,7 +170,7 @@ func (f *facts) drainMoves(node spec.NodeName) bool {
 }
 
 // fullOfMoves says which of two nodes has as many moves as it may; "": neither.
-func (s step) fullOfMoves(nodes ...spec.NodeName) string {
+func (s mover) fullOfMoves(nodes ...spec.NodeName) string {
 	for _, name := range nodes {
 		if n := s.node(name); n != nil && n.Moves+s.moved[name] >= MostMoves {
 			return fmt.Sprintf("node %s has a part in %d moves, and at most %d are done at a time", name, n.Moves+s.moved[name], MostMoves)
@@ -180,7 +180,7 @@ func (s step) fullOfMoves(nodes ...spec.NodeName) string {
 }
 
 // begin makes the move m of a member's local volumes.
-func (s step) begin(t *memberState, from spec.NodeName, to moves.MoveEnd, m moves.Move, asked bool) {
+func (s mover) begin(t *memberState, from spec.NodeName, to moves.MoveEnd, m moves.Move, asked bool) {
 	m.ID, m.Move, m.Phase, m.Epoch, m.BeganAt = t.ID, moves.MoveID(s.world.VolumeID()), moves.MoveCopying, s.world.Epoch, s.world.Now
 	m.From, m.To = moves.MoveEnd{Node: from, UID: s.node(from).Node.UID}, to
 	for _, v := range t.localVolumes() {
@@ -196,7 +196,7 @@ func (s step) begin(t *memberState, from spec.NodeName, to moves.MoveEnd, m move
 }
 
 // voidMoveRequest removes what a person asked and what is not done.
-func (s step) voidMoveRequest(t *memberState) {
+func (s mover) voidMoveRequest(t *memberState) {
 	if t.MoveAsked == nil || t.moveWaits != nil || t.volumesKept {
 		return
 	}

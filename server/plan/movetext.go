@@ -9,8 +9,8 @@ import (
 
 // movingText says for what a member waits that does not start because of its move.
 func (e explainer) movingText(t *memberState) (reason causes.BlockedReason, text string) {
-	m := t.Move
-	text = fmt.Sprintf("it moves from node %s to node %s (%s)", m.From.Node, m.To.Node, e.progressText(m))
+	m, f := t.Move, e.ofMoves()
+	text = fmt.Sprintf("it moves from node %s to node %s (%s)", m.From.Node, m.To.Node, f.progressText(m))
 	awaited, role := m.From, moves.MoveSource
 	switch m.Phase {
 	case moves.MoveStopping:
@@ -19,30 +19,30 @@ func (e explainer) movingText(t *memberState) (reason causes.BlockedReason, text
 		text += fmt.Sprintf(": node %s seals its volumes", m.From.Node)
 		if m.Sums != nil {
 			awaited, role = m.To, moves.MoveTarget
-			text = fmt.Sprintf("it moves from node %s to node %s (%s): node %s copies the rest and compares", m.From.Node, m.To.Node, e.progressText(m), m.To.Node)
+			text = fmt.Sprintf("it moves from node %s to node %s (%s): node %s copies the rest and compares", m.From.Node, m.To.Node, f.progressText(m), m.To.Node)
 		}
 	case moves.MoveFlipped:
 		awaited, role = m.To, moves.MoveTarget
 		text += fmt.Sprintf(": node %s puts its volumes in their place", m.To.Node)
 	case moves.MoveAborting:
 		text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s): it starts again when node %s has its volumes back in use", m.From.Node, m.To.Node, m.Why, m.From.Node)
-		if !e.mayUnseal(m) {
+		if !f.mayUnseal(m) {
 			awaited, role = m.To, moves.MoveTarget
 			text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s), and the store was restored since it began: waiting until node %s has said that it does not have the volumes; if node %s is gone for good: stead node rm %s",
 				m.From.Node, m.To.Node, m.Why, m.To.Node, m.To.Node, m.To.Node)
 		}
 	}
-	if r := e.said(m, role); r != nil && r.Error != "" {
+	if r := f.said(m, role); r != nil && r.Error != "" {
 		text += fmt.Sprintf("; node %s says: %s", awaited.Node, r.Error)
 	}
-	if !e.reaches(awaited) {
+	if !f.reaches(awaited) {
 		return causes.BlockedNodeSilent, fmt.Sprintf("%s; node %s is unreachable", text, awaited.Node)
 	}
 	return causes.BlockedMoving, text
 }
 
 // progressText is the phase of a move, and how much of it is copied.
-func (f *facts) progressText(m *moves.Move) string {
+func (f moveFacts) progressText(m *moves.Move) string {
 	if r := f.said(m, moves.MoveTarget); r != nil && r.TotalBytes > 0 {
 		return fmt.Sprintf("%s, %s of %s copied", m.Phase, bytesText(r.DoneBytes), bytesText(r.TotalBytes))
 	}

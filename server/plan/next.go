@@ -69,7 +69,7 @@ func (s step) decide() {
 	s.forgetSurplus()
 	s.keepVolumes()
 	s.applyRequests()
-	s.moveVolumes()
+	s.mover().moveVolumes()
 	s.startAndStop()
 	s.reclaimVolumes()
 	s.queue()
@@ -88,7 +88,7 @@ func (s step) startAndStop() {
 	cured := s.replaceBrokenMembers() // rule 2
 	restarted := s.restart()
 	drained := s.drain()
-	moved := s.stopForMoves()
+	moved := s.mover().stopForMoves()
 	if disturbed := cured || restarted || drained || moved; !s.create(disturbed && s.ordered()) { // rules 3 and 4
 		return
 	}
@@ -116,7 +116,7 @@ func (s step) remove() {
 	lives := slices.ContainsFunc(s.members, func(t *memberState) bool { return t.Member != nil })
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.applyRequests()
-	s.moveVolumes()
+	s.mover().moveVolumes()
 	given := s.reclaimVolumes()
 	moving := slices.ContainsFunc(s.members, func(t *memberState) bool { return t.Move != nil })
 	switch {
@@ -145,7 +145,7 @@ func (s step) reconcileOrphaned() {
 			s.block(t, causes.BlockedOrphaned, "it has no life, and "+orphanedText)
 		}
 	}
-	s.moveVolumes() // those that there are end
+	s.mover().moveVolumes() // those that there are end
 	s.mark()
 }
 

@@ -39,7 +39,7 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 		return s.claimInUse(q)
 	case s.world.Set.Orphaned && !s.world.Set.Deleting:
 		return "nothing is done for its set: " + orphanedText
-	case s.movesVolumes(t):
+	case s.ofMoves().movesVolumes(t):
 		return fmt.Sprintf("it is being moved from node %s to node %s; abort that first: stead move %s --abort", t.Move.From.Node, t.Move.To.Node, name)
 	case q.Verb == records.VerbRestore:
 		return s.whyNotRestore(t, q)
