@@ -161,7 +161,7 @@ type hello struct {
 	known                    records.Known
 	holds                    []spec.LifeID
 	differences, interest    bool
-	prepares                 bool
+	prepares, moves          bool
 	asks                     []spec.SetName // in namespace default
 }
 
@@ -169,7 +169,7 @@ var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
 
 // message is the hello on the wire.
 func (h hello) message() *proto.Hello {
-	facts, _ := json.Marshal(records.NodeFacts{CPUMillis: 2000, Prepares: h.prepares})
+	facts, _ := json.Marshal(records.NodeFacts{CPUMillis: 2000, Prepares: h.prepares, Moves: h.moves})
 	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
 		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}, Differences: h.differences, Interest: h.interest, Follow: followOf(h.asks...).GetFollow()}
 	for _, l := range h.holds {

@@ -70,6 +70,7 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 	s.cfg.Cache.Look(func(v cache.View) {
 		other = otherName(v, req)
 		req.facts.Tunnel = saneTunnel(v, &req.facts)
+		req.facts.MoveReports = ownMoves(v, req.machine, req.moves)
 		req.resumed = stored.session != nil && stored.session.Boot == req.boot || !proof.MostHeard(v.Nodes())
 		for l := range req.holding {
 			if isUnknown(v, req.machine, l) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -33,6 +34,7 @@ type joinRequest struct {
 	// conditions are what the node is short of, also where the facts stay as they are stored.
 	conditions []records.NodeCondition
 	prepared   []records.Prepared // the same
+	moves      []moves.MoveReport // the same
 	gap        string             // why the store is not the continuation of what it knows; "": it is
 }
 
@@ -56,6 +58,7 @@ func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
 	req.conditions = req.facts.Conditions
 	req.facts.Prepared = sanePrepared(req.facts.Prepared)
 	req.prepared = req.facts.Prepared
+	req.moves = saneMoves(req.facts.MoveReports)
 	req.facts.Name, req.facts.UID, req.facts.Boot = req.node, req.uid, req.boot
 	return req, nil
 }

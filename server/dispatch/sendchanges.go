@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -90,6 +92,8 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 		orders  []records.VolumeOrder
 		mine    bool
 		prepare bool
+		move    []moves.MoveOrder
+		moving  bool
 		changes = take(&se.pending.lives)
 		moved   = se.takeHoldings(all)
 	)
@@ -111,11 +115,14 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 		}
 		ended = sent.nextOver(v, ids)
 		orders = sent.nextOrders(v, se.machine)
+		if se.facts.Moves {
+			move, moving = sent.nextMoves(v)
+		}
 	})
 	if !mine {
 		return nil, false, errSessionOver
 	}
-	if held || !all && !prepare && len(lives)+len(ended)+len(orders) == 0 {
+	if held || !all && !prepare && !moving && len(lives)+len(ended)+len(orders) == 0 {
 		return unknown, held, nil
 	}
 	var preparations *proto.Preparations
@@ -124,16 +131,22 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 			return nil, false, status.Errorf(codes.Internal, "encode preparations: %v", err)
 		}
 	}
-	return unknown, false, se.sendWanted(stream, seq, all, preparations, lives, ended, orders)
+	told, err := movesMessage(move, moving)
+	if err != nil {
+		return nil, false, status.Errorf(codes.Internal, "encode moves: %v", err)
+	}
+	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: all, Preparations: preparations, Moves: told}
+	return unknown, false, se.sendWanted(stream, w, lives, ended, orders)
 }
 
-func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequence, full bool, preparations *proto.Preparations, lives []records.Life, ended []spec.LifeID, orders []records.VolumeOrder) error {
+// sendWanted sends w with these.
+func (se *session) sendWanted(stream proto.Nodes_SessionServer, w *proto.Wanted, lives []records.Life, ended []spec.LifeID, orders []records.VolumeOrder) error {
 	docs, err := wire.Documents(lives)
 	volumes, err2 := wire.Documents(orders)
 	if err := errors.Join(err, err2); err != nil {
 		return status.Errorf(codes.Internal, "encode lives: %v", err)
 	}
-	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: full, LivesJson: docs, VolumesJson: volumes, Preparations: preparations}
+	w.LivesJson, w.VolumesJson = docs, volumes
 	for _, l := range ended {
 		w.Over = append(w.Over, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 	}
@@ -145,8 +158,11 @@ func (se *session) sendWanted(stream proto.Nodes_SessionServer, seq spec.Sequenc
 func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	conditions, again := se.nextConditions()
 	prepared := se.nextPrepared()
+	told, later := se.nextMoveReports()
+	again = again || later
+	moving := !bytes.Equal(store.Encode(told), store.Encode(se.facts.MoveReports))
 	moved, worse, further := !slices.Equal(unknown, se.facts.Strays), !records.SameConditions(conditions, se.facts.Conditions), !slices.Equal(prepared, se.facts.Prepared)
-	if !moved && !worse && !further {
+	if !moved && !worse && !further && !moving {
 		return again, nil
 	}
 	if len(unknown) > maxUnknownLives {
@@ -158,6 +174,7 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	}
 	facts := se.facts
 	facts.Strays, facts.Conditions, facts.Prepared = unknown, conditions, prepared
+	facts.MoveReports = told
 	then := []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts))}
 	if moved {
 		then = append(then, noteHello(se.node))
@@ -177,6 +194,9 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	se.server.writes.charge(se.node, len(store.Encode(facts)))
 	if worse {
 		se.conditionsAt = time.Now()
+	}
+	if moving {
+		se.movesAt = time.Now()
 	}
 	se.facts = facts
 	return again, nil

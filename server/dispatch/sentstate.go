@@ -42,6 +42,8 @@ type sentState struct {
 	files    map[FileRef]store.Rev // 0: sent as absent
 	// preparations are what the node is to have before updates stop members.
 	preparations map[spec.SetRef]*records.Preparation
+	// moves are all orders about moves, encoded; nil: none were sent.
+	moves []byte
 	// orders are the present ones about volumes.
 	orders map[records.VolumeID]records.VolumeOrder
 	// snapshots is the publisher's version up to which snapshots were sent.

@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -60,6 +61,9 @@ type session struct {
 	conditions    []records.NodeCondition // what the node is short of, as it said last
 	prepared      []records.Prepared      // what it says of preparations, as it said last
 
+	moves []moves.MoveReport // what it says of moves, as it said last
+
+	movesAt      time.Time // when what it says of moves was stored last; run's own
 	conditionsAt time.Time // when that was stored last; run's own; zero: with the hello
 }
 
@@ -68,7 +72,7 @@ func (s *Server) newSession(ctx context.Context, req joinRequest, record records
 		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
 		facts: req.facts, out: newOutbox(), server: s, holding: req.holding, moved: map[spec.LifeID]bool{},
 		resend: map[spec.SetRef]bool{}, differences: req.differences, interest: req.interest, asking: req.asked,
-		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)), conditions: req.conditions, prepared: req.prepared,
+		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)), conditions: req.conditions, prepared: req.prepared, moves: req.moves,
 	}
 	se.ctx, se.cancel = context.WithCancelCause(ctx)
 	return se
@@ -101,6 +105,8 @@ func (se *session) receive(msg *proto.FromNode) {
 		se.receiveConditions(msg.GetConditions())
 	case msg.GetPrepared() != nil:
 		se.receivePrepared(msg.GetPrepared())
+	case msg.GetMoves() != nil:
+		se.receiveMoves(msg.GetMoves())
 	case msg.GetHello() != nil:
 		se.abort(codes.InvalidArgument, "second hello in one session; open another stream")
 	}

@@ -136,3 +136,28 @@ func MayStart(m *moves.Move, node spec.NodeName, nodes []Node, epoch int64) bool
 	f := factsOf(nodes, epoch)
 	return !f.heldByMove(&memberFacts{Slot: Slot{Move: m}}) && (m.Phase != moves.MoveFlipped || node == m.To.Node)
 }
+
+// MoveOrder is what the end of a move in this role is told; nodes are all of the cluster.
+func MoveOrder(m *moves.Move, role moves.MoveRole, nodes []Node, epoch int64) moves.MoveOrder {
+	f := factsOf(nodes, epoch)
+	o := moves.MoveOrder{ID: m.ID, Move: m.Move, Role: role, Phase: m.Phase, Claims: m.Claims, BytesPerSecond: m.BytesPerSecond}
+	peer, as := m.From, moves.MoveSource
+	if role == moves.MoveSource {
+		peer, as = m.To, moves.MoveTarget
+		o.Unseal = f.mayUnseal(m)
+	}
+	o.Peer = peer.Node
+	if f.reaches(peer) { // where it is, and its key, are those of its present session
+		o.PeerAddress = f.node(peer.Node).Facts.Address()
+		if r := f.said(m, as); r != nil {
+			o.PeerKey = r.Key
+			if as == moves.MoveSource {
+				o.PeerPort = r.Port
+			}
+		}
+	}
+	if role == moves.MoveTarget && m.Phase == moves.MoveSealing {
+		o.Sums = m.Sums
+	}
+	return o
+}
