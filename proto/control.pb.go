@@ -2426,6 +2426,7 @@ type DrainNodeRequest struct {
 	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	Look          bool                   `protobuf:"varint,3,opt,name=look,proto3" json:"look,omitempty"`
 	AtOnce        bool                   `protobuf:"varint,4,opt,name=at_once,json=atOnce,proto3" json:"at_once,omitempty"` // members stop whatever else of their sets is down
+	Move          bool                   `protobuf:"varint,5,opt,name=move,proto3" json:"move,omitempty"`                   // members with volumes there are moved to other nodes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2484,6 +2485,13 @@ func (x *DrainNodeRequest) GetLook() bool {
 func (x *DrainNodeRequest) GetAtOnce() bool {
 	if x != nil {
 		return x.AtOnce
+	}
+	return false
+}
+
+func (x *DrainNodeRequest) GetMove() bool {
+	if x != nil {
+		return x.Move
 	}
 	return false
 }
@@ -2625,6 +2633,223 @@ func (x *DrainRow) GetWhy() string {
 	return ""
 }
 
+type MoveRequest struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Member         string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	Node           string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`                                              // where it is to go
+	BytesPerSecond int64                  `protobuf:"varint,4,opt,name=bytes_per_second,json=bytesPerSecond,proto3" json:"bytes_per_second,omitempty"` // bounds the copying; 0: what the nodes bound theirs by
+	Abort          bool                   `protobuf:"varint,5,opt,name=abort,proto3" json:"abort,omitempty"`
+	DryRun         bool                   `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Look           bool                   `protobuf:"varint,7,opt,name=look,proto3" json:"look,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *MoveRequest) Reset() {
+	*x = MoveRequest{}
+	mi := &file_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveRequest) ProtoMessage() {}
+
+func (x *MoveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveRequest.ProtoReflect.Descriptor instead.
+func (*MoveRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *MoveRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *MoveRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *MoveRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *MoveRequest) GetBytesPerSecond() int64 {
+	if x != nil {
+		return x.BytesPerSecond
+	}
+	return 0
+}
+
+func (x *MoveRequest) GetAbort() bool {
+	if x != nil {
+		return x.Abort
+	}
+	return false
+}
+
+func (x *MoveRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *MoveRequest) GetLook() bool {
+	if x != nil {
+		return x.Look
+	}
+	return false
+}
+
+// MoveResponse is how the move stands after the call.
+type MoveResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Effects       []string               `protobuf:"bytes,1,rep,name=effects,proto3" json:"effects,omitempty"`
+	Asked         bool                   `protobuf:"varint,2,opt,name=asked,proto3" json:"asked,omitempty"` // a request is not taken up yet
+	Move          string                 `protobuf:"bytes,3,opt,name=move,proto3" json:"move,omitempty"`    // "": there is none
+	Phase         string                 `protobuf:"bytes,4,opt,name=phase,proto3" json:"phase,omitempty"`
+	From          string                 `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,6,opt,name=to,proto3" json:"to,omitempty"`
+	Text          string                 `protobuf:"bytes,7,opt,name=text,proto3" json:"text,omitempty"` // phase and bytes, and what it waits for
+	DoneBytes     int64                  `protobuf:"varint,8,opt,name=done_bytes,json=doneBytes,proto3" json:"done_bytes,omitempty"`
+	TotalBytes    int64                  `protobuf:"varint,9,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	Why           string                 `protobuf:"bytes,10,opt,name=why,proto3" json:"why,omitempty"` // of one that is aborted
+	On            string                 `protobuf:"bytes,11,opt,name=on,proto3" json:"on,omitempty"`   // the node on which the member's local volumes are
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveResponse) Reset() {
+	*x = MoveResponse{}
+	mi := &file_control_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveResponse) ProtoMessage() {}
+
+func (x *MoveResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveResponse.ProtoReflect.Descriptor instead.
+func (*MoveResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *MoveResponse) GetEffects() []string {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *MoveResponse) GetAsked() bool {
+	if x != nil {
+		return x.Asked
+	}
+	return false
+}
+
+func (x *MoveResponse) GetMove() string {
+	if x != nil {
+		return x.Move
+	}
+	return ""
+}
+
+func (x *MoveResponse) GetPhase() string {
+	if x != nil {
+		return x.Phase
+	}
+	return ""
+}
+
+func (x *MoveResponse) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *MoveResponse) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *MoveResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *MoveResponse) GetDoneBytes() int64 {
+	if x != nil {
+		return x.DoneBytes
+	}
+	return 0
+}
+
+func (x *MoveResponse) GetTotalBytes() int64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *MoveResponse) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *MoveResponse) GetOn() string {
+	if x != nil {
+		return x.On
+	}
+	return ""
+}
+
 type FenceNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2635,7 +2860,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2872,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2885,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -2686,7 +2911,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2923,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2936,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2732,7 +2957,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2744,7 +2969,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2757,7 +2982,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -2792,7 +3017,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2804,7 +3029,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2817,7 +3042,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -2852,7 +3077,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2864,7 +3089,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2877,7 +3102,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -3082,12 +3307,13 @@ const file_control_proto_rawDesc = "" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\t\n" +
-	"\a_cordon\"l\n" +
+	"\a_cordon\"\x80\x01\n" +
 	"\x10DrainNodeRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x12\n" +
 	"\x04look\x18\x03 \x01(\bR\x04look\x12\x17\n" +
-	"\aat_once\x18\x04 \x01(\bR\x06atOnce\"\xb9\x01\n" +
+	"\aat_once\x18\x04 \x01(\bR\x06atOnce\x12\x12\n" +
+	"\x04move\x18\x05 \x01(\bR\x04move\"\xb9\x01\n" +
 	"\x11DrainNodeResponse\x12\x16\n" +
 	"\x06wanted\x18\x01 \x01(\bR\x06wanted\x12\x1c\n" +
 	"\tunchanged\x18\x02 \x01(\bR\tunchanged\x12\x18\n" +
@@ -3097,7 +3323,30 @@ const file_control_proto_rawDesc = "" +
 	"\bDrainRow\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why\"G\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"\xc4\x01\n" +
+	"\vMoveRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12(\n" +
+	"\x10bytes_per_second\x18\x04 \x01(\x03R\x0ebytesPerSecond\x12\x14\n" +
+	"\x05abort\x18\x05 \x01(\bR\x05abort\x12\x17\n" +
+	"\adry_run\x18\x06 \x01(\bR\x06dryRun\x12\x12\n" +
+	"\x04look\x18\a \x01(\bR\x04look\"\x82\x02\n" +
+	"\fMoveResponse\x12\x18\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x14\n" +
+	"\x05asked\x18\x02 \x01(\bR\x05asked\x12\x12\n" +
+	"\x04move\x18\x03 \x01(\tR\x04move\x12\x14\n" +
+	"\x05phase\x18\x04 \x01(\tR\x05phase\x12\x12\n" +
+	"\x04from\x18\x05 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x06 \x01(\tR\x02to\x12\x12\n" +
+	"\x04text\x18\a \x01(\tR\x04text\x12\x1d\n" +
+	"\n" +
+	"done_bytes\x18\b \x01(\x03R\tdoneBytes\x12\x1f\n" +
+	"\vtotal_bytes\x18\t \x01(\x03R\n" +
+	"totalBytes\x12\x10\n" +
+	"\x03why\x18\n" +
+	" \x01(\tR\x03why\x12\x0e\n" +
+	"\x02on\x18\v \x01(\tR\x02on\"G\n" +
 	"\x10FenceNodeRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vpowered_off\x18\x02 \x01(\bR\n" +
@@ -3114,7 +3363,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xf5\v\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xac\f\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -3126,7 +3375,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
 	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12D\n" +
-	"\tDrainNode\x12\x1a.stead.v1.DrainNodeRequest\x1a\x1b.stead.v1.DrainNodeResponse\x12?\n" +
+	"\tDrainNode\x12\x1a.stead.v1.DrainNodeRequest\x1a\x1b.stead.v1.DrainNodeResponse\x125\n" +
+	"\x04Move\x12\x15.stead.v1.MoveRequest\x1a\x16.stead.v1.MoveResponse\x12?\n" +
 	"\tFenceNode\x12\x1a.stead.v1.FenceNodeRequest\x1a\x16.stead.v1.EditResponse\x12A\n" +
 	"\n" +
 	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
@@ -3155,7 +3405,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -3198,15 +3448,17 @@ var file_control_proto_goTypes = []any{
 	(*DrainNodeRequest)(nil),     // 38: stead.v1.DrainNodeRequest
 	(*DrainNodeResponse)(nil),    // 39: stead.v1.DrainNodeResponse
 	(*DrainRow)(nil),             // 40: stead.v1.DrainRow
-	(*FenceNodeRequest)(nil),     // 41: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 42: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 43: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 44: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 45: stead.v1.EditResponse
-	nil,                          // 46: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 47: stead.v1.Frame
-	(*Size)(nil),                 // 48: stead.v1.Size
-	(*NodeUsage)(nil),            // 49: stead.v1.NodeUsage
+	(*MoveRequest)(nil),          // 41: stead.v1.MoveRequest
+	(*MoveResponse)(nil),         // 42: stead.v1.MoveResponse
+	(*FenceNodeRequest)(nil),     // 43: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 44: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 45: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 46: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 47: stead.v1.EditResponse
+	nil,                          // 48: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 49: stead.v1.Frame
+	(*Size)(nil),                 // 50: stead.v1.Size
+	(*NodeUsage)(nil),            // 51: stead.v1.NodeUsage
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -3217,13 +3469,13 @@ var file_control_proto_depIdxs = []int32{
 	11, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	24, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	27, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	47, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	48, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	49, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	50, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	29, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
-	47, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
-	49, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
+	49, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
+	51, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
 	34, // 13: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	46, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	48, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
 	40, // 15: stead.v1.DrainNodeResponse.left:type_name -> stead.v1.DrainRow
 	40, // 16: stead.v1.DrainNodeResponse.waiting:type_name -> stead.v1.DrainRow
 	0,  // 17: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
@@ -3233,51 +3485,53 @@ var file_control_proto_depIdxs = []int32{
 	12, // 21: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
 	15, // 22: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
 	36, // 23: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	43, // 24: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	44, // 25: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	45, // 24: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	46, // 25: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
 	37, // 26: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
 	38, // 27: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
-	41, // 28: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	42, // 29: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	4,  // 30: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	2,  // 31: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	17, // 32: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	19, // 33: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	20, // 34: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	22, // 35: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	25, // 36: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	26, // 37: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	28, // 38: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
-	30, // 39: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
-	32, // 40: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	35, // 41: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 42: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	8,  // 43: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	11, // 44: stead.v1.Control.Get:output_type -> stead.v1.Object
-	13, // 45: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	14, // 46: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	16, // 47: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	45, // 48: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	45, // 49: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	45, // 50: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	45, // 51: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	39, // 52: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
-	45, // 53: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	45, // 54: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	45, // 55: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	3,  // 56: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	18, // 57: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	21, // 58: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	21, // 59: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	23, // 60: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	47, // 61: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	47, // 62: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	47, // 63: stead.v1.Control.Forward:output_type -> stead.v1.Frame
-	31, // 64: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
-	33, // 65: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	33, // 66: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	42, // [42:67] is the sub-list for method output_type
-	17, // [17:42] is the sub-list for method input_type
+	41, // 28: stead.v1.Control.Move:input_type -> stead.v1.MoveRequest
+	43, // 29: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	44, // 30: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 31: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	2,  // 32: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	17, // 33: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	19, // 34: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	20, // 35: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	22, // 36: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	25, // 37: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	26, // 38: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	28, // 39: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
+	30, // 40: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
+	32, // 41: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	35, // 42: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 43: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	8,  // 44: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	11, // 45: stead.v1.Control.Get:output_type -> stead.v1.Object
+	13, // 46: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	14, // 47: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	16, // 48: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	47, // 49: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	47, // 50: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	47, // 51: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	47, // 52: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	39, // 53: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
+	42, // 54: stead.v1.Control.Move:output_type -> stead.v1.MoveResponse
+	47, // 55: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	47, // 56: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	47, // 57: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	3,  // 58: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	18, // 59: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	21, // 60: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	21, // 61: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	23, // 62: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	49, // 63: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	49, // 64: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	49, // 65: stead.v1.Control.Forward:output_type -> stead.v1.Frame
+	31, // 66: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
+	33, // 67: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	33, // 68: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	43, // [43:69] is the sub-list for method output_type
+	17, // [17:43] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -3298,7 +3552,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	Control_Restart_FullMethodName       = "/stead.v1.Control/Restart"
 	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
 	Control_DrainNode_FullMethodName     = "/stead.v1.Control/DrainNode"
+	Control_Move_FullMethodName          = "/stead.v1.Control/Move"
 	Control_FenceNode_FullMethodName     = "/stead.v1.Control/FenceNode"
 	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
 	Control_Restore_FullMethodName       = "/stead.v1.Control/Restore"
@@ -84,6 +85,10 @@ type ControlClient interface {
 	// says cordon false. With dry_run it only tells what that means, with look how far it is. Asked again it changes nothing
 	// but at_once. Codes: NOT_FOUND.
 	DrainNode(ctx context.Context, in *DrainNodeRequest, opts ...grpc.CallOption) (*DrainNodeResponse, error)
+	// Move has a member go to another node with its local volumes, or aborts that, or (look) tells how far it is. With
+	// dry_run it only tells what it means. Codes: NOT_FOUND; INVALID_ARGUMENT; FAILED_PRECONDITION it cannot be moved there, or
+	// not be aborted any more; ABORTED something changed meanwhile.
+	Move(ctx context.Context, in *MoveRequest, opts ...grpc.CallOption) (*MoveResponse, error)
 	// FenceNode takes a person's word that a node is off for proof that its lives are over.
 	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
 	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
@@ -256,6 +261,16 @@ func (c *controlClient) DrainNode(ctx context.Context, in *DrainNodeRequest, opt
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DrainNodeResponse)
 	err := c.cc.Invoke(ctx, Control_DrainNode_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) Move(ctx context.Context, in *MoveRequest, opts ...grpc.CallOption) (*MoveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MoveResponse)
+	err := c.cc.Invoke(ctx, Control_Move_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -467,6 +482,10 @@ type ControlServer interface {
 	// says cordon false. With dry_run it only tells what that means, with look how far it is. Asked again it changes nothing
 	// but at_once. Codes: NOT_FOUND.
 	DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeResponse, error)
+	// Move has a member go to another node with its local volumes, or aborts that, or (look) tells how far it is. With
+	// dry_run it only tells what it means. Codes: NOT_FOUND; INVALID_ARGUMENT; FAILED_PRECONDITION it cannot be moved there, or
+	// not be aborted any more; ABORTED something changed meanwhile.
+	Move(context.Context, *MoveRequest) (*MoveResponse, error)
 	// FenceNode takes a person's word that a node is off for proof that its lives are over.
 	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
 	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
@@ -558,6 +577,9 @@ func (UnimplementedControlServer) EditNode(context.Context, *EditNodeRequest) (*
 }
 func (UnimplementedControlServer) DrainNode(context.Context, *DrainNodeRequest) (*DrainNodeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DrainNode not implemented")
+}
+func (UnimplementedControlServer) Move(context.Context, *MoveRequest) (*MoveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Move not implemented")
 }
 func (UnimplementedControlServer) FenceNode(context.Context, *FenceNodeRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FenceNode not implemented")
@@ -813,6 +835,24 @@ func _Control_DrainNode_Handler(srv interface{}, ctx context.Context, dec func(i
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Move_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MoveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Move(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Move_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Move(ctx, req.(*MoveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_FenceNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FenceNodeRequest)
 	if err := dec(in); err != nil {
@@ -1064,6 +1104,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DrainNode",
 			Handler:    _Control_DrainNode_Handler,
+		},
+		{
+			MethodName: "Move",
+			Handler:    _Control_Move_Handler,
 		},
 		{
 			MethodName: "FenceNode",

@@ -33,18 +33,20 @@ func nodeDrain(c *cli) *cobra.Command {
 		Long: `Cordon a node, and stop its members: highest first, and of each set no more at a time than its
 updates may (maxUnavailable, the disruption floor, PodDisruptionBudgets; with OrderedReady one),
 with its hooks and grace period. A member starts elsewhere, if its volumes are not on the node;
-otherwise it waits for the node. Volumes stay where they are.
+otherwise it waits for the node. Volumes stay where they are; with --move such members are
+moved to other nodes, with their volumes, one after the other ('stead move' does it for one).
 
 The servers carry it out, whether this command runs or not, until 'stead uncordon NODE', which
 lets members start there again. Run the command again to continue the wait.`,
 		Example: `  stead drain host-a --dry-run
   stead drain host-a --timeout 30m
+  stead drain host-a --move
   stead uncordon host-a`,
 		Args:              exactly(1, "the name of a node"),
 		ValidArgsFunction: c.completeNames(proto.KindNode),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if d.move {
-				return misuse("--move is not supported: no volume is moved to another node; members whose volumes are on the node wait for it")
+			if d.move && d.atOnce {
+				return misuse("--move and --disable-eviction exclude each other: members are either moved, or stopped at once")
 			}
 			return d.run(cmd, args[0])
 		},
@@ -54,7 +56,7 @@ lets members start there again. Run the command again to continue the wait.`,
 	flags.DurationVar(&d.timeout, "timeout", 0, "time limit for the wait; exit code 3 when it expires, and the drain continues; 0: none")
 	flags.BoolVar(&d.atOnce, "disable-eviction", false, "stop all members at once, whatever else of their sets is down: a set may lose its quorum")
 	flags.BoolVar(&d.noWait, "no-wait", false, "do not wait")
-	flags.BoolVar(&d.move, "move", false, "not supported: no volume is moved")
+	flags.BoolVar(&d.move, "move", false, "move members whose volumes are on the node to other nodes, with these")
 	for _, habit := range drainHabits {
 		flags.Bool(habit.flag, false, "of kubectl; changes nothing: "+habit.why)
 	}
@@ -75,7 +77,7 @@ func (d *drainVerb) run(cmd *cobra.Command, name string) error {
 		}
 	}
 	out := cmd.OutOrStdout()
-	first, err := d.control.DrainNode(cmd.Context(), &proto.DrainNodeRequest{Name: name, DryRun: d.dryRun, AtOnce: d.atOnce})
+	first, err := d.control.DrainNode(cmd.Context(), &proto.DrainNodeRequest{Name: name, DryRun: d.dryRun, AtOnce: d.atOnce, Move: d.move})
 	switch {
 	case err != nil:
 		return err

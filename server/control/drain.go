@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -19,6 +20,9 @@ import (
 func (s nodes) DrainNode(ctx context.Context, r *proto.DrainNodeRequest) (*proto.DrainNodeResponse, error) {
 	name := spec.NodeName(r.GetName())
 	gone := notFound(proto.KindNode, "", r.GetName())
+	if r.GetMove() && r.GetAtOnce() {
+		return nil, invalid("members are either moved, or stopped at once")
+	}
 	if r.GetDryRun() || r.GetLook() {
 		var record *records.Node
 		s.cfg.Cache.Look(func(v cache.View) {
@@ -30,7 +34,7 @@ func (s nodes) DrainNode(ctx context.Context, r *proto.DrainNodeRequest) (*proto
 		case record == nil:
 			return nil, gone
 		case r.GetDryRun():
-			return &proto.DrainNodeResponse{Effects: s.foretellDrain(name, r.GetAtOnce())}, nil
+			return &proto.DrainNodeResponse{Effects: s.foretellDrain(name, records.Drain{AtOnce: r.GetAtOnce(), Move: r.GetMove()})}, nil
 		}
 		return s.drained(name, &proto.DrainNodeResponse{Wanted: record.Drain != nil}), nil
 	}
@@ -42,6 +46,7 @@ func (s nodes) DrainNode(ctx context.Context, r *proto.DrainNodeRequest) (*proto
 			n.Drain = &records.Drain{By: user(ctx), At: time.Now().UTC()}
 		}
 		n.Drain.AtOnce = n.Drain.AtOnce || r.GetAtOnce()
+		n.Drain.Move = n.Drain.Move || r.GetMove()
 		out.Unchanged = string(was) == string(store.Encode(n))
 		return !out.Unchanged, nil
 	})
@@ -57,7 +62,13 @@ func (s nodes) DrainNode(ctx context.Context, r *proto.DrainNodeRequest) (*proto
 // drained fills in the members of the node that are there still, and those that wait for it.
 func (s nodes) drained(name spec.NodeName, out *proto.DrainNodeResponse) *proto.DrainNodeResponse {
 	var left, waiting []spec.Identity
-	s.cfg.Cache.Look(func(v cache.View) { left, waiting = livesOn(v, name) })
+	moving := map[spec.Identity]string{}
+	s.cfg.Cache.Look(func(v cache.View) {
+		left, waiting = livesOn(v, name)
+		for _, m := range cache.MovesOn(v, name) {
+			moving[m.ID] = plan.MoveText(m, v.Nodes(), v.Epoch())
+		}
+	})
 	said := map[spec.SetRef]map[spec.Identity]string{}
 	row := func(id spec.Identity) *proto.DrainRow {
 		texts, known := said[id.Ref()]
@@ -70,7 +81,7 @@ func (s nodes) drained(name spec.NodeName, out *proto.DrainNodeResponse) *proto.
 			}
 			said[id.Ref()] = texts
 		}
-		return &proto.DrainRow{Namespace: string(id.Namespace), Member: id.MemberName(), Why: texts[id]}
+		return &proto.DrainRow{Namespace: string(id.Namespace), Member: id.MemberName(), Why: cmp.Or(texts[id], moving[id])}
 	}
 	for _, id := range left {
 		out.Left = append(out.Left, row(id))
@@ -97,14 +108,14 @@ func livesOn(v cache.View, name spec.NodeName) (left, waiting []spec.Identity) {
 }
 
 // foretellDrain says in which order the members of a node stop, who waits for whom, and what becomes of them.
-func (s nodes) foretellDrain(name spec.NodeName, atOnce bool) (out []string) {
+func (s nodes) foretellDrain(name spec.NodeName, drain records.Drain) (out []string) {
 	var left []spec.Identity
 	s.cfg.Cache.Look(func(v cache.View) { left, _ = livesOn(v, name) })
 	for len(left) > 0 {
 		ref := left[0].Ref()
 		other := func(id spec.Identity) bool { return id.Ref() != ref }
 		w := s.world(ref, nil)
-		w.Nodes = withDrain(w.Nodes, name, atOnce)
+		w.Nodes = withDrain(w.Nodes, name, drain)
 		members := slices.DeleteFunc(slices.Clone(left), other)
 		for _, text := range describeDrain(plan.Preview(w), name, members) {
 			out = append(out, fmt.Sprintf("set %s: %s", ref, text))
@@ -115,11 +126,14 @@ func (s nodes) foretellDrain(name spec.NodeName, atOnce bool) (out []string) {
 }
 
 // withDrain is nodes with the drain of one of them.
-func withDrain(nodes []plan.Node, name spec.NodeName, atOnce bool) []plan.Node {
+func withDrain(nodes []plan.Node, name spec.NodeName, drain records.Drain) []plan.Node {
 	nodes = slices.Clone(nodes)
 	if n := proof.FindNode(nodes, name); n != nil {
 		drained := *n.Node
-		drained.Cordon, drained.Drain = true, &records.Drain{AtOnce: atOnce || drained.Drain != nil && drained.Drain.AtOnce}
+		if before := drained.Drain; before != nil {
+			drain.AtOnce, drain.Move = drain.AtOnce || before.AtOnce, drain.Move || before.Move
+		}
+		drained.Cordon, drained.Drain = true, &drain
 		n.Node = &drained
 	}
 	return nodes
@@ -142,6 +156,10 @@ func describeDrain(f plan.Forecast, name spec.NodeName, members []spec.Identity)
 			out = append(out, waitsFirst(step)...)
 		}
 		text := fmt.Sprintf("%s stops (%s)", stop.ID.MemberName(), stop.Reason)
+		if stop.Move != nil {
+			out = append(out, fmt.Sprintf("%s moves to node %s with its volumes", stop.ID.MemberName(), stop.Move.To.Node))
+			continue
+		}
 		switch to := startsOn(f.Steps[i+1:], stop.ID); {
 		case to != "":
 			text += ", and starts on " + string(to)

@@ -65,3 +65,32 @@ func (e explainer) moveWait(t *memberState) (reason causes.BlockedReason, text s
 	}
 	return causes.BlockedTurn, fmt.Sprintf("%s later; at most %d may be down at a time", stops, e.atMost())
 }
+
+// MoveText says of a move where it goes and how far it is; nodes are all of the cluster.
+func MoveText(m *moves.Move, nodes []Node, epoch int64) string {
+	f := factsOf(nodes, epoch)
+	text := fmt.Sprintf("its volumes move from node %s to node %s: %s", m.From.Node, m.To.Node, f.progressText(m))
+	if m.Phase == moves.MoveAborting {
+		text += ", " + m.Why
+	}
+	for _, end := range []moves.MoveEnd{m.From, m.To} {
+		role := moves.MoveSource
+		if end == m.To {
+			role = moves.MoveTarget
+		}
+		if !f.reaches(end) {
+			text += fmt.Sprintf("; node %s is unreachable", end.Node)
+		} else if r := f.said(m, role); r != nil && r.Error != "" {
+			text += fmt.Sprintf("; node %s says: %s", end.Node, r.Error)
+		}
+	}
+	return text
+}
+
+// MoveBytes is how many bytes of a move are at its target, and of how many; 0 and 0: that is not known.
+func MoveBytes(m *moves.Move, nodes []Node, epoch int64) (done, total int64) {
+	if r := factsOf(nodes, epoch).said(m, moves.MoveTarget); r != nil {
+		return r.DoneBytes, r.TotalBytes
+	}
+	return 0, 0
+}
