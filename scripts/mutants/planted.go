@@ -17,7 +17,7 @@ type fault struct {
 	test                  suite
 }
 
-var allFaults = slices.Concat(faults, strangers, joined, differences, claimFaults, imageFaults)
+var allFaults = slices.Concat(faults, strangers, joined, differences, claimFaults, imageFaults, moveFaults)
 
 // isRule reports whether a fault of this rule is planted.
 func isRule(name string) bool {
