@@ -51,7 +51,8 @@ func (f *fleet) off(name spec.NodeName) {
 		f.t.Error(err)
 	}
 	f.hosts[name].Reboot()
-	f.until(string(name)+" is silent", f.nodeIs(string(name), "Silent"))
+	ready := f.nodeIs(string(name), "Ready")
+	f.until(string(name)+" is silent", func() bool { return !ready() })
 }
 
 // on is power that comes back: the agent starts by itself, in another boot.

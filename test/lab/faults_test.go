@@ -62,7 +62,7 @@ func (h *hosts) reboot(i int, names ...string) {
 	h.Helper()
 	was := h.on(i, names...)
 	began := time.Now()
-	h.lab("off", fmt.Sprint(i))
+	h.lab("off", fmt.Sprint(i), "reboot")
 	if took := time.Since(began); took > unwilling {
 		h.Errorf("the shutdown of %s took %v: something does not end by SIGTERM:\n%s", host(i), took, h.lab("log", fmt.Sprint(i)))
 	}

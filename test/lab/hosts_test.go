@@ -27,6 +27,7 @@ func TestHostsRebootFreezeAndLosePower(t *testing.T) {
 	held := slices.Concat(holds, d.members)
 	all := slices.Concat(held, guards)
 	h.act("the kernel's order", h.assertKernel)
+	h.act("lines of the runbook", func() { h.runbook(all...) })
 	h.act("host2 is rebooted", func() { h.reboot(2, held...) })
 	h.act("host3 loses its power", func() { h.losePower(3, 0, held...) })
 	h.act("the host of a guarded life freezes", func() { h.freeze(held...) })
