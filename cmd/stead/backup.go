@@ -105,7 +105,7 @@ the store held: members continue to run, and nothing is decided before 'stead re
 			if err != nil {
 				return err
 			}
-			if err := etcdembed.Unpack(args[0], embeddedDir(dir)); err != nil {
+			if err := etcdembed.Unpack(args[0], embeddedDir(dir), filepath.Base(args[0])); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "unpacked %d keys at revision %d into %s; start the server, then run 'stead restore'\n", st.Keys, st.Rev, embeddedDir(dir))

@@ -227,3 +227,6 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	}
 	return err // kinds of newer versions are not ours to judge
 }
+
+// CheckRecord tells why a server could not read a record of the store; nil: it could, or its kind is not a cache's.
+func CheckRecord(kv store.KV) error { return newState(kv.Mod).apply(store.Event{KV: kv}, nil) }

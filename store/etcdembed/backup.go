@@ -43,11 +43,7 @@ func Check(file string) (BackupStatus, error) {
 	if err := checkSum(file); err != nil {
 		return BackupStatus{}, fmt.Errorf("check backup %s: %w", file, err)
 	}
-	st, err := snapshot.NewV3(zap.NewNop()).Status(file)
-	if err != nil {
-		return BackupStatus{}, fmt.Errorf("check backup %s: %w", file, err)
-	}
-	return BackupStatus{Rev: st.Revision, Keys: st.TotalKey, Bytes: st.TotalSize}, nil
+	return Read(file, nil)
 }
 
 // checkSum compares a file with the SHA-256 of all before it, which is its end.
@@ -82,11 +78,11 @@ func checkSum(file string) error {
 // markFile names the backup from which the store beside it was unpacked.
 const markFile = "unpacked"
 
-// Unpack makes the store in dir, which has none, from a backup that was checked. The next
-// Start finds it, and UnpackedFrom tells; it names itself differently from the store that
+// Unpack makes the store in dir, which has none, from a backup that was checked, and that messages call name. The
+// next Start finds it, and UnpackedFrom tells; it names itself differently from the store that
 // the backup was made of. What a call that failed, or crashed, has left is not taken for a
 // store, and does not hinder the next call.
-func Unpack(file, dir string) error {
+func Unpack(file, dir, name string) error {
 	lock, err := lockDir(dir)
 	if err != nil {
 		return fmt.Errorf("unpack backup: %w", err)
@@ -106,7 +102,7 @@ func Unpack(file, dir string) error {
 		InitialCluster: config.Name + "=" + identity.String(), InitialClusterToken: rand.Text(),
 	})
 	if err == nil {
-		err = durable.Put(filepath.Join(dir, markFile), []byte(filepath.Base(file)), 0o600)
+		err = durable.Put(filepath.Join(dir, markFile), []byte(name), 0o600)
 	}
 	if err == nil {
 		err = os.Rename(part, data)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,14 +44,14 @@ func TestABackupHasWhatTheStoreHeldAtItsMoment(t *testing.T) {
 	if err := errors.Join(s.Close(), e.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := etcdembed.Unpack(file, dir); !errors.Is(err, os.ErrExist) {
+	if err := etcdembed.Unpack(file, dir, "backup"); !errors.Is(err, os.ErrExist) {
 		t.Errorf("unpacked over a store: %v", err)
 	}
 	again := filepath.Join(t.TempDir(), "etcd")
 	if err := os.MkdirAll(filepath.Join(again, "data.part", "member"), 0o700); err != nil { // a crash left it
 		t.Fatal(err)
 	}
-	if err := etcdembed.Unpack(file, again); err != nil {
+	if err := etcdembed.Unpack(file, again, "backup"); err != nil {
 		t.Fatal(err)
 	}
 	e, s = begin(t, config(again, 0))
@@ -106,7 +107,7 @@ func TestADamagedBackupIsRefused(t *testing.T) {
 				t.Errorf("taken as good: %+v", st)
 			}
 			dir := filepath.Join(t.TempDir(), "etcd")
-			if err := etcdembed.Unpack(file, dir); err == nil {
+			if err := etcdembed.Unpack(file, dir, "backup"); err == nil {
 				t.Error("unpacked")
 			}
 			if _, err := os.Stat(filepath.Join(dir, "data")); err == nil {
@@ -120,7 +121,69 @@ func TestABackupIsNotUnpackedUnderARunningStore(t *testing.T) {
 	dir := t.TempDir()
 	e, s := begin(t, config(dir, 0))
 	put(t, s, "k0", "v")
-	if err := etcdembed.Unpack(backup(t, e), dir); !errors.Is(err, etcdembed.ErrLocked) {
+	if err := etcdembed.Unpack(backup(t, e), dir, "backup"); !errors.Is(err, etcdembed.ErrLocked) {
 		t.Errorf("got %v, want %v", err, etcdembed.ErrLocked)
+	}
+}
+
+// Overwritten, deleted and made again: each key is read once, as it was last.
+func TestABackupIsReadAsTheStoreWas(t *testing.T) {
+	e, s := begin(t, config(t.TempDir(), 0))
+	put(t, s, "kept", "old")
+	put(t, s, "gone", "v")
+	put(t, s, "again", "first")
+	if _, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Del("gone"), store.Del("again")}}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, s, "again", "second")
+	last := put(t, s, "kept", "new")
+	if _, err := e.Client().Put(t.Context(), "/another/program", "its own"); err != nil {
+		t.Fatal(err)
+	}
+	file, got := backup(t, e), map[string]string{}
+	st, err := etcdembed.Read(file, func(kv store.KV) error {
+		if _, twice := got[kv.Key]; twice {
+			t.Errorf("%s is read twice", kv.Key)
+		}
+		if kv.Key == "kept" && (kv.Mod != last || kv.Create == last) {
+			t.Errorf("kept has revisions %d and %d", kv.Create, kv.Mod)
+		}
+		got[kv.Key] = string(kv.Value)
+		return nil
+	})
+	if want := map[string]string{"kept": "new", "again": "second"}; err != nil || !maps.Equal(got, want) || st.Keys != 3 || st.Rev != int64(last)+1 {
+		t.Errorf("got %v, %+v, %v; want %v", got, st, err, want)
+	}
+	enough := errors.New("enough")
+	if _, err := etcdembed.Read(file, func(store.KV) error { return enough }); !errors.Is(err, enough) {
+		t.Errorf("it goes on after %v", err)
+	}
+}
+
+// A checksum may be right of what was damaged before, and a disk may fail while a file is read: neither ends the process.
+func TestAFileOfWhichPagesAreMissingIsAnError(t *testing.T) {
+	e, s := begin(t, config(t.TempDir(), 0))
+	for i := range 200 {
+		put(t, s, fmt.Sprint("k", i), strings.Repeat("v", 4000))
+	}
+	whole, err := os.ReadFile(backup(t, e))
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeroed := bytes.Clone(whole)
+	clear(zeroed[len(zeroed)/4:])
+	for name, content := range map[string][]byte{"cut": whole[:len(whole)/4], "zeroes": zeroed, "text": []byte(strings.Repeat("text", 20_000)), "empty": nil} {
+		file := filepath.Join(t.TempDir(), "backup")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if st, err := etcdembed.Read(file, nil); err == nil {
+			t.Errorf("%s: read as %+v", name, st)
+		} else {
+			t.Log(name, err)
+		}
+	}
+	if _, err := etcdembed.Read(filepath.Join(t.TempDir(), "absent"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("absent: %v", err)
 	}
 }

@@ -18,8 +18,10 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
+// DefaultPrefix is before every key of Stead in etcd, where Config names no other.
+const DefaultPrefix = "/stead/v1/"
+
 const (
-	defaultPrefix  = "/stead/v1/"
 	defaultTimeout = 5 * time.Second
 	pageKeys       = 1000 // keys of one page of a snapshot
 	rereads        = 3    // times a read starts again when its revision is compacted under it
@@ -66,7 +68,7 @@ func New(config Config) (*Store, error) {
 	}
 	s := &Store{client: config.Client, prefix: config.Prefix, timeout: config.Timeout}
 	if s.prefix == "" {
-		s.prefix = defaultPrefix
+		s.prefix = DefaultPrefix
 	}
 	if s.timeout <= 0 {
 		s.timeout = defaultTimeout
