@@ -75,6 +75,7 @@ type InfoResponse struct {
 	RestoreJson     []byte                 `protobuf:"bytes,14,opt,name=restore_json,json=restoreJson,proto3" json:"restore_json,omitempty"` // records.RestoreState
 	ServiceCidr     string                 `protobuf:"bytes,15,opt,name=service_cidr,json=serviceCidr,proto3" json:"service_cidr,omitempty"` // the range of services' addresses
 	Tunnel          string                 `protobuf:"bytes,16,opt,name=tunnel,proto3" json:"tunnel,omitempty"`                              // the tunnel between hosts, as this server was told; "": not
+	BackupJson      []byte                 `protobuf:"bytes,20,opt,name=backup_json,json=backupJson,proto3" json:"backup_json,omitempty"`    // records.BackupState of the server that answers; none: it makes no scheduled backups
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -221,8 +222,17 @@ func (x *InfoResponse) GetTunnel() string {
 	return ""
 }
 
+func (x *InfoResponse) GetBackupJson() []byte {
+	if x != nil {
+		return x.BackupJson
+	}
+	return nil
+}
+
 type BackupRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Complete      bool                   `protobuf:"varint,1,opt,name=complete,proto3" json:"complete,omitempty"`
+	Plain         bool                   `protobuf:"varint,2,opt,name=plain,proto3" json:"plain,omitempty"` // with complete: not encrypted in any case, and without the key of Secrets
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -255,6 +265,20 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BackupRequest) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *BackupRequest) GetPlain() bool {
+	if x != nil {
+		return x.Plain
+	}
+	return false
 }
 
 type BackupPart struct {
@@ -3124,7 +3148,7 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\bstead.v1\x1a\vtypes.proto\"\r\n" +
-	"\vInfoRequest\"\xd5\x03\n" +
+	"\vInfoRequest\"\xf6\x03\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x16\n" +
@@ -3144,8 +3168,12 @@ const file_control_proto_rawDesc = "" +
 	"\aservers\x18\r \x03(\tR\aservers\x12!\n" +
 	"\frestore_json\x18\x0e \x01(\fR\vrestoreJson\x12!\n" +
 	"\fservice_cidr\x18\x0f \x01(\tR\vserviceCidr\x12\x16\n" +
-	"\x06tunnel\x18\x10 \x01(\tR\x06tunnel\"\x0f\n" +
-	"\rBackupRequest\" \n" +
+	"\x06tunnel\x18\x10 \x01(\tR\x06tunnel\x12\x1f\n" +
+	"\vbackup_json\x18\x14 \x01(\fR\n" +
+	"backupJson\"A\n" +
+	"\rBackupRequest\x12\x1a\n" +
+	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x14\n" +
+	"\x05plain\x18\x02 \x01(\bR\x05plain\" \n" +
 	"\n" +
 	"BackupPart\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\";\n" +

@@ -101,8 +101,9 @@ type ControlClient interface {
 	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
 	// something changed meanwhile.
 	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*EditResponse, error)
-	// Backup sends all that the embedded store holds at one moment, as 'etcdctl snapshot save'
-	// writes it. Codes: FAILED_PRECONDITION the store is an external etcd.
+	// Backup sends all that the store holds at one moment: with complete as a file of package server/backup, which was
+	// examined and is encrypted if this server has recipients; else as 'etcdctl snapshot save' writes it. Codes:
+	// FAILED_PRECONDITION the store cannot be backed up through this server.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error)
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(ctx context.Context, in *DeleteRequest, opts ...grpc.CallOption) (*DeleteResponse, error)
@@ -498,8 +499,9 @@ type ControlServer interface {
 	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
 	// something changed meanwhile.
 	Restore(context.Context, *RestoreRequest) (*EditResponse, error)
-	// Backup sends all that the embedded store holds at one moment, as 'etcdctl snapshot save'
-	// writes it. Codes: FAILED_PRECONDITION the store is an external etcd.
+	// Backup sends all that the store holds at one moment: with complete as a file of package server/backup, which was
+	// examined and is encrypted if this server has recipients; else as 'etcdctl snapshot save' writes it. Codes:
+	// FAILED_PRECONDITION the store cannot be backed up through this server.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error
 	// Delete removes an object; a set's members are stopped first, volumes stay.
 	Delete(context.Context, *DeleteRequest) (*DeleteResponse, error)

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/spec"
@@ -29,8 +30,9 @@ type Config struct {
 	Store     store.Store
 	StoreName string
 	// Backup writes all that the store holds at one moment, as etcdembed.Embedded.Backup
-	// does; nil: the store is an external one, and backed up there.
-	Backup func(context.Context, io.Writer) error
+	// does; nil: it cannot be backed up through this server. Backups says what is made of that.
+	Backup  func(context.Context, io.Writer) error
+	Backups Backups
 	// Name of this server: who leads, who holds a session. Unique in the cluster.
 	Name string
 	// Boot is the boot id of its host, as an agent there has it; "": not known. With it the agent of its own host
@@ -86,6 +88,36 @@ type Config struct {
 	Debug    bool
 	Registry *prometheus.Registry
 	Logger   *slog.Logger
+}
+
+// Backups is how this server makes backups of the store.
+type Backups struct {
+	// Read goes through a snapshot; Spool is a directory of the server's own for one.
+	Read  backup.Snapshots
+	Spool string
+	// Recipients are those for whom they are encrypted; none: they are not.
+	Recipients []backup.PublicKey
+	// Dir is where scheduled ones are kept, as Rules say; "": none are made.
+	Dir   string
+	Rules backup.Rules
+}
+
+func (b *Backups) check(c *Config) error {
+	switch {
+	case b.Dir == "":
+		return nil
+	case c.Backup == nil || b.Read == nil:
+		return errors.New("--backup-dir: this server's store cannot be backed up")
+	case !filepath.IsAbs(b.Dir):
+		return fmt.Errorf("--backup-dir %q must be an absolute path", b.Dir)
+	case b.Rules.Every < time.Minute:
+		return fmt.Errorf("--backup-every %s: must be at least 1m", b.Rules.Every)
+	case b.Rules.Keep < 1:
+		return fmt.Errorf("--backup-keep %d: must be at least 1", b.Rules.Keep)
+	case b.Rules.MaxAge != 0 && b.Rules.MaxAge < b.Rules.Every:
+		return fmt.Errorf("--backup-max-age %s: must be 0 or at least --backup-every %s", b.Rules.MaxAge, b.Rules.Every)
+	}
+	return nil
 }
 
 // The defaults of Config.
@@ -177,7 +209,7 @@ func (c *Config) Check() error {
 	case c.SessionTTL < time.Second:
 		return fmt.Errorf("session TTL %s: must be at least 1s", c.SessionTTL)
 	}
-	if err := c.checkOutside(); err != nil {
+	if err := errors.Join(c.checkOutside(), c.Backups.check(c)); err != nil {
 		return err
 	}
 	if err := fence.Check(c.FenceCommand, c.FenceAfter, c.FenceTimeout); err != nil {

@@ -28,6 +28,8 @@ var (
 	alarmGauge    = prometheus.NewDesc("stead_store_alarm", "1 while the store complains, as NOSPACE.", nil, nil)
 	answerGauge   = prometheus.NewDesc("stead_store_answer_seconds", "How long the store took to answer this scrape; absent when it did not.", nil, nil)
 	ignoredCount  = prometheus.NewDesc("stead_ignored_total", "What nodes and strangers said that this server did not take, by the limit that it broke.", []string{"limit"}, nil)
+	backupAge     = prometheus.NewDesc("stead_backup_age_seconds", "How old this server's newest good backup of the store is; absent when it has none, or makes none on time.", nil, nil)
+	backupFailing = prometheus.NewDesc("stead_backup_failing", "1 while this server cannot make its backups; absent when it makes none on time.", nil, nil)
 	planTime      = prometheus.NewDesc("stead_plan_seconds", "How long it took to decide about one set.", nil, nil)
 	commitTime    = prometheus.NewDesc("stead_commit_seconds", "How long the store took for the decisions about one set.", nil, nil)
 )
@@ -44,7 +46,7 @@ type gauges struct {
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		setsGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
-		bytesGauge, quotaGauge, alarmGauge, answerGauge, ignoredCount, planTime, commitTime,
+		bytesGauge, quotaGauge, alarmGauge, answerGauge, ignoredCount, backupAge, backupFailing, planTime, commitTime,
 	} {
 		out <- d
 	}
@@ -80,7 +82,22 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	for limit, n := range g.s.refused.Counts() {
 		out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), limit)
 	}
+	g.backups(tell)
 	g.store(tell)
+}
+
+func (g *gauges) backups(tell func(*prometheus.Desc, float64, ...string)) {
+	if g.s.backups == nil {
+		return
+	}
+	st, failing := g.s.backups.State(), 0.0
+	if st.Trouble != "" {
+		failing = 1
+	}
+	tell(backupFailing, failing)
+	if !st.LastGood.IsZero() {
+		tell(backupAge, max(0, time.Since(st.LastGood).Seconds()))
+	}
 }
 
 // counted is what a look at the world finds.

@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
@@ -36,6 +37,8 @@ type Server struct {
 	reserve *store.Reserve // the store
 	serving chan struct{}  // closed when both APIs answer
 	refused access.Refusals
+	maker   *backup.Maker    // nil: the store cannot be backed up through this server
+	backups *backup.Schedule // nil: none are scheduled
 
 	addresses []string // for other hosts; written before serving is closed
 }
@@ -53,6 +56,7 @@ func New(cfg Config) (*Server, error) {
 	reserve := store.NewReserve(known.Judge(cfg.Store))
 	cfg.Store = reserve
 	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), fencing: fence.NewOutcomes(), serving: make(chan struct{})}
+	s.makeBackups()
 	decide := engine.Config{
 		Store: s.cache.Writer(cfg.Store), Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
@@ -64,6 +68,23 @@ func New(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
 	return s, nil
+}
+
+// makeBackups makes what makes backups; nothing of it runs yet.
+func (s *Server) makeBackups() {
+	b := s.cfg.Backups
+	if s.cfg.Backup == nil || b.Read == nil {
+		return
+	}
+	s.maker = backup.NewMaker(backup.MakerConfig{
+		Server: s.cfg.Name, Version: s.cfg.Version, Store: s.cfg.Store, Snapshot: s.cfg.Backup, Read: b.Read,
+		KeyFile: s.cfg.KeyFile, Recipients: b.Recipients, Spool: b.Spool,
+	})
+	if b.Dir != "" {
+		s.backups = backup.NewSchedule(backup.ScheduleConfig{
+			Maker: s.maker, Cache: s.cache, Dir: b.Dir, Server: s.cfg.Name, Rules: b.Rules, Logger: s.cfg.Logger,
+		})
+	}
 }
 
 // fence has silent nodes fenced while this server leads.
@@ -157,6 +178,10 @@ func (s *Server) run(ctx context.Context) error {
 	defer reserveEnd()
 	engineEnd := g.start(s.engine.Run)
 	defer engineEnd()
+	if s.backups != nil {
+		backupsEnd := g.start(s.backups.Run)
+		defer backupsEnd()
+	}
 	metricsEnd := g.start(s.serveMetrics(metrics, d))
 	defer metricsEnd()
 	apiEnd := g.start(access.New(access.Config{
@@ -238,7 +263,7 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 	}
 	c, err := control.New(control.Config{
 		Store: s.cfg.Store, Cache: s.cache, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
-		Classes: s.cfg.Classes, Host: s.cfg.Host, Backup: s.cfg.Backup,
+		Classes: s.cfg.Classes, Host: s.cfg.Host, Backup: s.cfg.Backup, Maker: s.maker, Backups: s.backups,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
 			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(), ServiceCidr: s.cfg.ServiceCIDR.String(), Tunnel: s.cfg.Tunnel,

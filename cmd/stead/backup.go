@@ -12,19 +12,22 @@ import (
 
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/backup"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store/etcdembed"
 )
 
 func backupCommand(c *cli) *cobra.Command {
-	return group("backup", "Back up the embedded store, or create a store from a backup", backupSave(c), backupUnpack())
+	return group("backup", "Back up the store, check backups, or create a store from one",
+		backupCreate(c), backupList(), backupVerify(), backupKeygen(), backupSave(c), backupUnpack())
 }
 
 func backupSave(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "save FILE",
-		Short: "Write a snapshot of the embedded store to a file, while it runs",
-		Long: `Write a snapshot of the embedded store to a file, while it runs, and check the file. It
-is readable by its owner only, and complete as soon as it exists. Secrets are encrypted in
+		Short: "Write a bare snapshot of the store to a file, as etcdctl does",
+		Long: `Write a snapshot of the store to a file, while it runs, and check the file: what etcdctl
+snapshot save writes, and etcdutl restores. 'stead backup create' does more. The file is readable by its owner only, and complete as soon as it exists. Secrets are encrypted in
 it: also keep a copy of the server's secret.key, in another place. It contains no data of
 members: back that up with the tools of your database.`,
 		Example: `  stead backup save /var/backups/stead-monday.db`,
@@ -50,11 +53,11 @@ func (c *cli) saveBackup(ctx context.Context, file string, out io.Writer) (err e
 			_ = os.Remove(part)
 		}
 	}()
-	err = c.receiveBackup(ctx, f)
+	err = c.receiveBackup(ctx, f, &proto.BackupRequest{})
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	st, err := etcdembed.Check(part)
+	st, err := etcdembed.Check(part, nil)
 	if err != nil {
 		return err
 	}
@@ -69,8 +72,8 @@ func (c *cli) saveBackup(ctx context.Context, file string, out io.Writer) (err e
 }
 
 // receiveBackup has no time limit but ctx: a store may be large.
-func (c *cli) receiveBackup(ctx context.Context, w io.Writer) error {
-	stream, err := c.control.Backup(ctx, &proto.BackupRequest{})
+func (c *cli) receiveBackup(ctx context.Context, w io.Writer, r *proto.BackupRequest) error {
+	stream, err := c.control.Backup(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -88,32 +91,50 @@ func (c *cli) receiveBackup(ctx context.Context, w io.Writer) error {
 	}
 }
 
-func backupUnpack() *cobra.Command {
-	var dir string
+func backupCreate(c *cli) *cobra.Command {
+	var to string
+	var plain bool
 	cmd := &cobra.Command{
-		Use:   "unpack FILE",
-		Short: "Create the embedded store of a stopped server from a backup",
-		Long: `Create the embedded store of a stopped server from a backup. The backup is checked first.
-The server's directory must not contain a store: move DIR/etcd away, and leave secret.key
-and seen.json in place (on another machine, copy both there). The server then starts with
-the store held: members continue to run, and nothing is decided before 'stead restore'.`,
-		Example: `  stead backup unpack /var/backups/stead-monday.db
-  stead backup unpack /var/backups/stead-monday.db --data-dir /srv/stead/server`,
-		Args: exactly(1, "a file written by 'stead backup save'"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			st, err := etcdembed.Check(args[0])
-			if err != nil {
-				return err
-			}
-			if err := etcdembed.Unpack(args[0], embeddedDir(dir), filepath.Base(args[0])); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "unpacked %d keys at revision %d into %s; start the server, then run 'stead restore'\n", st.Keys, st.Rev, embeddedDir(dir))
-			return nil
+		Use:   "create",
+		Short: "Make a complete backup of the store, while it runs",
+		Long: `Make a backup of the store, while it runs. The server opens the snapshot and reads every record
+before it sends it. If the server has --backup-recipient, the backup is encrypted for these
+keys, and holds the key of Secrets, too: that is all that new servers need. Otherwise it is
+not encrypted, Secrets in it are, and secret.key of a server must be kept elsewhere. It
+contains no data of members: back that up with the tools of your database.`,
+		Example: `  stead backup create --to /var/backups/stead
+  stead backup create --to monday.backup`,
+		Args: exactly(0, "no arguments"),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.createBackup(cmd.Context(), to, plain, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&dir, "data-dir", defaultDataDir, "the server's directory (for 'stead dev': the directory server in its --root)")
+	cmd.Flags().StringVar(&to, "to", ".", "a file that does not exist, or a directory, in which the file gets a name of its own")
+	cmd.Flags().BoolVar(&plain, "plain", false, "do not encrypt it, and leave the key of Secrets out")
 	return cmd
+}
+
+func (c *cli) createBackup(ctx context.Context, to string, plain bool, out io.Writer) error {
+	f, err := backup.Save(to, fmt.Sprintf(".stead-create-%d.part", os.Getpid()), func(w io.Writer) error {
+		return c.receiveBackup(ctx, w, &proto.BackupRequest{Complete: true, Plain: plain})
+	})
+	if errors.Is(err, backup.ErrForeign) {
+		return errors.New("the server is too old to make complete backups; upgrade it, or use 'stead backup save'")
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "created %s: %d records, %s\n", f.Path, f.Keys(), bytesText(f.Size))
+	if !f.Encrypted() {
+		fmt.Fprintln(out, "it is not encrypted, and does not have the key of Secrets: keep a copy of the server's secret.key in another place")
+	}
+	if f.Held != "" {
+		fmt.Fprintf(out, "the store is held: %s\n", scalar.Plain(f.Held))
+	}
+	if f.Unreadable > 0 {
+		return fmt.Errorf("%d records in it cannot be read; 'stead backup verify' names them", f.Unreadable)
+	}
+	return nil
 }
 
 // embeddedDir is that of the embedded store of a server with this directory.

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 type realServer struct {
 	t           *testing.T
 	dir, socket string
+	flags       []string
 }
 
 // start returns when it answers; stop ends it and waits.
@@ -23,7 +26,7 @@ func (s *realServer) start() (stop func()) {
 	var out lines
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, []string{"server", "--data-dir", s.dir, "--socket", s.socket, "--name", "a", "--cidr", "10.88.0.0/16"}, &out, &out)
+		ended <- run(ctx, append([]string{"server", "--data-dir", s.dir, "--socket", s.socket, "--name", "a", "--cidr", "10.88.0.0/16"}, s.flags...), &out, &out)
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -126,4 +129,99 @@ func TestAnExternalStoreIsBackedUpThere(t *testing.T) {
 	if left, err := filepath.Glob(file + "*"); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+// The first server and its disk are gone; the second has a backup and the private key, and nothing else.
+func TestAnEncryptedBackupIsAllThatNewServersNeed(t *testing.T) {
+	short, err := os.MkdirTemp("", "stead-backup-") // socket paths have a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(short) })
+	at := func(name string) string { return filepath.Join(short, name) }
+	s := &realServer{t: t, dir: at("server"), socket: at("s")}
+	public, other := s.must("backup", "keygen", at("key")), s.must("backup", "keygen", at("other"))
+	if err := os.WriteFile(at("public"), []byte(public), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.refused("file exists", "backup", "keygen", at("key"))
+	s.flags = []string{"--backup-recipient", at("public"), "--backup-dir", at("backups"), "--backup-keep", "2"}
+	stop := s.start()
+	s.must("apply", "-f", "testdata/files.yaml")
+	for deadline := time.Now().Add(patience); !strings.Contains(s.must("status"), "the last good one is"); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("no backup is made:\n%s", s.must("status"))
+		}
+	}
+	if out := s.must("backup", "ls", at("backups")); strings.Count(out, "whole") != 1 || !strings.Contains(out, "yes") {
+		t.Errorf("it lists\n%s", out)
+	}
+	file, plain := at("monday.backup"), at("plain.backup")
+	if out := s.must("backup", "create", "--to", file); strings.Contains(out, "not encrypted") {
+		t.Errorf("it says %q", out)
+	}
+	if out := s.must("backup", "create", "--to", plain, "--plain"); !strings.Contains(out, "not encrypted, and does not have the key") {
+		t.Errorf("it says %q", out)
+	}
+	s.refused("file already exists", "backup", "create", "--to", file)
+	secret, err := os.ReadFile(filepath.Join(s.dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, plain} {
+		content, err := os.ReadFile(path)
+		if err != nil || bytes.Contains(content, secret) || bytes.Contains(content, []byte(base64.StdEncoding.EncodeToString(secret))) || bytes.Contains(content, []byte("hunter2-in-clear")) {
+			t.Errorf("%s shows a secret (%v)", path, err)
+		}
+	}
+	if out := s.must("backup", "verify", file); !strings.Contains(out, "its content was not read") {
+		t.Errorf("without the key:\n%s", out)
+	}
+	if out := s.must("backup", "verify", file, "--key", at("key")); !strings.Contains(out, "its key opens all 1 that are sealed") {
+		t.Errorf("with the key:\n%s", out)
+	}
+	if out := s.must("backup", "verify", plain); !strings.Contains(out, "you also need secret.key") {
+		t.Errorf("not encrypted:\n%s", out)
+	}
+	s.refused("does not open it", "backup", "verify", file, "--key", at("other"))
+	if other == public {
+		t.Error("two keys are the same")
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][]byte{"short": content[:len(content)/2], "flipped": append(bytes.Clone(content[:len(content)-1]), ^content[len(content)-1])} {
+		path := filepath.Join(at("backups"), name+".backup")
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.refused("damaged", "backup", "verify", path)
+		s.refused("cannot be used", "backup", "ls", at("backups"))
+		s.refused("damaged", "backup", "unpack", path, "--key", at("key"), "--data-dir", at("none"))
+	}
+	stop()
+
+	s.dir, s.flags = at("new"), nil
+	s.refused("--key", "backup", "unpack", file, "--data-dir", s.dir)
+	if out := s.must("backup", "unpack", plain, "--data-dir", at("third")); !strings.Contains(out, "copy secret.key") {
+		t.Errorf("it says %q", out)
+	}
+	// A crash came after the key and before the store.
+	if err := os.WriteFile(filepath.Join(s.dir, "secret.key"), secret, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must("backup", "unpack", file, "--key", at("key"), "--data-dir", s.dir)
+	if got, err := os.ReadFile(filepath.Join(s.dir, "secret.key")); err != nil || !bytes.Equal(got, secret) {
+		t.Errorf("the key of Secrets differs: %v", err)
+	}
+	stop = s.start()
+	if out := s.must("restore", "--status"); !strings.Contains(out, "HELD") {
+		t.Errorf("the store is not held:\n%s", out)
+	}
+	s.must("restore", "--yes")
+	if out := s.must("get", "secret", "pass", "-o", "yaml"); !strings.Contains(out, "password") {
+		t.Errorf("the Secret: %s", out)
+	}
+	stop()
 }

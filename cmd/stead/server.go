@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,6 +19,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
 )
@@ -34,6 +36,7 @@ type serverOptions struct {
 	// Balanced and External are the ranges of addresses of services for clients outside.
 	Balanced, External []string
 	Held               bool // the store was restored
+	Recipients         string
 	Etcd               storeOptions
 }
 
@@ -60,6 +63,11 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.DurationVar(&o.FenceAfter, "fence-after", fence.DefaultAfter, "how long a node must be silent before the fence command is run")
 	f.DurationVar(&o.FenceTimeout, "fence-timeout", fence.DefaultTimeout, "time limit of the fence command; a command that is killed for it has proved nothing")
 	f.BoolVar(&o.Held, "hold", false, "the store was restored: hold it until 'stead restore' is run; remove the flag before the next start")
+	f.StringVar(&o.Backups.Dir, "backup-dir", "", "directory in which this server makes backups of the store, each checked by opening it; its own, and on another disk (default: none are made)")
+	f.DurationVar(&o.Backups.Rules.Every, "backup-every", 6*time.Hour, "time between two backups")
+	f.IntVar(&o.Backups.Rules.Keep, "backup-keep", 28, "how many backups are kept; the newest good one always is")
+	f.DurationVar(&o.Backups.Rules.MaxAge, "backup-max-age", 30*24*time.Hour, "backups that are older are removed when a new one was made (0: never)")
+	f.StringVar(&o.Recipients, "backup-recipient", "", "file with public keys, printed by 'stead backup keygen', for which backups are encrypted; they then hold the key of Secrets, too (default: not encrypted)")
 	o.Etcd.flags(f)
 }
 
@@ -108,7 +116,8 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 			err = closing
 		}
 	}()
-	o.Store = opened.Store
+	o.Store, o.Backup = opened.Store, opened.Store.Backup
+	o.Backups.Spool, o.Backups.Read = o.DataDir, readSnapshot
 	if opened.embedded != nil {
 		o.Backup = opened.embedded.Backup
 		if from := opened.embedded.UnpackedFrom(); from != "" && o.Hold == "" {
@@ -169,7 +178,15 @@ func (o *serverOptions) complete() (err error) {
 		}
 		o.Name = strings.ToLower(host)
 	}
-	for _, path := range []*string{&o.DataDir, &o.Socket} {
+	if o.Recipients != "" {
+		if o.Backups.Recipients, err = backup.LoadPublic(o.Recipients); err != nil {
+			return fmt.Errorf("--backup-recipient: %w", err)
+		}
+	}
+	for _, path := range []*string{&o.DataDir, &o.Socket, &o.Backups.Dir} {
+		if *path == "" {
+			continue
+		}
 		if *path, err = filepath.Abs(*path); err != nil {
 			return err
 		}

@@ -53,6 +53,7 @@ func (c *cli) overview(ctx context.Context, out io.Writer) error {
 	printServers(out, info)
 	printStore(out, info)
 	printRestoring(out, info)
+	printBackups(out, info)
 	if t := info.GetTunnel(); t != "" {
 		fact(out, "tunnel", "%s", tunnelText(t))
 	}

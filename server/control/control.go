@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/plan"
@@ -44,8 +45,11 @@ type Config struct {
 	Classes map[string]string
 	// Host is what the operator lets members do with their hosts.
 	Host spec.HostAccess
-	// Backup writes all that the store holds; nil: it is an external one.
-	Backup func(context.Context, io.Writer) error
+	// Backup writes all that the store holds, and Maker makes complete backups of that; nil: it cannot be backed up
+	// through this server. Backups are the scheduled ones; nil: there are none.
+	Backup  func(context.Context, io.Writer) error
+	Maker   *backup.Maker
+	Backups *backup.Schedule
 	// ServiceCIDR is the range of services' addresses; zero: they get none.
 	ServiceCIDR netip.Prefix
 	// LoadBalancers are the ranges of addresses for Services of type LoadBalancer, and ExternalIPs those of which

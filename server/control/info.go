@@ -26,6 +26,9 @@ func (s cluster) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 		out.Servers = servers(out.Server, out.Leader, v)
 		out.RestoreJson = store.Encode(restoreState(v))
 	})
+	if s.cfg.Backups != nil {
+		out.BackupJson = store.Encode(s.cfg.Backups.State())
+	}
 	st, err := s.cfg.Store.Status(ctx)
 	if err != nil {
 		return nil, err
@@ -122,12 +125,16 @@ func nextInCount(nodes []records.RestoreNode) string {
 const backupPart = 256 << 10
 
 // Backup implements proto.ControlServer.
-func (s cluster) Backup(_ *proto.BackupRequest, stream proto.Control_BackupServer) error {
-	if s.cfg.Backup == nil {
+func (s cluster) Backup(r *proto.BackupRequest, stream proto.Control_BackupServer) error {
+	if s.cfg.Backup == nil || r.GetComplete() && s.cfg.Maker == nil {
 		return precondition("the store is an external %s: back it up there, with 'etcdctl snapshot save FILE'", s.cfg.About.GetStore())
 	}
 	w := bufio.NewWriterSize(parts{stream}, backupPart)
-	if err := s.cfg.Backup(stream.Context(), w); err != nil {
+	if r.GetComplete() {
+		if _, err := s.cfg.Maker.Make(stream.Context(), w, r.GetPlain()); err != nil {
+			return err
+		}
+	} else if err := s.cfg.Backup(stream.Context(), w); err != nil {
 		return err
 	}
 	return w.Flush()

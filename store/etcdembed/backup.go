@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/store"
 )
 
 // Backup writes all that the store holds at one moment to w, in the form of 'etcdctl snapshot
@@ -38,12 +39,12 @@ type BackupStatus struct {
 	Bytes int64
 }
 
-// Check reads a whole backup, compares it with its SHA-256, and looks whether it is a store.
-func Check(file string) (BackupStatus, error) {
+// Check reads a whole backup, compares it with its SHA-256, and looks whether it is a store. each is as of Read.
+func Check(file string, each func(store.KV) error) (BackupStatus, error) {
 	if err := checkSum(file); err != nil {
 		return BackupStatus{}, fmt.Errorf("check backup %s: %w", file, err)
 	}
-	return Read(file, nil)
+	return Read(file, each)
 }
 
 // checkSum compares a file with the SHA-256 of all before it, which is its end.

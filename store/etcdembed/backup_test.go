@@ -36,7 +36,7 @@ func TestABackupHasWhatTheStoreHeldAtItsMoment(t *testing.T) {
 	}
 	file := backup(t, e)
 	later := put(t, s, "k0", "later")
-	st, err := etcdembed.Check(file)
+	st, err := etcdembed.Check(file, nil)
 	if err != nil || st.Keys != 100 || st.Rev != int64(later)-1 {
 		t.Errorf("got %+v, %v; want 100 keys of revision %d", st, err, later-1)
 	}
@@ -103,7 +103,7 @@ func TestADamagedBackupIsRefused(t *testing.T) {
 			if err := os.WriteFile(file, content, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if st, err := etcdembed.Check(file); err == nil {
+			if st, err := etcdembed.Check(file, nil); err == nil {
 				t.Errorf("taken as good: %+v", st)
 			}
 			dir := filepath.Join(t.TempDir(), "etcd")
