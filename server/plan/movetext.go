@@ -28,7 +28,7 @@ func (e explainer) movingText(t *memberState) (reason causes.BlockedReason, text
 		text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s): it starts again when node %s has its volumes back in use", m.From.Node, m.To.Node, m.Why, m.From.Node)
 		if !f.mayUnseal(m) {
 			awaited, role = m.To, moves.MoveTarget
-			text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s), and the store was restored since it began: waiting until node %s has said that it does not have the volumes; if node %s is gone for good: stead node rm %s",
+			text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s), and the store was restored since it began: waiting until node %s has said that it does not have the volumes; if node %s is gone for good: stead node remove %s",
 				m.From.Node, m.To.Node, m.Why, m.To.Node, m.To.Node, m.To.Node)
 		}
 	}
