@@ -104,6 +104,8 @@ type VolumeUse struct {
 // VolumeCause is the one word for why a volume could not be had or given up.
 func VolumeCause(err error) causes.Cause {
 	switch {
+	case errors.Is(err, ErrSealed):
+		return causes.VolumeSealed
 	case errors.Is(err, ErrForeign):
 		return causes.VolumeForeign
 	case errors.Is(err, ErrExists):
@@ -127,7 +129,7 @@ type Volumes interface {
 	// another, ErrExists if there is data without an owner file. With fresh (no life
 	// was ever ready on it) a missing directory is made, once: of a volume that this host
 	// made before, and of one that is not fresh, it must be there: ErrAbsent, for an empty
-	// directory would be a silently lost volume. ErrNotFound: its storage class, or the
+	// directory would be a silently lost volume. ErrSealed: a move has sealed it. ErrNotFound: its storage class, or the
 	// directory of that, is not there, or is on another disk than it was at first. ErrNoSpace: its size is to be
 	// kept free for it, and is not there. ErrDamaged: its own file system needs repair. With a group, all
 	// in it is given to that, until ctx ends; once more from the start when it is called again.

@@ -28,7 +28,9 @@ var (
 	ErrPortTaken    = errors.New("port of the host is taken")
 	// ErrImageRefused: an archive that is damaged, not whole, or beyond a limit.
 	ErrImageRefused = errors.New("image refused")
-	ErrNoSpace      = errors.New("too little free disk space") // may heal
+	// ErrSealed: a move has sealed the volume (SAFETY S12).
+	ErrSealed  = errors.New("is sealed")
+	ErrNoSpace = errors.New("too little free disk space") // may heal
 	// ErrDamaged: the file system of a volume cannot be used as it is.
 	ErrDamaged = errors.New("damaged")
 )

@@ -155,7 +155,10 @@ func (v *Volumes) ensureIn(ctx context.Context, root *os.Root, want made, size i
 // claim makes sure that the owner file at place is want, writing it only where
 // there is nothing yet and the volume is fresh.
 func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) error {
-	there, err := isInPlace(root, place, want)
+	have, there, err := inPlace(root, place, want)
+	if err == nil && there {
+		err = have.notSealed(filepath.Join(root.Name(), place))
+	}
 	if err != nil || there {
 		return err
 	}
@@ -169,8 +172,14 @@ func (v *Volumes) claim(root *os.Root, place string, want owner, fresh bool) err
 	return v.writeOwner(root, place, want)
 }
 
-// isInPlace reports whether the volume is in its place; an error says what else is.
+// isInPlace reports whether the volume is in its place, sealed or not; an error says what else is.
 func isInPlace(root *os.Root, place string, want owner) (bool, error) {
+	_, there, err := inPlace(root, place, want)
+	return there, err
+}
+
+// inPlace is isInPlace, and what the owner file says.
+func inPlace(root *os.Root, place string, want owner) (owner, bool, error) {
 	path := filepath.Join(root.Name(), place)
 	have, err := readOwner(root, place)
 	switch {
@@ -180,15 +189,15 @@ func isInPlace(root *os.Root, place string, want owner) (bool, error) {
 			err = fmt.Errorf("%w: %s holds %q and no owner file; nothing was touched; move it away if it may go",
 				runtime.ErrExists, path, found[0])
 		}
-		return false, err
+		return have, false, err
 	case err != nil:
-		return false, fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched; restore it, or move the directory away",
+		return have, false, fmt.Errorf("%w: the owner file in %s cannot be read (%w); nothing was touched; restore it, or move the directory away",
 			runtime.ErrForeign, path, err)
-	case have != want:
-		return false, fmt.Errorf("%w: %s holds %s, wanted is %s; nothing was touched; move that directory away if it may go",
+	case have.unsealed() != want:
+		return have, false, fmt.Errorf("%w: %s holds %s, wanted is %s; nothing was touched; move that directory away if it may go",
 			runtime.ErrForeign, path, have, want)
 	}
-	return true, nil
+	return have, true, nil
 }
 
 // contents lists what is at place beside unfinished owner files; an absent

@@ -132,7 +132,7 @@ func (v *Volumes) find(k made) (_ *os.File, err error) {
 	}
 	defer root.Close()
 	at := placeOf(k.identity(), k.Claim)
-	if here, err := readOwner(root, at); err != nil || here != k.owner {
+	if here, err := readOwner(root, at); err != nil || here.unsealed() != k.owner {
 		at = filepath.Join(v.trashAt(k.Class), string(k.Volume))
 	}
 	return root.Open(filepath.Join(at, dataDir))

@@ -32,7 +32,7 @@ type recordDir struct {
 func openRecords(agentRoot string, w durable.Writer) (recordDir, error) {
 	r := newRecords(agentRoot, w)
 	return r, r.in(func(root *os.Root) error {
-		return errors.Join(w.MakeDirs(root, disksDir), w.MakeDirs(root, madeDir), w.MakeDirs(root, usersDir))
+		return errors.Join(w.MakeDirs(root, disksDir), w.MakeDirs(root, madeDir), w.MakeDirs(root, usersDir), w.MakeDirs(root, movesDir))
 	})
 }
 
@@ -183,6 +183,8 @@ type owner struct {
 	Claim     spec.ClaimName   `json:"claim"`
 	Volume    records.VolumeID `json:"volume"`
 	Number    int              `json:"number"`
+	// Seal is zero but for a volume that is sealed (seal.go).
+	Seal seal `json:"seal,omitzero"`
 }
 
 // identity is whose it is.
@@ -197,11 +199,17 @@ func (o owner) String() string {
 
 func readOwner(root *os.Root, place string) (o owner, err error) {
 	err = getJSON(root, filepath.Join(place, ownerFile), &o)
+	if o.Seal.Move != "" {
+		o.Volume, o.Seal.Volume = o.Seal.Volume, ""
+	}
 	return o, err
 }
 
 // writeOwner writes the owner file whole and durably, or not at all.
 func (d *disks) writeOwner(root *os.Root, place string, o owner) error {
+	if o.Seal.Move != "" {
+		o.Volume, o.Seal.Volume = "", o.Volume
+	}
 	return putJSON(d.writer, root, filepath.Join(place, ownerFile), o)
 }
 

@@ -86,7 +86,11 @@ func (v *Volumes) moveBack(at ordered) error {
 	if err := v.makeRoom(at.Root, at.place); err != nil {
 		return err
 	}
-	err := v.do("move back", func() error { return at.Rename(at.bin, at.place) })
+	// Who brings a copy back that a move left behind says that it is the volume again.
+	err := v.breakSeal(at.Root, at.bin)
+	if err == nil {
+		err = v.do("move back", func() error { return at.Rename(at.bin, at.place) })
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: it is being erased", runtime.ErrAbsent)
 	}
@@ -101,7 +105,7 @@ func (at ordered) inTrash() error {
 		return fmt.Errorf("%w: it is neither at %s nor in the trash", runtime.ErrAbsent, filepath.Join(at.Name(), at.place))
 	case err != nil:
 		return err
-	case have != at.want:
+	case have.unsealed() != at.want:
 		return fmt.Errorf("%w: the trash contains %s", runtime.ErrForeign, have)
 	}
 	return nil

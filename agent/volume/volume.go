@@ -10,6 +10,8 @@
 //	<class>/.stead-disk                                             which disk this is
 //	<root>/disks/<class>.json                                       which disk the class is on
 //	<root>/made/<volume id>.json                                    the volume was made
+//	<class>/.moving/<move>/<claim>/…                                staging: what comes from another node
+//	<root>/moves/<move>.<role>.json                                 a part in a move
 //	<root>/users/<volume id>.<set>-<ordinal>.json                   a life has the volume of a claim
 //	<root>/scratch/<namespace>/<member>/<token>/<name>/             emptyDir
 //	<run>/scratch/<namespace>/<member>/<token>/<name>/              emptyDir in memory (tmpfs)

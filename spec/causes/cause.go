@@ -48,6 +48,7 @@ const (
 	DiskMissing    Cause = "DiskMissing"    // its storage class, or the disk or directory of that, is not there
 	VolumeNoSpace  Cause = "VolumeNoSpace"  // its class keeps sizes, and the disk has no room for a new one
 	VolumeDamaged  Cause = "VolumeDamaged"  // its own file system needs repair
+	VolumeSealed   Cause = "VolumeSealed"   // a move sealed it: its copy on another node may be the volume
 	VolumeRefused  Cause = "VolumeRefused"  // anything else
 )
 
