@@ -26,7 +26,7 @@ func part(role moves.MoveRole) runtime.MovePart {
 // moved is the volume that arrives.
 var moved = records.MemberVolume{Claim: data.Claim, ID: newID, Number: data.Number, Class: data.Class}
 
-func look(t *testing.T, v *Volumes, p runtime.MovePart) runtime.MoveDisk {
+func lookAt(t *testing.T, v *Volumes, p runtime.MovePart) runtime.MoveDisk {
 	t.Helper()
 	d, err := NewMoves(v).Look(t.Context(), p)
 	if err != nil {
@@ -58,7 +58,7 @@ func TestASealedVolumeIsNotUsed(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if d := look(t, l.agent(), p); !d.Sealed || !d.AllSealed {
+	if d := lookAt(t, l.agent(), p); !d.Sealed || !d.AllSealed {
 		t.Errorf("on disk is %+v", d)
 	}
 	content, err := os.ReadFile(filepath.Join(l.place(), ownerFile))
@@ -105,7 +105,7 @@ func TestASealedVolumeGoesThroughTheTrash(t *testing.T) {
 	if left := l.timeLeft(); left != giveUp.Trash.Duration {
 		t.Errorf("it stays for %v", left)
 	}
-	if d := look(t, l.agent(), p); d.Sealed || !d.AllSealed {
+	if d := lookAt(t, l.agent(), p); d.Sealed || !d.AllSealed {
 		t.Errorf("on disk is %+v", d)
 	}
 	if err := l.agent().Restore(t.Context(), bringBack); err != nil {
@@ -162,7 +162,7 @@ func TestAVolumeArrivesWhateverBreaksOff(t *testing.T) {
 		if !errors.Is(err, broken) {
 			t.Fatalf("step %d: %v", n, err)
 		}
-		if d := look(t, l.agent(), p); !d.Arrived && !d.Staged {
+		if d := lookAt(t, l.agent(), p); !d.Arrived && !d.Staged {
 			t.Errorf("step %d: on disk is %+v", n, d)
 		}
 		again := l.agent()
@@ -174,7 +174,7 @@ func TestAVolumeArrivesWhateverBreaksOff(t *testing.T) {
 		if diff := onDisk.missing(l); len(diff) > 0 {
 			t.Errorf("step %d: never put on disk: %q", n, diff)
 		}
-		if d := look(t, l.agent(), p); !d.AllArrived || d.Staged {
+		if d := lookAt(t, l.agent(), p); !d.AllArrived || d.Staged {
 			t.Errorf("step %d: on disk is %+v", n, d)
 		}
 		path, err := l.agent().Ensure(t.Context(), db0, moved, true, nil)
@@ -203,7 +203,7 @@ func TestAMoveComesUponNothing(t *testing.T) {
 	if err := NewMoves(other.agent()).Arrive(t.Context(), p); !errors.Is(err, runtime.ErrForeign) {
 		t.Errorf("got %v", err)
 	}
-	if d := look(t, other.agent(), p); d.Arrived || !d.Staged {
+	if d := lookAt(t, other.agent(), p); d.Arrived || !d.Staged {
 		t.Errorf("on disk is %+v", d)
 	}
 }
@@ -227,7 +227,7 @@ func TestPartsInMovesAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := look(t, l.agent(), p); d != (runtime.MoveDisk{}) {
+	if d := lookAt(t, l.agent(), p); d != (runtime.MoveDisk{}) {
 		t.Errorf("%+v", d)
 	}
 	if got, err := NewMoves(l.agent()).Parts(t.Context()); err != nil || len(got) != 1 {

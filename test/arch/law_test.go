@@ -10,7 +10,7 @@ const module = "github.com/stead-project/stead"
 
 // pure names the folders that decide and never act: they import the standard
 // library (but none of impure), spec and records.
-var pure = []string{"server/plan", "server/proof", "server/place", "agent/step"}
+var pure = []string{"server/plan", "server/proof", "server/place", "agent/step", "agent/move/step"}
 
 // pureMayUse are the pure folders that a pure folder may import beside those two.
 var pureMayUse = map[string][]string{
@@ -76,6 +76,7 @@ var home = map[string][]string{
 	"github.com/prometheus/":            {"server", "agent", "agent/host", "cmd/..."},
 	"golang.org/x/net/netutil":          {"dnsd", "agent/host"},
 	"golang.org/x/sync/":                {"..."},
+	"golang.org/x/time/rate":            {"agent/move/peer"},
 	"golang.org/x/sys/":                 {"agent/...", "server", "cmd/...", "dnsd", "proto"},
 	"k8s.io/client-go/util/jsonpath":    {"cmd/stead"},
 	"sigs.k8s.io/kustomize/":            {"cmd/stead"},

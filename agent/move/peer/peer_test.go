@@ -1,0 +1,369 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/agent/move"
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+const id = "0000000000000000000000000000000a"
+
+// pair is a source and a target, and a tree of each.
+type pair struct {
+	t        *testing.T
+	src, dst *Copier
+	from, to []runtime.MoveTree
+	peer     move.Peer
+}
+
+func copier(t *testing.T) *Copier {
+	t.Helper()
+	c := New(Config{Listen: "127.0.0.1:0", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{t: t, src: copier(t), dst: copier(t)}
+	// The directories of a test are on tmpfs on some machines, which believes no times: all is right there, and slower.
+	p.from = []runtime.MoveTree{{Claim: "data", Path: t.TempDir()}}
+	p.to = []runtime.MoveTree{{Claim: "data", Path: t.TempDir()}}
+	p.offer()
+	return p
+}
+
+// offer tells each end the other's key, as the servers do.
+func (p *pair) offer() {
+	p.t.Helper()
+	key, port, err := p.src.Key(id)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	mine, _, err := p.dst.Key(id)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.src.Offer(move.Peer{Move: id, Key: mine}, p.from)
+	p.peer = move.Peer{Move: id, Key: key, At: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)}
+}
+
+func (p *pair) round(fresh bool) (int64, error) {
+	return p.dst.Round(p.t.Context(), p.peer, p.to, fresh, func(_, _ int64) {})
+}
+
+func (p *pair) at(path string) string { return filepath.Join(p.from[0].Path, path) }
+
+// equal fails unless both trees are one by their sums, and by a look that knows nothing of them.
+func (p *pair) equal(what string) {
+	p.t.Helper()
+	a, err := p.src.Sums(p.t.Context(), id, p.from, false)
+	b, err2 := p.dst.Sums(p.t.Context(), id, p.to, false)
+	if err := errors.Join(err, err2); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+	want, got := shown(p.t, p.from[0].Path), shown(p.t, p.to[0].Path)
+	if !slices.Equal(want, got) {
+		for i := range max(len(want), len(got)) {
+			if i >= len(want) || i >= len(got) || want[i] != got[i] {
+				p.t.Fatalf("%s: first difference:\n%s\n%s", what, line(want, i), line(got, i))
+			}
+		}
+	}
+	if !slices.Equal(a, b) {
+		p.t.Errorf("%s: sums %v and %v", what, a, b)
+	}
+}
+
+func line(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return "(nothing)"
+}
+
+// shown lists a tree, by paths.
+func shown(t *testing.T, top string) (list []string) {
+	t.Helper()
+	first := map[uint64]string{}
+	err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(top, path)
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("%q %o %d:%d %d %d", rel, st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Rdev)
+		buf := make([]byte, 1024)
+		if n, err := unix.Llistxattr(path, buf); err == nil && n > 0 {
+			names := strings.Split(strings.Trim(string(buf[:n]), "\x00"), "\x00")
+			slices.Sort(names)
+			for _, name := range names {
+				value := make([]byte, 1024)
+				n, err := unix.Lgetxattr(path, name, value)
+				if err != nil {
+					return err
+				}
+				text += fmt.Sprintf(" %s=%x", name, value[:n])
+			}
+		}
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFREG:
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			text += fmt.Sprintf(" %d %x", st.Size, content[:min(len(content), 40)])
+			text += fmt.Sprintf(" %d", bytes.Count(content, []byte{7}))
+			if st.Nlink > 1 {
+				if first[st.Ino] == "" {
+					first[st.Ino] = rel
+				}
+				text += " is " + first[st.Ino]
+			}
+		case unix.S_IFLNK:
+			to, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			text += " -> " + to
+		}
+		list = append(list, text)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// mutate does one thing to a tree that a member can do.
+func mutate(r *rand.Rand, top string) error {
+	name := func() string {
+		parts := []string{"a", "b", "c", "d\xff", "e f"}
+		path := top
+		for range 1 + r.IntN(3) {
+			path = filepath.Join(path, parts[r.IntN(len(parts))])
+		}
+		return path
+	}
+	path := name()
+	for _, pipe := range []string{path, filepath.Dir(path)} { // it would block the test
+		if st, err := os.Stat(pipe); err == nil && st.Mode()&fs.ModeNamedPipe != 0 {
+			return os.Remove(pipe)
+		}
+	}
+	switch r.IntN(14) {
+	case 0, 1:
+		return os.MkdirAll(path, 0o755)
+	case 2, 3, 4:
+		return os.WriteFile(path, bytes.Repeat([]byte{byte(r.IntN(9))}, r.IntN(3<<10)), os.FileMode(0o600+r.IntN(0o177)))
+	case 5:
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.WriteAt(bytes.Repeat([]byte{7}, 5000), r.Int64N(4<<20)) // holes, and a few blocks
+		return err
+	case 6:
+		return os.RemoveAll(path)
+	case 7:
+		return os.Rename(path, name())
+	case 8:
+		return os.Link(path, name())
+	case 9:
+		return os.Symlink("../x/"+filepath.Base(name()), path)
+	case 10:
+		return syscall.Mkfifo(path, 0o640)
+	case 11:
+		return os.Truncate(path, r.Int64N(3<<20))
+	case 12:
+		if os.Geteuid() == 0 {
+			return errors.Join(os.Lchown(path, r.IntN(3), r.IntN(3)), unix.Setxattr(path, "user.k", []byte{byte(r.IntN(5))}, 0))
+		}
+		return unix.Setxattr(path, "user.k", []byte{byte(r.IntN(5))}, 0)
+	}
+	return os.Chmod(path, os.FileMode(0o700+r.IntN(0o77))|os.ModeSetuid)
+}
+
+// Whatever a member does between rounds and meanwhile, a round after which nobody writes makes the trees equal.
+func TestARoundAfterTheLastWriteMakesTheTreesEqual(t *testing.T) {
+	for range 6 {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		r := rand.New(rand.NewPCG(seed, 1))
+		p := newPair(t)
+		for range 120 {
+			_ = mutate(r, p.from[0].Path) // many make no sense
+		}
+		for round := range 5 {
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for ctx.Err() == nil && round > 0 {
+					_ = mutate(r, p.from[0].Path)
+				}
+			}()
+			_, err := p.round(false)
+			stop()
+			<-ended
+			if err != nil {
+				t.Errorf("seed %d: a round while it is written to: %v", seed, err)
+			}
+			for range 20 {
+				_ = mutate(r, p.from[0].Path)
+			}
+		}
+		if _, err := p.round(false); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		p.equal(fmt.Sprintf("seed %d", seed))
+	}
+}
+
+// Of a large file only the blocks that changed are sent, also by and to an agent that has just started; of small ones that
+// did not change nothing is.
+func TestOnlyWhatChangedIsSent(t *testing.T) {
+	p := newPair(t)
+	content := bytes.Repeat([]byte("0123456789abcdef"), 10<<20/16)
+	if err := errors.Join(os.WriteFile(p.at("big"), content, 0o600), os.WriteFile(p.at("small"), []byte("x"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := p.round(false); err != nil || n != 10<<20+1 {
+		t.Fatalf("%d bytes, %v", n, err)
+	}
+	for _, again := range []bool{false, true} {
+		if again { // both processes are others
+			p.src, p.dst = copier(t), copier(t)
+			p.offer()
+		}
+		if n, err := p.round(false); err != nil || n != 0 {
+			t.Errorf("started again %v: %d bytes of nothing new, %v", again, n, err)
+		}
+	}
+	f, err := os.OpenFile(p.at("big"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteAt([]byte("changed"), 5<<20); err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	if n, err := p.round(false); err != nil || n != 1<<20 {
+		t.Errorf("%d bytes of one block, %v", n, err)
+	}
+	p.equal("after a change")
+}
+
+// A file that changed without a new time is found by a round that believes nothing.
+func TestAFreshRoundReadsEverything(t *testing.T) {
+	p := newPair(t)
+	if err := os.WriteFile(p.at("file"), []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.round(false); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(p.to[0].Path, "file"), []byte("two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.round(true); err != nil {
+		t.Fatal(err)
+	}
+	p.equal("after a fresh round")
+}
+
+// Whoever has not the key that the servers told gets nothing, in either direction.
+func TestOnlyThePeerOfTheMoveIsSpokenWith(t *testing.T) {
+	p := newPair(t)
+	if err := os.WriteFile(p.at("secret"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string) {
+		t.Helper()
+		if _, err := p.round(false); err == nil {
+			t.Errorf("%s: it was copied", what)
+		}
+		if left, err := os.ReadDir(p.to[0].Path); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v, %v", what, left, err)
+		}
+	}
+	right := p.peer
+	p.peer.Key = strings.Repeat("0", 64)
+	refused("another source")
+	p.peer = right
+	p.dst.Withdraw(id) // its next key is another
+	refused("another target")
+	p.offer()
+	p.src.Withdraw(id)
+	refused("not offered any more")
+	p.offer()
+	if _, err := p.round(false); err != nil {
+		t.Error(err)
+	}
+	p.equal("the right ones")
+}
+
+// A tree of any depth, and what blocks whoever opens it.
+func TestDeepTreesAndPipes(t *testing.T) {
+	p := newPair(t)
+	dir, err := unix.Open(p.from[0].Path, unix.O_DIRECTORY, 0)
+	for range 200 {
+		if err == nil {
+			err = unix.Mkdirat(dir, "a-directory-of-a-long-name", 0o755)
+		}
+		if err == nil {
+			var next int
+			next, err = unix.Openat(dir, "a-directory-of-a-long-name", unix.O_DIRECTORY, 0)
+			unix.Close(dir)
+			dir = next
+		}
+	}
+	if err := errors.Join(err, unix.Mknodat(dir, "pipe", unix.S_IFIFO|0o600, 0), unix.Symlinkat("/etc/passwd", dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(dir)
+	for range 2 {
+		if _, err := p.round(false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.src.Withdraw(id)
+	a, err := p.src.Sums(t.Context(), id, p.from, true)
+	b, err2 := p.dst.Sums(t.Context(), id, p.to, true)
+	if err != nil || err2 != nil || !slices.Equal(a, b) {
+		t.Errorf("%v %v, %v %v", a, b, err, err2)
+	}
+	if err := os.RemoveAll(p.at("a-directory-of-a-long-name")); err != nil {
+		t.Fatal(err)
+	}
+	p.offer()
+	if _, err := p.round(false); err != nil {
+		t.Fatal(err)
+	}
+	p.equal("deleted")
+}

@@ -1,0 +1,120 @@
+package step
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/stead-project/stead/records/moves"
+)
+
+var (
+	sums  = []moves.MoveSum{{Claim: "data", Sum: "1"}}
+	other = []moves.MoveSum{{Claim: "data", Sum: "2"}}
+)
+
+func order(p moves.MovePhase, change ...func(*moves.MoveOrder)) *moves.MoveOrder {
+	o := &moves.MoveOrder{Phase: p, PeerKey: "k", PeerPort: 1}
+	for _, c := range change {
+		c(o)
+	}
+	return o
+}
+
+func withSums(o *moves.MoveOrder) { o.Sums = sums }
+func unseal(o *moves.MoveOrder)   { o.Unseal = true }
+func noPeer(o *moves.MoveOrder)   { o.PeerPort = 0 }
+
+func TestChooseOfASource(t *testing.T) {
+	sealed := Disk{Sealed: true, AllSealed: true}
+	for name, c := range map[string]struct {
+		v    View
+		want Next
+	}{
+		"nothing is known of the orders":          {View{}, Next{}},
+		"nobody knows of it and nothing is left":  {View{Told: true}, Next{Op: Forget}},
+		"a seal stays that no order names":        {View{Told: true, SameEpoch: true, Disk: sealed}, Next{Say: moves.MoveSealed, Error: unknownSeal}},
+		"a seal is said before any order":         {View{Disk: sealed}, Next{Say: moves.MoveSealed}},
+		"it offers":                               {View{Order: order(moves.MoveCopying)}, Next{Op: Offer, Say: moves.MoveOffered}},
+		"it offers on while its member stops":     {View{Order: order(moves.MoveStopping)}, Next{Op: Offer, Say: moves.MoveOffered}},
+		"it seals":                                {View{Order: order(moves.MoveSealing)}, Next{Op: Seal, Say: moves.MoveOffered}},
+		"it seals the rest":                       {View{Order: order(moves.MoveSealing), Disk: Disk{Sealed: true}}, Next{Op: Seal, Say: moves.MoveOffered}},
+		"sealed is not said before it is summed":  {View{Order: order(moves.MoveSealing), Disk: sealed}, Next{Op: Sum, Say: moves.MoveOffered}},
+		"sealed":                                  {View{Order: order(moves.MoveSealing), Disk: sealed, Sums: sums}, Next{Op: Offer, Say: moves.MoveSealed, Sums: sums}},
+		"the store went back":                     {View{Order: order(moves.MoveCopying), Disk: sealed}, Next{Op: Offer, Say: moves.MoveSealed}},
+		"flipped: the seal stays":                 {View{Order: order(moves.MoveFlipped, unseal), Disk: sealed}, Next{Say: moves.MoveSealed}},
+		"an abort alone breaks no seal":           {View{Order: order(moves.MoveAborting), Disk: sealed}, Next{Say: moves.MoveSealed}},
+		"the order does":                          {View{Order: order(moves.MoveAborting, unseal), Disk: sealed}, Next{Op: Unseal, Say: moves.MoveSealed}},
+		"unsealed":                                {View{Order: order(moves.MoveAborting, unseal), Disk: Disk{}}, Next{Say: moves.MoveUnsealed}},
+		"aborting before it was sealed":           {View{Order: order(moves.MoveAborting)}, Next{Say: moves.MoveOffered}},
+		"it failed":                               {View{Order: order(moves.MoveCopying), Failed: "why"}, Next{Say: moves.MoveFailed, Error: "why"}},
+		"what failed is unsealed all the same":    {View{Order: order(moves.MoveAborting, unseal), Failed: "why", Disk: Disk{Sealed: true}}, Next{Op: Unseal, Say: moves.MoveSealed}},
+		"all were given up: there is no own seal": {View{Told: true, Disk: Disk{AllSealed: true}}, Next{Op: Forget}},
+	} {
+		c.v.Role = moves.MoveSource
+		if got := Choose(c.v); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestChooseOfATarget(t *testing.T) {
+	half, there := Disk{Staged: true}, Disk{Arrived: true, AllArrived: true}
+	whole := Disk{Staged: true, Copied: sums}
+	copied := Next{Say: moves.MoveCopied, Sums: sums}
+	for name, c := range map[string]struct {
+		v    View
+		want Next
+	}{
+		"it waits for its peer":                       {View{Order: order(moves.MoveCopying, noPeer)}, Next{Say: moves.MoveCopyingNow, Error: "the other node offers nothing yet"}},
+		"it copies":                                   {View{Order: order(moves.MoveCopying), Disk: half}, Next{Op: Copy, Say: moves.MoveCopyingNow}},
+		"it copies on when it is warm":                {View{Order: order(moves.MoveStopping), Warm: true}, Next{Op: Copy, Say: moves.MoveWarm}},
+		"without sums there is no last round":         {View{Order: order(moves.MoveSealing), Warm: true}, Next{Op: Copy, Say: moves.MoveWarm}},
+		"the last round":                              {View{Order: order(moves.MoveSealing, withSums), Disk: half}, Next{Op: Last, Say: moves.MoveWarm}},
+		"copied":                                      {View{Order: order(moves.MoveSealing, withSums), Disk: whole}, copied},
+		"copied of another seal":                      {View{Order: order(moves.MoveSealing, withSums), Disk: Disk{Copied: other}}, Next{Op: Last, Say: moves.MoveWarm}},
+		"flipped":                                     {View{Order: order(moves.MoveFlipped), Disk: whole}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
+		"what is not all never arrives":               {View{Order: order(moves.MoveFlipped), Disk: half}, Next{Say: moves.MoveFailed, Error: notCopied}},
+		"arrived":                                     {View{Order: order(moves.MoveFlipped), Disk: there}, Next{Say: moves.MoveArrived}},
+		"arrived, and the store went back":            {View{Order: order(moves.MoveAborting), Disk: there}, Next{Say: moves.MoveArrived}},
+		"half arrived, and the store went back":       {View{Order: order(moves.MoveAborting), Disk: Disk{Arrived: true, Staged: true, Copied: sums}}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
+		"half arrived, and nobody knows":              {View{Told: true, Disk: Disk{Arrived: true, Staged: true, Copied: sums}}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
+		"aborting":                                    {View{Order: order(moves.MoveAborting), Disk: half}, Next{Op: Discard, Say: moves.MoveCopyingNow}},
+		"discarded":                                   {View{Order: order(moves.MoveAborting)}, Next{Say: moves.MoveDiscarded}},
+		"what failed is discarded":                    {View{Order: order(moves.MoveAborting), Disk: half, Failed: "why"}, Next{Op: Discard, Say: moves.MoveCopyingNow}},
+		"failed":                                      {View{Order: order(moves.MoveCopying), Failed: "why"}, Next{Say: moves.MoveFailed, Error: "why"}},
+		"nobody knows of it":                          {View{Told: true, SameEpoch: true, Disk: half}, Next{Op: Discard}},
+		"nobody knows of it, and nothing is left":     {View{Told: true, SameEpoch: true}, Next{Op: Forget}},
+		"before any list nothing is discarded":        {View{SameEpoch: true, Disk: half}, Next{Say: moves.MoveCopyingNow}},
+		"nobody knows of it since another epoch":      {View{Told: true, Disk: whole}, Next{Say: moves.MoveCopied, Sums: sums, Error: unknownCopy}},
+		"it is over":                                  {View{Told: true, SameEpoch: true, Disk: there}, Next{Op: Forget}},
+		"arrived and not known since another epoch":   {View{Told: true, Disk: there}, Next{Say: moves.MoveArrived}},
+		"the store went back to before it was copied": {View{Order: order(moves.MoveCopying), Disk: whole}, Next{Op: Copy, Say: moves.MoveCopyingNow}},
+	} {
+		c.v.Role = moves.MoveTarget
+		if got := Choose(c.v); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestInterrupts(t *testing.T) {
+	copying, stopping, sealing := order(moves.MoveCopying), order(moves.MoveStopping), order(moves.MoveSealing, withSums)
+	for name, c := range map[string]struct {
+		op       Op
+		old, now *moves.MoveOrder
+		want     bool
+	}{
+		"the member stops":        {Copy, copying, stopping, false},
+		"it is sealed":            {Copy, stopping, sealing, true},
+		"the same sums":           {Last, sealing, sealing, false},
+		"another peer":            {Copy, copying, order(moves.MoveCopying, func(o *moves.MoveOrder) { o.PeerKey = "l" }), true},
+		"aborted":                 {Seal, sealing, order(moves.MoveAborting), true},
+		"nobody knows of it":      {Copy, copying, nil, true},
+		"what arrives":            {Arrive, sealing, nil, false},
+		"a sum is made to an end": {Sum, order(moves.MoveSealing), order(moves.MoveSealing), false},
+	} {
+		if got := Interrupts(c.op, c.old, c.now); got != c.want {
+			t.Errorf("%s: got %v", name, got)
+		}
+	}
+}

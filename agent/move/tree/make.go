@@ -1,0 +1,285 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Maker makes a tree what another is: it is shown the other's entries in the order of Walk, and told the contents that it
+// asks for. Nobody else may write to the tree. It is for one goroutine.
+type Maker struct {
+	ctx    context.Context
+	sums   *Sums
+	dir    *Dir
+	path   []string // of dir, from the top
+	made   []Entry  // of the directories on the way, of which the time is set when they are left
+	names  []string // in dir, not compared yet
+	below  map[string]Entry
+	number int64
+	first  map[int64]string // path of the first name of a group
+	taken  map[uint64]int64 // inode of a file of several names here, and the group that has it
+}
+
+// Dir is an open directory that several use.
+type Dir struct {
+	*os.File
+	users int
+}
+
+// Use keeps it open until Free.
+func (d *Dir) Use() *Dir { d.users++; return d }
+
+// Free closes it after the last.
+func (d *Dir) Free() {
+	if d.users--; d.users == 0 {
+		d.Close()
+	}
+}
+
+// NewMaker begins at an existing directory.
+func NewMaker(ctx context.Context, top string, sums *Sums) (*Maker, error) {
+	f, err := os.OpenFile(top, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Maker{
+		ctx: ctx, sums: sums, dir: (&Dir{File: f}).Use(), below: map[string]Entry{},
+		first: map[int64]string{}, taken: map[uint64]int64{},
+	}, nil
+}
+
+// Close ends it, whether all was shown or not.
+func (m *Maker) Close() { m.dir.Free() }
+
+// Dir is the directory that was entered last.
+func (m *Maker) Dir() *Dir { return m.dir }
+
+// Enter goes to a directory below one that was entered before.
+func (m *Maker) Enter(depth int, name string) error {
+	if depth > 0 {
+		if err := m.up(depth - 1); err != nil {
+			return err
+		}
+		e, shown := m.below[m.pathOf(name)]
+		if !shown || len(m.path) != depth-1 {
+			return fmt.Errorf("directory %q was not shown", name)
+		}
+		delete(m.below, m.pathOf(name))
+		next, err := OpenDir(m.dir.File, name)
+		if err != nil {
+			return err
+		}
+		m.swap(next)
+		m.path, m.made = append(m.path, name), append(m.made, e)
+	}
+	names, err := m.dir.Readdirnames(-1)
+	slices.Sort(names)
+	m.names = names
+	return err
+}
+
+func (m *Maker) swap(next *os.File) {
+	m.dir.Free()
+	m.dir = (&Dir{File: next}).Use()
+}
+
+// up goes back to a directory on the way. The times of those that are left are set now: nothing is made in them any more.
+func (m *Maker) up(depth int) error {
+	for len(m.path) > depth {
+		last := len(m.path) - 1
+		next, err := OpenDir(m.dir.File, "..")
+		if err != nil {
+			return err
+		}
+		m.swap(next)
+		if err := m.time(m.dir.File, m.path[last], &m.made[last]); err != nil {
+			return err
+		}
+		m.path, m.made = m.path[:last], m.made[:last]
+	}
+	return nil
+}
+
+// End leaves all directories; top is the entry of the tree's top.
+func (m *Maker) End(top *Entry) error {
+	if err := m.up(0); err != nil {
+		return err
+	}
+	return m.settle(m.dir.File, ".", top)
+}
+
+func (m *Maker) pathOf(name string) string {
+	return strconv.Itoa(len(m.path)) + "/" + strings.Join(append(slices.Clone(m.path), name), "/")
+}
+
+// Valid refuses an entry whose name is not a single element of a path.
+func (e *Entry) valid() error {
+	if e.Name == "" || e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\x00") || len(e.Name) > unix.NAME_MAX {
+		return fmt.Errorf("invalid name %q", e.Name)
+	}
+	return nil
+}
+
+// Leave ends the list of the directory: what was not shown goes.
+func (m *Maker) Leave() error { return m.drop("") }
+
+// drop deletes what is here before next and was not shown; "": all of it.
+func (m *Maker) drop(next string) error {
+	for len(m.names) > 0 && (next == "" || m.names[0] < next) {
+		if err := m.remove(m.names[0]); err != nil {
+			return err
+		}
+		m.names = m.names[1:]
+	}
+	if len(m.names) > 0 && m.names[0] == next {
+		m.names = m.names[1:]
+	}
+	return nil
+}
+
+// Entry makes what has the name what is shown, but for the content of a file. It reports whether that must be told: Needs.
+func (m *Maker) Entry(e *Entry) (needs bool, err error) {
+	if err := m.ctx.Err(); err != nil {
+		return false, err
+	}
+	if err := e.valid(); err != nil {
+		return false, err
+	}
+	m.number++
+	if err := m.drop(e.Name); err != nil {
+		return false, err
+	}
+	have, st, err := read(m.dir.File, e.Name)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		have.Name = ""
+	case err != nil:
+		return false, fmt.Errorf("look at %q: %w", e.Name, err)
+	case !m.fits(e, &have, &st):
+		if err := m.remove(e.Name); err != nil {
+			return false, err
+		}
+		have.Name = ""
+	}
+	if first, ok := m.first[e.Group]; ok && e.Group != 0 { // another name of a file that is here
+		if have.Name == "" {
+			err = m.link(first, e.Name)
+		}
+		return false, err
+	}
+	if have.Name == "" {
+		if err := m.create(e); err != nil {
+			return false, fmt.Errorf("create %q: %w", e.Name, err)
+		}
+		have, st, err = read(m.dir.File, e.Name)
+		if err != nil {
+			return false, err
+		}
+	}
+	if e.Group != 0 {
+		m.first[e.Group] = m.pathOf(e.Name)
+		m.taken[st.Ino] = e.Group
+	} else if st.Nlink > 1 && e.Type() != unix.S_IFDIR {
+		m.taken[st.Ino] = -m.number
+	}
+	if e.Type() == unix.S_IFDIR {
+		m.below[m.pathOf(e.Name)] = *e
+	}
+	if e.Type() == unix.S_IFREG {
+		sum := m.sums.Find(&st)
+		if e.Sum == nil || sum == nil || !bytes.Equal(e.Sum, sum) || st.Size != e.Size {
+			return true, nil
+		}
+	}
+	if same(e, &have) {
+		return false, nil
+	}
+	return false, m.settle(m.dir.File, e.Name, e)
+}
+
+// fits reports whether what is here can become what is shown without being made anew.
+func (m *Maker) fits(e, have *Entry, st *unix.Stat_t) bool {
+	if e.Type() != have.Type() || e.Target != have.Target || e.Rdev != have.Rdev {
+		return false
+	}
+	if e.Type() == unix.S_IFDIR {
+		return true
+	}
+	group, taken := m.taken[st.Ino]
+	if _, shown := m.first[e.Group]; e.Group != 0 && shown {
+		return taken && group == e.Group
+	}
+	return !taken // else what is written to it is written to another file that was shown
+}
+
+func same(e, have *Entry) bool {
+	return e.Mode == have.Mode && e.UID == have.UID && e.GID == have.GID && e.Mtime == have.Mtime &&
+		slices.EqualFunc(e.Xattrs, have.Xattrs, func(a, b Xattr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) })
+}
+
+// link gives the file at a path, as pathOf gave it, another name in the directory.
+func (m *Maker) link(path, name string) error {
+	_, path, _ = strings.Cut(path, "/")
+	way := strings.Split(path, "/")
+	at := (&Dir{File: m.dir.File}).File
+	opened := []*os.File{}
+	defer func() {
+		for _, f := range opened {
+			f.Close()
+		}
+	}()
+	for range m.path {
+		up, err := OpenDir(at, "..")
+		if err != nil {
+			return err
+		}
+		opened, at = append(opened, up), up
+		if len(opened) > 1 {
+			opened[0].Close()
+			opened = opened[1:]
+		}
+	}
+	for _, dir := range way[:len(way)-1] {
+		down, err := OpenDir(at, dir)
+		if err != nil {
+			return err
+		}
+		opened, at = append(opened, down), down
+		if len(opened) > 1 {
+			opened[0].Close()
+			opened = opened[1:]
+		}
+	}
+	if err := unix.Linkat(int(at.Fd()), way[len(way)-1], int(m.dir.Fd()), name, 0); err != nil {
+		return fmt.Errorf("link %q: %w", name, err)
+	}
+	return nil
+}
+
+// create makes an entry without content, for its owner alone until it is settled.
+func (m *Maker) create(e *Entry) error {
+	dir := int(m.dir.Fd())
+	switch e.Type() {
+	case unix.S_IFDIR:
+		return unix.Mkdirat(dir, e.Name, 0o700)
+	case unix.S_IFREG:
+		fd, err := unix.Openat(dir, e.Name, unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err == nil {
+			err = unix.Close(fd)
+		}
+		return err
+	case unix.S_IFLNK:
+		return unix.Symlinkat(e.Target, dir, e.Name)
+	case unix.S_IFIFO, unix.S_IFSOCK, unix.S_IFCHR, unix.S_IFBLK:
+		return unix.Mknodat(dir, e.Name, e.Type()|0o600, int(e.Rdev))
+	}
+	return fmt.Errorf("unknown type %o", e.Type())
+}
