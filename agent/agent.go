@@ -25,6 +25,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/images"
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/move"
 	"github.com/stead-project/stead/agent/reclaim"
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/watchdog"
@@ -53,10 +54,13 @@ type Agent struct {
 	prepared *session.PreparedImages
 	preparer atomic.Pointer[images.Preparer]
 	said     said
-	running  chan struct{} // closed when there are workers
-	files    files.Cache
-	client   atomic.Pointer[session.Client] // nil: not yet
-	seq      atomic.Int64                   // of reports
+	// moved is what the node says of moves, mover what carries them out; nil: this node moves none.
+	moved   *session.MoveReports
+	mover   *move.Mover
+	running chan struct{} // closed when there are workers
+	files   files.Cache
+	client  atomic.Pointer[session.Client] // nil: not yet
+	seq     atomic.Int64                   // of reports
 }
 
 // New checks the configuration and starts nothing.
@@ -105,6 +109,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	})
 	a.preparer.Store(preparer)
 	a.workers.sourcesChanged = preparer.Retry
+	if err := a.beginMoves(ctx); err != nil {
+		return err
+	}
 	client := a.newClient()
 	a.client.Store(client)
 	a.workers.sets = a.setFiles(client)
@@ -122,6 +129,9 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	group.Go(func() { preparer.Run(ctx) })
 	group.Go(func() { a.reclaimer.Run(ctx) })
 	group.Go(func() { a.deadlines.Run(ctx) })
+	if a.mover != nil {
+		group.Go(func() { a.mover.Run(ctx) })
+	}
 	answerer := &session.Answerer{Runtime: a.c.Runtime, Root: a.c.Home.Root(), ImagesChanged: a.imagesChanged, VolumeUses: a.c.VolumeUses, Logger: a.log}
 	client.Run(ctx, session.Loop{
 		Dial: a.c.Dial, Answer: answerer.Answer, Welcome: a.c.Tuning.Answer,
@@ -185,6 +195,7 @@ func (a *Agent) newClient() *session.Client {
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
 		Prepared: a.prepared, Prepare: a.preparer.Load().Take,
+		MoveReports: a.moved, TakeMoves: a.takeMoves(),
 		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts, TunnelChanged: a.c.Tunnel,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/agent/move"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/watchdog"
@@ -29,6 +30,9 @@ type Config struct {
 	Runtime runtime.Runtime
 	Network runtime.Network
 	Volumes runtime.Volumes
+	// Moves and Copier move volumes to and from other nodes; nil, nil: this node moves none.
+	Moves  runtime.MoveVolumes
+	Copier move.Copier
 	// Prober runs probes (agent/probe); nil: they count as passed.
 	Prober worker.Prober
 
@@ -97,6 +101,9 @@ func (c Config) filled() (Config, error) {
 		return c, errors.New("the agent's configuration lacks the run directory or the boot id")
 	case c.Home.Cluster() == "":
 		return c, errors.New("the node has not joined a cluster")
+	}
+	if (c.Moves == nil) != (c.Copier == nil) {
+		return c, errors.New("the agent's configuration lacks what moves volumes, or what copies them")
 	}
 	if (c.Watchdog == nil) != (c.Cgroup == nil) {
 		return c, errors.New("the agent's configuration lacks the watchdog or the cgroups")

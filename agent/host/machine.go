@@ -21,6 +21,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/images"
 	"github.com/stead-project/stead/agent/nameserver"
+	"github.com/stead-project/stead/agent/move/peer"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/pressure"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
@@ -40,6 +41,8 @@ type Machine struct {
 	Network *network.Network
 	Volumes *volume.Volumes
 	Meter   *volume.Meter
+	Moves   *volume.Moves
+	Copier  *peer.Copier // the caller closes it
 
 	interests atomic.Pointer[session.Interests] // nil: not yet
 	following chan struct{}                     // closed once there are interests
@@ -135,6 +138,10 @@ func New(o Options, at *home.Home, log *slog.Logger) (*Machine, error) {
 		return nil, errors.Join(err, m.Runtime.Close())
 	}
 	m.Meter = volume.NewMeter(m.Volumes, log)
+	m.Moves = volume.NewMoves(m.Volumes)
+	if m.Copier, err = o.copier(log); err != nil {
+		return nil, errors.Join(err, m.Runtime.Close())
+	}
 	for _, dir := range o.Classes {
 		if _, err := os.Stat(dir); err != nil {
 			log.Warn("storage class not usable yet", "err", err)

@@ -43,6 +43,8 @@ type Options struct {
 	DiskLeft   int               // percent of a disk that must be free, or no new member comes; 0: any
 	MemoryLeft int64             // bytes of memory that must be available; 0: any
 	TasksLeft  int               // percent of the processes and threads that must be free; 0: any
+	MovePort   int               // of TCP, at which this host hands out volumes of members that move; 0: any
+	MoveRate   string            // bytes a second of all moves together, each way, with a suffix; "0": any number
 	Reserve    int64             // bytes of memory that members leave the host; 0: a share, -1: none
 	Classes    map[string]string // directory by storage class
 	Shared     []string          // those whose directory other hosts have, too
@@ -94,6 +96,12 @@ func (o *Options) Check() error {
 	o.TunnelPort = cmp.Or(o.TunnelPort, network.DefaultTunnelPort)
 	if o.TunnelPort < 1 || o.TunnelPort > 65535 {
 		return OptionError{fmt.Errorf("--tunnel-port %d: write a port from 1 to 65535", o.TunnelPort)}
+	}
+	if o.MovePort < 0 || o.MovePort > 65535 {
+		return OptionError{fmt.Errorf("--move-port %d: write a port from 1 to 65535, or 0 (any free one)", o.MovePort)}
+	}
+	if _, err := o.moveRate(); err != nil {
+		return err
 	}
 	if o.Pulls < 0 {
 		return OptionError{fmt.Errorf("--max-parallel-pulls %d: write 1 or more", o.Pulls)}

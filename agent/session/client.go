@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -69,6 +70,10 @@ type Config struct {
 	// nil: it prepares nothing.
 	Prepared *PreparedImages
 	Prepare  func([]records.Preparation)
+	// MoveReports is what the node says of the moves that TakeMoves takes, all of them each time, of a list of this epoch, without
+	// blocking. nil, nil: it moves nothing.
+	MoveReports *MoveReports
+	TakeMoves   func(orders []moves.MoveOrder, epoch int64)
 	// Files are the ConfigMaps and Secrets of the node's lives; FilesChanged is called when
 	// they changed, so that they are kept.
 	Files        *files.Cache
@@ -119,6 +124,7 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 	facts.Guards = c.guards
 	facts.Conditions = c.cfg.Conditions.all()
 	facts.Prepares, facts.Prepared = c.cfg.Prepared != nil, c.cfg.Prepared.all()
+	facts.Moves, facts.MoveReports = c.cfg.MoveReports != nil, c.cfg.MoveReports.all()
 	doc, err := json.Marshal(facts)
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)

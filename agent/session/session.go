@@ -118,6 +118,12 @@ func (s *Session) Flush() (messages []*proto.FromNode, next time.Duration, err e
 	if m != nil {
 		messages = append(messages, m)
 	}
+	if m, err = s.c.cfg.MoveReports.changed(); err != nil {
+		return nil, 0, err
+	}
+	if m != nil {
+		messages = append(messages, m)
+	}
 	return messages, next, nil
 }
 

@@ -34,6 +34,7 @@ func (c *Client) takeWanted(w *proto.Wanted) error {
 		c.cfg.Workers.Over(wire.ToIdentity(h.GetId()), wire.ToToken(h.GetToken()))
 	}
 	c.takePreparations(w.GetPreparations())
+	c.takeMoves(w.GetMoves(), seq.Epoch)
 	for _, doc := range w.GetLivesJson() {
 		var life records.Life
 		if err := json.Unmarshal(doc, &life); err != nil {

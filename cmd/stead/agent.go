@@ -113,6 +113,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		return usage(err)
 	}
 	defer m.Runtime.Close()
+	defer m.Copier.Close()
 	metrics, err := server.ListenMetrics(o.Metrics)
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	m.Prepare(ctx)
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: o.RunDir, Dial: dial,
-		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes,
+		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes, Moves: m.Moves, Copier: m.Copier,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
 		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Tunnel: m.UpdateTunnel, Interests: m.SetInterests, Logger: log,
 		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, Cgroup: m.Runtime.Cgroup, VolumeUses: m.Meter.Uses,

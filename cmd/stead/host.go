@@ -70,6 +70,8 @@ func (o *hostOptions) flags(f *pflag.FlagSet) {
 		"directory with a hosts.toml for each registry: mirrors, CAs, plain http, as containerd reads it")
 	f.Int64Var(&o.Reserve, "reserve-memory-bytes", 0,
 		"memory in bytes that members leave to the host (0: 5 %, at least 512 MiB and at most a quarter; -1: none)")
+	f.IntVar(&o.MovePort, "move-port", 0, "TCP port of this host from which other hosts copy the volumes of members that move to them (0: any free one)")
+	f.StringVar(&o.MoveRate, "move-rate", host.DefaultMoveRate, "bytes a second that all moves of this host together may copy, each way: 50Mi (0: any number)")
 	f.DurationVar(&o.ShutdownTime, "shutdown-time", 5*time.Minute,
 		"how long members may take to stop, in order, when systemd shuts the host down or reboots it; at most 20m (0: they are not stopped in order)")
 	f.StringVar(&o.Address, "address", "", "address under which other hosts reach this one (default: that of the default route, or the only one)")
