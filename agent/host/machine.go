@@ -20,8 +20,8 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/images"
-	"github.com/stead-project/stead/agent/nameserver"
 	"github.com/stead-project/stead/agent/move/peer"
+	"github.com/stead-project/stead/agent/nameserver"
 	"github.com/stead-project/stead/agent/network"
 	"github.com/stead-project/stead/agent/pressure"
 	"github.com/stead-project/stead/agent/runtime/containerdrt"
@@ -42,7 +42,7 @@ type Machine struct {
 	Volumes *volume.Volumes
 	Meter   *volume.Meter
 	Moves   *volume.Moves
-	Copier  *peer.Copier // the caller closes it
+	Copier  *peer.Exchange // the caller closes it
 
 	interests atomic.Pointer[session.Interests] // nil: not yet
 	following chan struct{}                     // closed once there are interests

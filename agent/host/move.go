@@ -26,7 +26,7 @@ func (o *Options) moveRate() (int64, error) {
 
 // copier copies the volumes of members that move. It listens at the address by which other hosts reach this one, from the first
 // move on.
-func (o *Options) copier(log *slog.Logger) (*peer.Copier, error) {
+func (o *Options) copier(log *slog.Logger) (*peer.Exchange, error) {
 	rate, err := o.moveRate()
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Peer is how a move reaches, or is reached by, the other node.
-type Peer struct {
+// Other is how a move reaches, or is reached by, the other node.
+type Other struct {
 	Move moves.MoveID
 	// At is where a source listens; of a target.
 	At netip.AddrPort
@@ -34,15 +34,15 @@ type Peer struct {
 type Copier interface {
 	// Key is the node's own of a move, made at the first call, and the port at which it listens.
 	Key(move moves.MoveID) (key string, port uint16, err error)
-	// Offer hands out the trees to the peer from now on, in place of what was offered of the move before.
-	Offer(p Peer, trees []runtime.MoveTree)
+	// Offer hands out the trees to the peer from now on, in place of what was offered of the move before; it does not end with ctx.
+	Offer(ctx context.Context, p Other, trees []runtime.MoveTree)
 	// Withdraw ends that, and what is under way of it, and forgets the key.
 	Withdraw(move moves.MoveID)
 	// Sums sums the trees, which nobody writes to. fresh: each file is read.
 	Sums(ctx context.Context, move moves.MoveID, trees []runtime.MoveTree, fresh bool) ([]moves.MoveSum, error)
 	// Round makes the trees what those of the peer are, as far as nobody writes to them meanwhile, and puts them on disk.
 	// told is called now and then with the bytes that are there, of all.
-	Round(ctx context.Context, p Peer, trees []runtime.MoveTree, fresh bool, told func(done, total int64)) (copied int64, err error)
+	Round(ctx context.Context, p Other, trees []runtime.MoveTree, fresh bool, told func(done, total int64)) (copied int64, err error)
 }
 
 // Config is what a Mover needs; all of it.

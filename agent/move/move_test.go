@@ -32,7 +32,7 @@ type node struct {
 	t       *testing.T
 	dir     string
 	volumes *volume.Volumes
-	copier  *peer.Copier
+	copier  *peer.Exchange
 	mover   *move.Mover
 	now     time.Time
 	open    spec.Token

@@ -38,7 +38,7 @@ func (m *Mover) work(ctx context.Context, j *job) {
 	defer cancel()
 	disk, err := m.c.Volumes.Look(ctx, j.part)
 	m.mu.Lock()
-	v := step.View{
+	v := step.Situation{
 		Role: j.part.Role, Order: j.order, Told: m.told, SameEpoch: j.part.Epoch == m.epoch,
 		Disk: step.Disk{
 			Sealed: disk.Sealed, AllSealed: disk.AllSealed, Arrived: disk.Arrived, AllArrived: disk.AllArrived,
@@ -135,7 +135,7 @@ func (m *Mover) failed(j *job, op step.Op, err error) {
 }
 
 // do does one operation.
-func (m *Mover) do(ctx context.Context, j *job, v step.View, op step.Op) error {
+func (m *Mover) do(ctx context.Context, j *job, v step.Situation, op step.Op) error {
 	if v.Order == nil || v.Order.Phase == moves.MoveAborting || v.Order.Phase == moves.MoveFlipped {
 		m.c.Copier.Withdraw(j.part.Move)
 	} else if err := m.keep(ctx, j); err != nil {
@@ -206,8 +206,8 @@ func (m *Mover) note(ctx context.Context, j *job, copied []moves.MoveSum) error 
 	return nil
 }
 
-func peerOf(o *moves.MoveOrder) Peer {
-	return Peer{
+func peerOf(o *moves.MoveOrder) Other {
+	return Other{
 		Move: o.Move, At: netip.AddrPortFrom(o.PeerAddress, o.PeerPort), Key: o.PeerKey, BytesPerSecond: o.BytesPerSecond,
 	}
 }
@@ -217,7 +217,7 @@ func (m *Mover) offer(ctx context.Context, j *job, o *moves.MoveOrder) error {
 	if err != nil {
 		return err
 	}
-	m.c.Copier.Offer(peerOf(o), trees)
+	m.c.Copier.Offer(ctx, peerOf(o), trees)
 	return nil
 }
 

@@ -50,7 +50,7 @@ type enter struct {
 
 type batch struct {
 	Number  int64
-	Entries []tree.Entry
+	Entries []tree.Item
 }
 
 // needs is what the target needs of a batch, ascending.
@@ -77,7 +77,7 @@ type end struct {
 	Batch int64
 	Index int
 	OK    bool
-	Entry tree.Entry
+	Item  tree.Item
 	Sum   []byte
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/stead-project/stead/records/moves"
 )
 
-// Config is what a Copier needs.
+// Config is what an Exchange needs.
 type Config struct {
 	// Listen is the address and port (0: any) at which a source waits for targets; it listens from the first move on.
 	Listen string
@@ -37,8 +37,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Copier is the body of move.Copier.
-type Copier struct {
+// Exchange is the body of move.Copier.
+type Exchange struct {
 	c     Config
 	limit *rate.Limiter // nil: none
 	group sync.WaitGroup
@@ -49,22 +49,23 @@ type Copier struct {
 	closed bool
 }
 
-var _ move.Copier = (*Copier)(nil)
+var _ move.Copier = (*Exchange)(nil)
 
 // part is what is kept of a move. All but sums is guarded by the copier's mu.
 type part struct {
 	cert  tls.Certificate
 	key   string
 	sums  *tree.Sums
-	peer  move.Peer
+	ctx   context.Context // of what is handed out
+	peer  move.Other
 	trees []runtime.MoveTree
 	total int64    // bytes of the trees, when they were last counted
 	conn  net.Conn // of the target that is served
 }
 
 // New returns a copier; it listens later. Close ends it.
-func New(c Config) *Copier {
-	return &Copier{c: c, limit: limiter(c.BytesPerSecond), moves: map[moves.MoveID]*part{}}
+func New(c Config) *Exchange {
+	return &Exchange{c: c, limit: limiter(c.BytesPerSecond), moves: map[moves.MoveID]*part{}}
 }
 
 // limiter lets so many bytes through, and what one frame has at once.
@@ -76,7 +77,7 @@ func limiter(perSecond int64) *rate.Limiter {
 }
 
 // Close ends all, and returns when nothing is under way.
-func (c *Copier) Close() error {
+func (c *Exchange) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	var err error
@@ -99,7 +100,7 @@ func (p *part) hangUp() {
 }
 
 // of finds what is kept of a move, or makes it; the caller holds the lock.
-func (c *Copier) of(id moves.MoveID) (*part, error) {
+func (c *Exchange) of(id moves.MoveID) (*part, error) {
 	if p := c.moves[id]; p != nil {
 		return p, nil
 	}
@@ -131,7 +132,7 @@ func keyOf(cert *x509.Certificate) string {
 }
 
 // Key implements move.Copier.
-func (c *Copier) Key(id moves.MoveID) (string, uint16, error) {
+func (c *Exchange) Key(id moves.MoveID) (string, uint16, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, err := c.of(id)
@@ -153,7 +154,7 @@ func (c *Copier) Key(id moves.MoveID) (string, uint16, error) {
 }
 
 // Offer implements move.Copier.
-func (c *Copier) Offer(peer move.Peer, trees []runtime.MoveTree) {
+func (c *Exchange) Offer(ctx context.Context, peer move.Other, trees []runtime.MoveTree) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, err := c.of(peer.Move)
@@ -163,11 +164,11 @@ func (c *Copier) Offer(peer move.Peer, trees []runtime.MoveTree) {
 	if p.peer.Key != peer.Key {
 		p.hangUp()
 	}
-	p.peer, p.trees = peer, trees
+	p.ctx, p.peer, p.trees = context.WithoutCancel(ctx), peer, trees
 }
 
 // Withdraw implements move.Copier.
-func (c *Copier) Withdraw(id moves.MoveID) {
+func (c *Exchange) Withdraw(id moves.MoveID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p := c.moves[id]; p != nil {
@@ -177,7 +178,7 @@ func (c *Copier) Withdraw(id moves.MoveID) {
 }
 
 // Sums implements move.Copier.
-func (c *Copier) Sums(ctx context.Context, id moves.MoveID, trees []runtime.MoveTree, fresh bool) (sums []moves.MoveSum, err error) {
+func (c *Exchange) Sums(ctx context.Context, id moves.MoveID, trees []runtime.MoveTree, fresh bool) (sums []moves.MoveSum, err error) {
 	c.mu.Lock()
 	p, err := c.of(id)
 	c.mu.Unlock()
@@ -202,8 +203,8 @@ func never(err error) error {
 	return err
 }
 
-// config is the TLS of one end; key is the other's.
-func config(p *part, key string) *tls.Config {
+// tlsOf is the TLS of one end; key is the other's.
+func tlsOf(p *part, key string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{p.cert}, ClientAuth: tls.RequireAnyClientCert,
 		SessionTicketsDisabled: true,
@@ -218,7 +219,7 @@ func config(p *part, key string) *tls.Config {
 }
 
 // accept serves targets until the listener is closed. What they ask for by its name is the move.
-func (c *Copier) accept(lis net.Listener) {
+func (c *Exchange) accept(lis net.Listener) {
 	for {
 		conn, err := lis.Accept()
 		if err != nil {
@@ -236,7 +237,7 @@ func (c *Copier) accept(lis net.Listener) {
 const helloTime = 10 * time.Second
 
 // serve lets one target in.
-func (c *Copier) serve(raw net.Conn) {
+func (c *Exchange) serve(raw net.Conn) {
 	defer raw.Close()
 	var p *part
 	conn := tls.Server(raw, &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
@@ -246,11 +247,9 @@ func (c *Copier) serve(raw net.Conn) {
 		if p == nil || p.peer.Key == "" || c.closed {
 			return nil, errors.New("no such move is offered here")
 		}
-		return config(p, p.peer.Key), nil
+		return tlsOf(p, p.peer.Key), nil
 	}})
-	ctx, cancel := context.WithTimeout(context.Background(), helloTime)
-	defer cancel()
-	if err := conn.HandshakeContext(ctx); err != nil {
+	if err := errors.Join(raw.SetDeadline(time.Now().Add(helloTime)), conn.Handshake(), raw.SetDeadline(time.Time{})); err != nil {
 		c.c.Logger.Debug("move refused", "err", err)
 		return
 	}
@@ -262,8 +261,9 @@ func (c *Copier) serve(raw net.Conn) {
 	p.hangUp()
 	p.conn = raw
 	s := &server{c: c, p: p, wire: newWire(conn), trees: p.trees, limits: []*rate.Limiter{c.limit, limiter(p.peer.BytesPerSecond)}}
+	ctx := p.ctx
 	c.mu.Unlock()
-	if err := s.run(); err != nil {
+	if err := s.run(ctx); err != nil {
 		c.c.Logger.Debug("move interrupted", "err", err)
 	}
 }

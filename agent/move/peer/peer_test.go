@@ -28,12 +28,12 @@ const id = "0000000000000000000000000000000a"
 // pair is a source and a target, and a tree of each.
 type pair struct {
 	t        *testing.T
-	src, dst *Copier
+	src, dst *Exchange
 	from, to []runtime.MoveTree
-	peer     move.Peer
+	peer     move.Other
 }
 
-func copier(t *testing.T) *Copier {
+func copier(t *testing.T) *Exchange {
 	t.Helper()
 	c := New(Config{Listen: "127.0.0.1:0", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { c.Close() })
@@ -61,8 +61,8 @@ func (p *pair) offer() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.src.Offer(move.Peer{Move: id, Key: mine}, p.from)
-	p.peer = move.Peer{Move: id, Key: key, At: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)}
+	p.src.Offer(p.t.Context(), move.Other{Move: id, Key: mine}, p.from)
+	p.peer = move.Other{Move: id, Key: key, At: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port)}
 }
 
 func (p *pair) round(fresh bool) (int64, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 // Round implements move.Copier.
-func (c *Copier) Round(ctx context.Context, peer move.Peer, trees []runtime.MoveTree, fresh bool, told func(done, total int64)) (int64, error) {
+func (c *Exchange) Round(ctx context.Context, peer move.Other, trees []runtime.MoveTree, fresh bool, told func(done, total int64)) (int64, error) {
 	c.mu.Lock()
 	p, err := c.of(peer.Move)
 	c.mu.Unlock()
@@ -28,7 +28,7 @@ func (c *Copier) Round(ctx context.Context, peer move.Peer, trees []runtime.Move
 	if fresh {
 		p.sums.Clear()
 	}
-	conf := config(p, peer.Key)
+	conf := tlsOf(p, peer.Key)
 	conf.ServerName = string(peer.Move)
 	dial := tls.Dialer{NetDialer: &net.Dialer{Timeout: helloTime}, Config: conf}
 	hello, cancel := context.WithTimeout(ctx, 2*helloTime)
@@ -82,7 +82,7 @@ type puller struct {
 	told  func(done, total int64)
 
 	maker   *tree.Maker
-	top     *tree.Entry
+	top     *tree.Item
 	batches map[int64]*asked
 	file    *tree.Writing
 	writes  file
@@ -198,7 +198,7 @@ func (t *puller) batch(content []byte) error {
 			t.top = e
 			continue
 		}
-		needed, err := t.maker.Entry(e)
+		needed, err := t.maker.Item(e)
 		if err != nil {
 			return err
 		}
@@ -269,7 +269,7 @@ func (t *puller) end(content []byte) error {
 		return errors.New("the end of a file that was not needed")
 	}
 	w, ok := b.files[e.Index]
-	if !ok || e.Entry.Name != w.name || e.Entry.Type() != unix.S_IFREG {
+	if !ok || e.Item.Name != w.name || e.Item.Type() != unix.S_IFREG {
 		return errors.New("the end of a file that was not needed")
 	}
 	delete(b.files, e.Index)
@@ -281,7 +281,7 @@ func (t *puller) end(content []byte) error {
 		if !e.OK {
 			sum = nil
 		}
-		err = t.file.End(&e.Entry, sum)
+		err = t.file.End(&e.Item, sum)
 		t.file = nil
 	}
 	t.progress(w.size)

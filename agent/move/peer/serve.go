@@ -31,7 +31,7 @@ const (
 // server is a source's end of one connection.
 type server struct {
 	*wire
-	c      *Copier
+	c      *Exchange
 	p      *part
 	trees  []runtime.MoveTree
 	limits []*rate.Limiter
@@ -47,9 +47,9 @@ type open struct {
 }
 
 // run serves until the target hangs up.
-func (s *server) run() error {
+func (s *server) run(ctx context.Context) error {
 	s.asks, s.answers = make(chan []byte, 1), make(chan needs, window)
-	group, ctx := errgroup.WithContext(context.Background())
+	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		<-ctx.Done()
 		return s.conn.Close()
@@ -160,7 +160,7 @@ type totals struct{ bytes int64 }
 
 func (t *totals) Enter(*os.File, int, string) error { return nil }
 func (t *totals) Leave() error                      { return nil }
-func (t *totals) Entry(_ *os.File, e *tree.Entry, _ *unix.Stat_t) error {
+func (t *totals) Item(_ *os.File, e *tree.Item, _ *unix.Stat_t) error {
 	t.bytes += e.Size
 	return nil
 }
@@ -183,7 +183,7 @@ func (l *lister) Enter(dir *os.File, depth int, name string) error {
 	return l.s.say(enterFrame, enter{depth, name})
 }
 
-func (l *lister) Entry(_ *os.File, e *tree.Entry, st *unix.Stat_t) error {
+func (l *lister) Item(_ *os.File, e *tree.Item, st *unix.Stat_t) error {
 	if e.Type() == unix.S_IFREG {
 		e.Sum = l.s.p.sums.Find(st)
 	}
@@ -255,7 +255,7 @@ func (s *server) answer(ctx context.Context, o open) error {
 		if f.Index < 0 || f.Index >= len(o.Entries) {
 			return errors.New("a file is needed that was not shown")
 		}
-		e := end{Batch: n.Batch, Index: f.Index, Entry: o.Entries[f.Index]}
+		e := end{Batch: n.Batch, Index: f.Index, Item: o.Entries[f.Index]}
 		if err := s.file(ctx, o.dir, f, &e); err != nil {
 			return err
 		}
@@ -270,7 +270,7 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, dataBytes); return &
 
 // file sends a file: of its blocks those that the target does not have. What changes meanwhile, or vanishes, is no error.
 func (s *server) file(ctx context.Context, dir *os.File, n need, e *end) error {
-	f, err := s.p.sums.Read(dir, e.Entry.Name)
+	f, err := s.p.sums.Read(dir, e.Item.Name)
 	if tree.Gone(err) {
 		return nil
 	}
@@ -299,7 +299,7 @@ func (s *server) file(ctx context.Context, dir *os.File, n need, e *end) error {
 		}
 		short = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 		if err != nil && !short {
-			return fmt.Errorf("send %q: %w", e.Entry.Name, err)
+			return fmt.Errorf("send %q: %w", e.Item.Name, err)
 		}
 		blocks = append(blocks, sum)
 		if time.Since(said) >= aliveEvery {
@@ -312,12 +312,12 @@ func (s *server) file(ctx context.Context, dir *os.File, n need, e *end) error {
 			return err
 		}
 	}
-	now, err := tree.EntryOf(dir, e.Entry.Name)
+	now, err := tree.EntryOf(dir, e.Item.Name)
 	if err != nil && !tree.Gone(err) {
 		return err
 	}
 	if err == nil && now.Type() == unix.S_IFREG {
-		now.Group, e.Entry = e.Entry.Group, now
+		now.Group, e.Item = e.Item.Group, now
 		e.OK = f.End(blocks) && !short
 		e.Sum = tree.SumOf(blocks)
 	}

@@ -19,8 +19,8 @@ type Disk struct {
 	Copied []moves.MoveSum
 }
 
-// View is all that a decision looks at.
-type View struct {
+// Situation is all that a decision looks at.
+type Situation struct {
 	Role moves.MoveRole
 	// Order is the newest; nil: the node is told of no such move.
 	Order *moves.MoveOrder
@@ -69,7 +69,7 @@ const (
 )
 
 // Choose decides.
-func Choose(v View) Next {
+func Choose(v Situation) Next {
 	if v.Role == moves.MoveSource {
 		return source(v)
 	}
@@ -77,7 +77,7 @@ func Choose(v View) Next {
 }
 
 // source: a seal is broken by an order alone.
-func source(v View) Next {
+func source(v Situation) Next {
 	sealed := v.Disk.Sealed && v.Disk.AllSealed
 	switch {
 	case v.Order == nil && v.Disk.Sealed && v.Told:
@@ -111,7 +111,7 @@ func source(v View) Next {
 }
 
 // target: what has begun to arrive is the volume, whatever the phase (a store that was restored may know an earlier one).
-func target(v View) Next {
+func target(v Situation) Next {
 	now := Next{Say: moves.MoveCopyingNow}
 	switch {
 	case len(v.Disk.Copied) > 0:

@@ -27,28 +27,28 @@ func noPeer(o *moves.MoveOrder)   { o.PeerPort = 0 }
 func TestChooseOfASource(t *testing.T) {
 	sealed := Disk{Sealed: true, AllSealed: true}
 	for name, c := range map[string]struct {
-		v    View
+		v    Situation
 		want Next
 	}{
-		"nothing is known of the orders":          {View{}, Next{}},
-		"nobody knows of it and nothing is left":  {View{Told: true}, Next{Op: Forget}},
-		"a seal stays that no order names":        {View{Told: true, SameEpoch: true, Disk: sealed}, Next{Say: moves.MoveSealed, Error: unknownSeal}},
-		"a seal is said before any order":         {View{Disk: sealed}, Next{Say: moves.MoveSealed}},
-		"it offers":                               {View{Order: order(moves.MoveCopying)}, Next{Op: Offer, Say: moves.MoveOffered}},
-		"it offers on while its member stops":     {View{Order: order(moves.MoveStopping)}, Next{Op: Offer, Say: moves.MoveOffered}},
-		"it seals":                                {View{Order: order(moves.MoveSealing)}, Next{Op: Seal, Say: moves.MoveOffered}},
-		"it seals the rest":                       {View{Order: order(moves.MoveSealing), Disk: Disk{Sealed: true}}, Next{Op: Seal, Say: moves.MoveOffered}},
-		"sealed is not said before it is summed":  {View{Order: order(moves.MoveSealing), Disk: sealed}, Next{Op: Sum, Say: moves.MoveOffered}},
-		"sealed":                                  {View{Order: order(moves.MoveSealing), Disk: sealed, Sums: sums}, Next{Op: Offer, Say: moves.MoveSealed, Sums: sums}},
-		"the store went back":                     {View{Order: order(moves.MoveCopying), Disk: sealed}, Next{Op: Offer, Say: moves.MoveSealed}},
-		"flipped: the seal stays":                 {View{Order: order(moves.MoveFlipped, unseal), Disk: sealed}, Next{Say: moves.MoveSealed}},
-		"an abort alone breaks no seal":           {View{Order: order(moves.MoveAborting), Disk: sealed}, Next{Say: moves.MoveSealed}},
-		"the order does":                          {View{Order: order(moves.MoveAborting, unseal), Disk: sealed}, Next{Op: Unseal, Say: moves.MoveSealed}},
-		"unsealed":                                {View{Order: order(moves.MoveAborting, unseal), Disk: Disk{}}, Next{Say: moves.MoveUnsealed}},
-		"aborting before it was sealed":           {View{Order: order(moves.MoveAborting)}, Next{Say: moves.MoveOffered}},
-		"it failed":                               {View{Order: order(moves.MoveCopying), Failed: "why"}, Next{Say: moves.MoveFailed, Error: "why"}},
-		"what failed is unsealed all the same":    {View{Order: order(moves.MoveAborting, unseal), Failed: "why", Disk: Disk{Sealed: true}}, Next{Op: Unseal, Say: moves.MoveSealed}},
-		"all were given up: there is no own seal": {View{Told: true, Disk: Disk{AllSealed: true}}, Next{Op: Forget}},
+		"nothing is known of the orders":          {Situation{}, Next{}},
+		"nobody knows of it and nothing is left":  {Situation{Told: true}, Next{Op: Forget}},
+		"a seal stays that no order names":        {Situation{Told: true, SameEpoch: true, Disk: sealed}, Next{Say: moves.MoveSealed, Error: unknownSeal}},
+		"a seal is said before any order":         {Situation{Disk: sealed}, Next{Say: moves.MoveSealed}},
+		"it offers":                               {Situation{Order: order(moves.MoveCopying)}, Next{Op: Offer, Say: moves.MoveOffered}},
+		"it offers on while its member stops":     {Situation{Order: order(moves.MoveStopping)}, Next{Op: Offer, Say: moves.MoveOffered}},
+		"it seals":                                {Situation{Order: order(moves.MoveSealing)}, Next{Op: Seal, Say: moves.MoveOffered}},
+		"it seals the rest":                       {Situation{Order: order(moves.MoveSealing), Disk: Disk{Sealed: true}}, Next{Op: Seal, Say: moves.MoveOffered}},
+		"sealed is not said before it is summed":  {Situation{Order: order(moves.MoveSealing), Disk: sealed}, Next{Op: Sum, Say: moves.MoveOffered}},
+		"sealed":                                  {Situation{Order: order(moves.MoveSealing), Disk: sealed, Sums: sums}, Next{Op: Offer, Say: moves.MoveSealed, Sums: sums}},
+		"the store went back":                     {Situation{Order: order(moves.MoveCopying), Disk: sealed}, Next{Op: Offer, Say: moves.MoveSealed}},
+		"flipped: the seal stays":                 {Situation{Order: order(moves.MoveFlipped, unseal), Disk: sealed}, Next{Say: moves.MoveSealed}},
+		"an abort alone breaks no seal":           {Situation{Order: order(moves.MoveAborting), Disk: sealed}, Next{Say: moves.MoveSealed}},
+		"the order does":                          {Situation{Order: order(moves.MoveAborting, unseal), Disk: sealed}, Next{Op: Unseal, Say: moves.MoveSealed}},
+		"unsealed":                                {Situation{Order: order(moves.MoveAborting, unseal), Disk: Disk{}}, Next{Say: moves.MoveUnsealed}},
+		"aborting before it was sealed":           {Situation{Order: order(moves.MoveAborting)}, Next{Say: moves.MoveOffered}},
+		"it failed":                               {Situation{Order: order(moves.MoveCopying), Failed: "why"}, Next{Say: moves.MoveFailed, Error: "why"}},
+		"what failed is unsealed all the same":    {Situation{Order: order(moves.MoveAborting, unseal), Failed: "why", Disk: Disk{Sealed: true}}, Next{Op: Unseal, Say: moves.MoveSealed}},
+		"all were given up: there is no own seal": {Situation{Told: true, Disk: Disk{AllSealed: true}}, Next{Op: Forget}},
 	} {
 		c.v.Role = moves.MoveSource
 		if got := Choose(c.v); !reflect.DeepEqual(got, c.want) {
@@ -62,33 +62,33 @@ func TestChooseOfATarget(t *testing.T) {
 	whole := Disk{Staged: true, Copied: sums}
 	copied := Next{Say: moves.MoveCopied, Sums: sums}
 	for name, c := range map[string]struct {
-		v    View
+		v    Situation
 		want Next
 	}{
-		"it waits for its peer":                       {View{Order: order(moves.MoveCopying, noPeer)}, Next{Say: moves.MoveCopyingNow, Error: "the other node offers nothing yet"}},
-		"it copies":                                   {View{Order: order(moves.MoveCopying), Disk: half}, Next{Op: Copy, Say: moves.MoveCopyingNow}},
-		"it copies on when it is warm":                {View{Order: order(moves.MoveStopping), Warm: true}, Next{Op: Copy, Say: moves.MoveWarm}},
-		"without sums there is no last round":         {View{Order: order(moves.MoveSealing), Warm: true}, Next{Op: Copy, Say: moves.MoveWarm}},
-		"the last round":                              {View{Order: order(moves.MoveSealing, withSums), Disk: half}, Next{Op: Last, Say: moves.MoveWarm}},
-		"copied":                                      {View{Order: order(moves.MoveSealing, withSums), Disk: whole}, copied},
-		"copied of another seal":                      {View{Order: order(moves.MoveSealing, withSums), Disk: Disk{Copied: other}}, Next{Op: Last, Say: moves.MoveWarm}},
-		"flipped":                                     {View{Order: order(moves.MoveFlipped), Disk: whole}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
-		"what is not all never arrives":               {View{Order: order(moves.MoveFlipped), Disk: half}, Next{Say: moves.MoveFailed, Error: notCopied}},
-		"arrived":                                     {View{Order: order(moves.MoveFlipped), Disk: there}, Next{Say: moves.MoveArrived}},
-		"arrived, and the store went back":            {View{Order: order(moves.MoveAborting), Disk: there}, Next{Say: moves.MoveArrived}},
-		"half arrived, and the store went back":       {View{Order: order(moves.MoveAborting), Disk: Disk{Arrived: true, Staged: true, Copied: sums}}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
-		"half arrived, and nobody knows":              {View{Told: true, Disk: Disk{Arrived: true, Staged: true, Copied: sums}}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
-		"aborting":                                    {View{Order: order(moves.MoveAborting), Disk: half}, Next{Op: Discard, Say: moves.MoveCopyingNow}},
-		"discarded":                                   {View{Order: order(moves.MoveAborting)}, Next{Say: moves.MoveDiscarded}},
-		"what failed is discarded":                    {View{Order: order(moves.MoveAborting), Disk: half, Failed: "why"}, Next{Op: Discard, Say: moves.MoveCopyingNow}},
-		"failed":                                      {View{Order: order(moves.MoveCopying), Failed: "why"}, Next{Say: moves.MoveFailed, Error: "why"}},
-		"nobody knows of it":                          {View{Told: true, SameEpoch: true, Disk: half}, Next{Op: Discard}},
-		"nobody knows of it, and nothing is left":     {View{Told: true, SameEpoch: true}, Next{Op: Forget}},
-		"before any list nothing is discarded":        {View{SameEpoch: true, Disk: half}, Next{Say: moves.MoveCopyingNow}},
-		"nobody knows of it since another epoch":      {View{Told: true, Disk: whole}, Next{Say: moves.MoveCopied, Sums: sums, Error: unknownCopy}},
-		"it is over":                                  {View{Told: true, SameEpoch: true, Disk: there}, Next{Op: Forget}},
-		"arrived and not known since another epoch":   {View{Told: true, Disk: there}, Next{Say: moves.MoveArrived}},
-		"the store went back to before it was copied": {View{Order: order(moves.MoveCopying), Disk: whole}, Next{Op: Copy, Say: moves.MoveCopyingNow}},
+		"it waits for its peer":                       {Situation{Order: order(moves.MoveCopying, noPeer)}, Next{Say: moves.MoveCopyingNow, Error: "the other node offers nothing yet"}},
+		"it copies":                                   {Situation{Order: order(moves.MoveCopying), Disk: half}, Next{Op: Copy, Say: moves.MoveCopyingNow}},
+		"it copies on when it is warm":                {Situation{Order: order(moves.MoveStopping), Warm: true}, Next{Op: Copy, Say: moves.MoveWarm}},
+		"without sums there is no last round":         {Situation{Order: order(moves.MoveSealing), Warm: true}, Next{Op: Copy, Say: moves.MoveWarm}},
+		"the last round":                              {Situation{Order: order(moves.MoveSealing, withSums), Disk: half}, Next{Op: Last, Say: moves.MoveWarm}},
+		"copied":                                      {Situation{Order: order(moves.MoveSealing, withSums), Disk: whole}, copied},
+		"copied of another seal":                      {Situation{Order: order(moves.MoveSealing, withSums), Disk: Disk{Copied: other}}, Next{Op: Last, Say: moves.MoveWarm}},
+		"flipped":                                     {Situation{Order: order(moves.MoveFlipped), Disk: whole}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
+		"what is not all never arrives":               {Situation{Order: order(moves.MoveFlipped), Disk: half}, Next{Say: moves.MoveFailed, Error: notCopied}},
+		"arrived":                                     {Situation{Order: order(moves.MoveFlipped), Disk: there}, Next{Say: moves.MoveArrived}},
+		"arrived, and the store went back":            {Situation{Order: order(moves.MoveAborting), Disk: there}, Next{Say: moves.MoveArrived}},
+		"half arrived, and the store went back":       {Situation{Order: order(moves.MoveAborting), Disk: Disk{Arrived: true, Staged: true, Copied: sums}}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
+		"half arrived, and nobody knows":              {Situation{Told: true, Disk: Disk{Arrived: true, Staged: true, Copied: sums}}, Next{Op: Arrive, Say: moves.MoveCopied, Sums: sums}},
+		"aborting":                                    {Situation{Order: order(moves.MoveAborting), Disk: half}, Next{Op: Discard, Say: moves.MoveCopyingNow}},
+		"discarded":                                   {Situation{Order: order(moves.MoveAborting)}, Next{Say: moves.MoveDiscarded}},
+		"what failed is discarded":                    {Situation{Order: order(moves.MoveAborting), Disk: half, Failed: "why"}, Next{Op: Discard, Say: moves.MoveCopyingNow}},
+		"failed":                                      {Situation{Order: order(moves.MoveCopying), Failed: "why"}, Next{Say: moves.MoveFailed, Error: "why"}},
+		"nobody knows of it":                          {Situation{Told: true, SameEpoch: true, Disk: half}, Next{Op: Discard}},
+		"nobody knows of it, and nothing is left":     {Situation{Told: true, SameEpoch: true}, Next{Op: Forget}},
+		"before any list nothing is discarded":        {Situation{SameEpoch: true, Disk: half}, Next{Say: moves.MoveCopyingNow}},
+		"nobody knows of it since another epoch":      {Situation{Told: true, Disk: whole}, Next{Say: moves.MoveCopied, Sums: sums, Error: unknownCopy}},
+		"it is over":                                  {Situation{Told: true, SameEpoch: true, Disk: there}, Next{Op: Forget}},
+		"arrived and not known since another epoch":   {Situation{Told: true, Disk: there}, Next{Say: moves.MoveArrived}},
+		"the store went back to before it was copied": {Situation{Order: order(moves.MoveCopying), Disk: whole}, Next{Op: Copy, Say: moves.MoveCopyingNow}},
 	} {
 		c.v.Role = moves.MoveTarget
 		if got := Choose(c.v); !reflect.DeepEqual(got, c.want) {

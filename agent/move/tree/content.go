@@ -207,7 +207,8 @@ func Extents(f *os.File, off, end int64, do func(off, end int64, hole bool) erro
 		if err != nil || hole <= data {
 			hole = end
 		}
-		if off = min(hole, end); off > data {
+		off = min(hole, end)
+		if off > data {
 			if err := do(data, off, false); err != nil {
 				return err
 			}

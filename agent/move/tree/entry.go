@@ -19,8 +19,8 @@ type Xattr struct {
 	Value []byte
 }
 
-// Entry is a file, directory or other thing in a tree, without its content.
-type Entry struct {
+// Item is a file, directory or other thing in a tree, without its content.
+type Item struct {
 	Name     string // in its directory; "." is the top
 	Mode     uint32 // with its type
 	UID, GID uint32
@@ -37,14 +37,14 @@ type Entry struct {
 }
 
 // Type is the entry's type: unix.S_IFREG and the like.
-func (e *Entry) Type() uint32 { return e.Mode & unix.S_IFMT }
+func (e *Item) Type() uint32 { return e.Mode & unix.S_IFMT }
 
 // read looks at a name in a directory.
-func read(dir *os.File, name string) (e Entry, st unix.Stat_t, err error) {
+func read(dir *os.File, name string) (e Item, st unix.Stat_t, err error) {
 	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return e, st, err
 	}
-	e = Entry{Name: name, Mode: st.Mode, UID: st.Uid, GID: st.Gid, Mtime: st.Mtim.Nano()}
+	e = Item{Name: name, Mode: st.Mode, UID: st.Uid, GID: st.Gid, Mtime: st.Mtim.Nano()}
 	switch e.Type() {
 	case unix.S_IFREG:
 		e.Size = st.Size
@@ -114,7 +114,7 @@ func openFile(dir *os.File, name string, flags int) (*os.File, unix.Stat_t, erro
 	f := os.NewFile(uintptr(fd), name)
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		f.Close()
-		return nil, st, fmt.Errorf("open %q: it is no regular file any more: %w", name, errors.Join(err, unix.ENOENT))
+		return nil, st, fmt.Errorf("open %q: it has become something else: %w", name, errors.Join(err, unix.ENOENT))
 	}
 	return f, st, nil
 }
@@ -135,7 +135,7 @@ func Gone(err error) bool {
 }
 
 // EntryOf is what has the name now, without sum and group.
-func EntryOf(dir *os.File, name string) (Entry, error) {
+func EntryOf(dir *os.File, name string) (Item, error) {
 	e, _, err := read(dir, name)
 	return e, err
 }

@@ -20,9 +20,9 @@ type Maker struct {
 	sums   *Sums
 	dir    *Dir
 	path   []string // of dir, from the top
-	made   []Entry  // of the directories on the way, of which the time is set when they are left
+	made   []Item   // of the directories on the way, of which the time is set when they are left
 	names  []string // in dir, not compared yet
-	below  map[string]Entry
+	below  map[string]Item
 	number int64
 	first  map[int64]string // path of the first name of a group
 	taken  map[uint64]int64 // inode of a file of several names here, and the group that has it
@@ -39,7 +39,8 @@ func (d *Dir) Use() *Dir { d.users++; return d }
 
 // Free closes it after the last.
 func (d *Dir) Free() {
-	if d.users--; d.users == 0 {
+	d.users--
+	if d.users == 0 {
 		d.Close()
 	}
 }
@@ -51,7 +52,7 @@ func NewMaker(ctx context.Context, top string, sums *Sums) (*Maker, error) {
 		return nil, err
 	}
 	return &Maker{
-		ctx: ctx, sums: sums, dir: (&Dir{File: f}).Use(), below: map[string]Entry{},
+		ctx: ctx, sums: sums, dir: (&Dir{File: f}).Use(), below: map[string]Item{},
 		first: map[int64]string{}, taken: map[uint64]int64{},
 	}, nil
 }
@@ -109,7 +110,7 @@ func (m *Maker) up(depth int) error {
 }
 
 // End leaves all directories; top is the entry of the tree's top.
-func (m *Maker) End(top *Entry) error {
+func (m *Maker) End(top *Item) error {
 	if err := m.up(0); err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (m *Maker) pathOf(name string) string {
 }
 
 // Valid refuses an entry whose name is not a single element of a path.
-func (e *Entry) valid() error {
+func (e *Item) valid() error {
 	if e.Name == "" || e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\x00") || len(e.Name) > unix.NAME_MAX {
 		return fmt.Errorf("invalid name %q", e.Name)
 	}
@@ -145,8 +146,8 @@ func (m *Maker) drop(next string) error {
 	return nil
 }
 
-// Entry makes what has the name what is shown, but for the content of a file. It reports whether that must be told: Needs.
-func (m *Maker) Entry(e *Entry) (needs bool, err error) {
+// Item makes what has the name what is shown, but for the content of a file. It reports whether that must be told: Needs.
+func (m *Maker) Item(e *Item) (needs bool, err error) {
 	if err := m.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -206,7 +207,7 @@ func (m *Maker) Entry(e *Entry) (needs bool, err error) {
 }
 
 // fits reports whether what is here can become what is shown without being made anew.
-func (m *Maker) fits(e, have *Entry, st *unix.Stat_t) bool {
+func (m *Maker) fits(e, have *Item, st *unix.Stat_t) bool {
 	if e.Type() != have.Type() || e.Target != have.Target || e.Rdev != have.Rdev {
 		return false
 	}
@@ -220,7 +221,7 @@ func (m *Maker) fits(e, have *Entry, st *unix.Stat_t) bool {
 	return !taken // else what is written to it is written to another file that was shown
 }
 
-func same(e, have *Entry) bool {
+func same(e, have *Item) bool {
 	return e.Mode == have.Mode && e.UID == have.UID && e.GID == have.GID && e.Mtime == have.Mtime &&
 		slices.EqualFunc(e.Xattrs, have.Xattrs, func(a, b Xattr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) })
 }
@@ -229,7 +230,7 @@ func same(e, have *Entry) bool {
 func (m *Maker) link(path, name string) error {
 	_, path, _ = strings.Cut(path, "/")
 	way := strings.Split(path, "/")
-	at := (&Dir{File: m.dir.File}).File
+	at := m.dir.File
 	opened := []*os.File{}
 	defer func() {
 		for _, f := range opened {
@@ -265,7 +266,7 @@ func (m *Maker) link(path, name string) error {
 }
 
 // create makes an entry without content, for its owner alone until it is settled.
-func (m *Maker) create(e *Entry) error {
+func (m *Maker) create(e *Item) error {
 	dir := int(m.dir.Fd())
 	switch e.Type() {
 	case unix.S_IFDIR:

@@ -15,7 +15,7 @@ import (
 
 // settle gives what has the name owner, mode, attributes and time. A change of owner clears setuid and capabilities, so it
 // comes first; a change of mode changes an ACL, so that comes after.
-func (m *Maker) settle(dir *os.File, name string, e *Entry) error {
+func (m *Maker) settle(dir *os.File, name string, e *Item) error {
 	have, _, err := read(dir, name)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (m *Maker) settle(dir *os.File, name string, e *Entry) error {
 	return m.time(dir, name, e)
 }
 
-func (m *Maker) time(dir *os.File, name string, e *Entry) error {
+func (m *Maker) time(dir *os.File, name string, e *Item) error {
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(e.Mtime)}
 	if err := unix.UtimesNanoAt(int(dir.Fd()), name, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return fmt.Errorf("set the time of %q: %w", name, err)
@@ -238,7 +238,7 @@ func (w *Writing) punch(off, n int64) error {
 
 // End sets the end of the file and all else of it. sum is that of the content which the source read; what does not agree is
 // told again with the next round.
-func (w *Writing) End(e *Entry, sum []byte) error {
+func (w *Writing) End(e *Item, sum []byte) error {
 	defer w.Close()
 	if err := e.valid(); err != nil {
 		return err

@@ -55,8 +55,8 @@ func (s *summer) Enter(_ *os.File, depth int, name string) error {
 // Leave puts the end of a list.
 func (s *summer) Leave() error { s.put('<'); return nil }
 
-// Entry puts all of an entry.
-func (s *summer) Entry(dir *os.File, e *Entry, st *unix.Stat_t) error {
+// Item puts all of an entry.
+func (s *summer) Item(dir *os.File, e *Item, st *unix.Stat_t) error {
 	s.count++
 	group := e.Group
 	if group == s.count { // whether it has other names in the tree these say

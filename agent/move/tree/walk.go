@@ -24,13 +24,13 @@ const keptOpen = 32
 type Visitor interface {
 	// Enter begins a directory; depth is 0 at the top. The visitor does not close it.
 	Enter(dir *os.File, depth int, name string) error
-	// Entry is in the directory that was entered last; of the top "." comes first. It may be changed.
-	Entry(dir *os.File, e *Entry, st *unix.Stat_t) error
+	// Item is in the directory that was entered last; of the top "." comes first. It may be changed.
+	Item(dir *os.File, e *Item, st *unix.Stat_t) error
 	// Leave ends the list of the directory that was entered last, before the directories in it.
 	Leave() error
 }
 
-type walk struct {
+type walker struct {
 	ctx    context.Context
 	v      Visitor
 	dev    uint64
@@ -55,13 +55,13 @@ func Walk(ctx context.Context, top string, v Visitor) error {
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		return err
 	}
-	w := &walk{ctx: ctx, v: v, dev: st.Dev, groups: map[uint64]group{}}
+	w := &walker{ctx: ctx, v: v, dev: st.Dev, groups: map[uint64]group{}}
 	_, err = w.dir(dir, ".", 0)
 	return err
 }
 
 // dir walks a directory. It returns the directory, open: another descriptor, if that had to be closed meanwhile.
-func (w *walk) dir(dir *os.File, name string, depth int) (*os.File, error) {
+func (w *walker) dir(dir *os.File, name string, depth int) (*os.File, error) {
 	if err := w.v.Enter(dir, depth, name); err != nil {
 		return dir, err
 	}
@@ -96,7 +96,7 @@ func (w *walk) dir(dir *os.File, name string, depth int) (*os.File, error) {
 }
 
 // entry shows one name.
-func (w *walk) entry(dir *os.File, name string) (isDir bool, err error) {
+func (w *walker) entry(dir *os.File, name string) (isDir bool, err error) {
 	if err := w.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -118,15 +118,16 @@ func (w *walk) entry(dir *os.File, name string) (isDir bool, err error) {
 		}
 		e.Group = g.first
 		g.left--
-		if w.groups[st.Ino] = g; g.left == 0 {
+		w.groups[st.Ino] = g
+		if g.left == 0 {
 			delete(w.groups, st.Ino)
 		}
 	}
-	return e.Type() == unix.S_IFDIR, w.v.Entry(dir, &e, &st)
+	return e.Type() == unix.S_IFDIR, w.v.Item(dir, &e, &st)
 }
 
 // below walks a directory of another, and returns that, open.
-func (w *walk) below(dir *os.File, name string, depth int) (*os.File, error) {
+func (w *walker) below(dir *os.File, name string, depth int) (*os.File, error) {
 	next, err := OpenDir(dir, name)
 	if Gone(err) {
 		return dir, nil
