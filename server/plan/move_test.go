@@ -135,6 +135,8 @@ func TestWhileAMemberIsDownByAMove(t *testing.T) {
 		{name: "its sums are recorded", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveSealing, moves.MoveSealed, moves.MoveWarm), want: "move=0/Sealing | 0:Moving"},
 		{name: "the target has the same", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveSealing, moves.MoveSealed, moves.MoveCopied, summed("s1")), want: "flip=0@n2 | 0:Moving",
 			says: "it moves from node n1 to node n2 (Flipped): node n2 puts its volumes in their place"},
+		{name: "not before it has", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveSealing, moves.MoveSealed, moves.MoveWarm, summed("s1")), want: "| 0:Moving",
+			says: "node n2 copies the rest and compares"},
 		{name: "also when the source is lost by then", world: "ordered 1 volumes n1~ n2 n3 0:moved@n1", change: moving(0, moves.MoveSealing, moves.MoveSealed, moves.MoveCopied, summed("s1")), want: "flip=0@n2 | 0:Moving"},
 		{name: "the target has something else", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveSealing, moves.MoveSealed, moves.MoveCopied, summed("s2")), want: "move=0/Aborting | 0:Moving",
 			says: "the copy on node n2 is not what node n1 sealed"},
