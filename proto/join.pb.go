@@ -97,6 +97,134 @@ func (x *EnrollRequest) GetRequest() []byte {
 	return nil
 }
 
+type EnrollServerRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         string                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"` // its id
+	Secret        []byte                 `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	Server        string                 `protobuf:"bytes,3,opt,name=server,proto3" json:"server,omitempty"`     // its name
+	Receiver      []byte                 `protobuf:"bytes,4,opt,name=receiver,proto3" json:"receiver,omitempty"` // X25519 public key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnrollServerRequest) Reset() {
+	*x = EnrollServerRequest{}
+	mi := &file_join_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnrollServerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnrollServerRequest) ProtoMessage() {}
+
+func (x *EnrollServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_join_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnrollServerRequest.ProtoReflect.Descriptor instead.
+func (*EnrollServerRequest) Descriptor() ([]byte, []int) {
+	return file_join_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *EnrollServerRequest) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *EnrollServerRequest) GetSecret() []byte {
+	if x != nil {
+		return x.Secret
+	}
+	return nil
+}
+
+func (x *EnrollServerRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *EnrollServerRequest) GetReceiver() []byte {
+	if x != nil {
+		return x.Receiver
+	}
+	return nil
+}
+
+type ServerKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	AuthorityJson []byte                 `protobuf:"bytes,2,opt,name=authority_json,json=authorityJson,proto3" json:"authority_json,omitempty"` // records.Authority, whose key is sealed with the cluster's key
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`                                          // the cluster's key, sealed for the receiver
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerKeys) Reset() {
+	*x = ServerKeys{}
+	mi := &file_join_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerKeys) ProtoMessage() {}
+
+func (x *ServerKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_join_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerKeys.ProtoReflect.Descriptor instead.
+func (*ServerKeys) Descriptor() ([]byte, []int) {
+	return file_join_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ServerKeys) GetCluster() string {
+	if x != nil {
+		return x.Cluster
+	}
+	return ""
+}
+
+func (x *ServerKeys) GetAuthorityJson() []byte {
+	if x != nil {
+		return x.AuthorityJson
+	}
+	return nil
+}
+
+func (x *ServerKeys) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
 type RenewRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       []byte                 `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -106,7 +234,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_join_proto_msgTypes[1]
+	mi := &file_join_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -118,7 +246,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[1]
+	mi := &file_join_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -131,7 +259,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{1}
+	return file_join_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RenewRequest) GetRequest() []byte {
@@ -158,7 +286,7 @@ type Certificate struct {
 
 func (x *Certificate) Reset() {
 	*x = Certificate{}
-	mi := &file_join_proto_msgTypes[2]
+	mi := &file_join_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -170,7 +298,7 @@ func (x *Certificate) String() string {
 func (*Certificate) ProtoMessage() {}
 
 func (x *Certificate) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[2]
+	mi := &file_join_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -183,7 +311,7 @@ func (x *Certificate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Certificate.ProtoReflect.Descriptor instead.
 func (*Certificate) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{2}
+	return file_join_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Certificate) GetCertificate() []byte {
@@ -231,14 +359,15 @@ func (x *Certificate) GetId() string {
 type CreateTokenRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TtlMillis     int64                  `protobuf:"varint,1,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
-	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"` // "" : any that is new
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`     // "" : any that is new
+	Server        string                 `protobuf:"bytes,3,opt,name=server,proto3" json:"server,omitempty"` // the server that may join by it, and no node; over the socket only
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_join_proto_msgTypes[3]
+	mi := &file_join_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +379,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[3]
+	mi := &file_join_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +392,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{3}
+	return file_join_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateTokenRequest) GetTtlMillis() int64 {
@@ -280,6 +409,13 @@ func (x *CreateTokenRequest) GetNode() string {
 	return ""
 }
 
+func (x *CreateTokenRequest) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
 type CreateTokenResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -290,7 +426,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_join_proto_msgTypes[4]
+	mi := &file_join_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +438,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[4]
+	mi := &file_join_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +451,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{4}
+	return file_join_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CreateTokenResponse) GetId() string {
@@ -340,7 +476,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_join_proto_msgTypes[5]
+	mi := &file_join_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -352,7 +488,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[5]
+	mi := &file_join_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -365,7 +501,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{5}
+	return file_join_proto_rawDescGZIP(), []int{7}
 }
 
 type ListTokensResponse struct {
@@ -377,7 +513,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_join_proto_msgTypes[6]
+	mi := &file_join_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -389,7 +525,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[6]
+	mi := &file_join_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -402,7 +538,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{6}
+	return file_join_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListTokensResponse) GetTokens() []*JoinToken {
@@ -419,6 +555,7 @@ type JoinToken struct {
 	UsedBy        string                 `protobuf:"bytes,3,opt,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"` // name of the node; "" : nobody yet
 	CreatedUnix   int64                  `protobuf:"varint,4,opt,name=created_unix,json=createdUnix,proto3" json:"created_unix,omitempty"`
 	TtlMillis     int64                  `protobuf:"varint,5,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
+	Server        string                 `protobuf:"bytes,7,opt,name=server,proto3" json:"server,omitempty"`               // it is for this server
 	MadeBy        string                 `protobuf:"bytes,6,opt,name=made_by,json=madeBy,proto3" json:"made_by,omitempty"` // id of the client that made it; "": root, over the socket
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -426,7 +563,7 @@ type JoinToken struct {
 
 func (x *JoinToken) Reset() {
 	*x = JoinToken{}
-	mi := &file_join_proto_msgTypes[7]
+	mi := &file_join_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -438,7 +575,7 @@ func (x *JoinToken) String() string {
 func (*JoinToken) ProtoMessage() {}
 
 func (x *JoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[7]
+	mi := &file_join_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -451,7 +588,7 @@ func (x *JoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinToken.ProtoReflect.Descriptor instead.
 func (*JoinToken) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{7}
+	return file_join_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JoinToken) GetId() string {
@@ -489,6 +626,13 @@ func (x *JoinToken) GetTtlMillis() int64 {
 	return 0
 }
 
+func (x *JoinToken) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
 func (x *JoinToken) GetMadeBy() string {
 	if x != nil {
 		return x.MadeBy
@@ -505,7 +649,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_join_proto_msgTypes[8]
+	mi := &file_join_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -517,7 +661,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[8]
+	mi := &file_join_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -530,7 +674,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{8}
+	return file_join_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -548,7 +692,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_join_proto_msgTypes[9]
+	mi := &file_join_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +704,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[9]
+	mi := &file_join_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +717,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{9}
+	return file_join_proto_rawDescGZIP(), []int{11}
 }
 
 type CreateClientRequest struct {
@@ -587,7 +731,7 @@ type CreateClientRequest struct {
 
 func (x *CreateClientRequest) Reset() {
 	*x = CreateClientRequest{}
-	mi := &file_join_proto_msgTypes[10]
+	mi := &file_join_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -599,7 +743,7 @@ func (x *CreateClientRequest) String() string {
 func (*CreateClientRequest) ProtoMessage() {}
 
 func (x *CreateClientRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[10]
+	mi := &file_join_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -612,7 +756,7 @@ func (x *CreateClientRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateClientRequest.ProtoReflect.Descriptor instead.
 func (*CreateClientRequest) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{10}
+	return file_join_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CreateClientRequest) GetName() string {
@@ -646,7 +790,7 @@ type RevokeRequest struct {
 
 func (x *RevokeRequest) Reset() {
 	*x = RevokeRequest{}
-	mi := &file_join_proto_msgTypes[11]
+	mi := &file_join_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +802,7 @@ func (x *RevokeRequest) String() string {
 func (*RevokeRequest) ProtoMessage() {}
 
 func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[11]
+	mi := &file_join_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,7 +815,7 @@ func (x *RevokeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeRequest) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{11}
+	return file_join_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RevokeRequest) GetClient() string {
@@ -700,7 +844,7 @@ type RevokeResponse struct {
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_join_proto_msgTypes[12]
+	mi := &file_join_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -712,7 +856,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[12]
+	mi := &file_join_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -725,7 +869,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{12}
+	return file_join_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RevokeResponse) GetTokens() []string {
@@ -753,7 +897,17 @@ const file_join_proto_rawDesc = "" +
 	"\x06secret\x18\x02 \x01(\fR\x06secret\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x10\n" +
 	"\x03uid\x18\x04 \x01(\tR\x03uid\x12\x18\n" +
-	"\arequest\x18\x05 \x01(\fR\arequest\"(\n" +
+	"\arequest\x18\x05 \x01(\fR\arequest\"w\n" +
+	"\x13EnrollServerRequest\x12\x14\n" +
+	"\x05token\x18\x01 \x01(\tR\x05token\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\fR\x06secret\x12\x16\n" +
+	"\x06server\x18\x03 \x01(\tR\x06server\x12\x1a\n" +
+	"\breceiver\x18\x04 \x01(\fR\breceiver\"_\n" +
+	"\n" +
+	"ServerKeys\x12\x18\n" +
+	"\acluster\x18\x01 \x01(\tR\acluster\x12%\n" +
+	"\x0eauthority_json\x18\x02 \x01(\fR\rauthorityJson\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"(\n" +
 	"\fRenewRequest\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\fR\arequest\"\xa4\x01\n" +
 	"\vCertificate\x12 \n" +
@@ -763,24 +917,26 @@ const file_join_proto_rawDesc = "" +
 	"\aservers\x18\x04 \x03(\tR\aservers\x12\x1f\n" +
 	"\vlife_millis\x18\x05 \x01(\x03R\n" +
 	"lifeMillis\x12\x0e\n" +
-	"\x02id\x18\x06 \x01(\tR\x02id\"G\n" +
+	"\x02id\x18\x06 \x01(\tR\x02id\"_\n" +
 	"\x12CreateTokenRequest\x12\x1d\n" +
 	"\n" +
 	"ttl_millis\x18\x01 \x01(\x03R\tttlMillis\x12\x12\n" +
-	"\x04node\x18\x02 \x01(\tR\x04node\";\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x16\n" +
+	"\x06server\x18\x03 \x01(\tR\x06server\";\n" +
 	"\x13CreateTokenResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\"\x13\n" +
 	"\x11ListTokensRequest\"A\n" +
 	"\x12ListTokensResponse\x12+\n" +
-	"\x06tokens\x18\x01 \x03(\v2\x13.stead.v1.JoinTokenR\x06tokens\"\xa3\x01\n" +
+	"\x06tokens\x18\x01 \x03(\v2\x13.stead.v1.JoinTokenR\x06tokens\"\xbb\x01\n" +
 	"\tJoinToken\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
 	"\aused_by\x18\x03 \x01(\tR\x06usedBy\x12!\n" +
 	"\fcreated_unix\x18\x04 \x01(\x03R\vcreatedUnix\x12\x1d\n" +
 	"\n" +
-	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\x12\x17\n" +
+	"ttl_millis\x18\x05 \x01(\x03R\tttlMillis\x12\x16\n" +
+	"\x06server\x18\a \x01(\tR\x06server\x12\x17\n" +
 	"\amade_by\x18\x06 \x01(\tR\x06madeBy\"$\n" +
 	"\x12RevokeTokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x15\n" +
@@ -795,9 +951,10 @@ const file_join_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x01(\tR\x04node\">\n" +
 	"\x0eRevokeResponse\x12\x16\n" +
 	"\x06tokens\x18\x01 \x03(\tR\x06tokens\x12\x14\n" +
-	"\x05nodes\x18\x02 \x03(\tR\x05nodes2x\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes2\xbd\x01\n" +
 	"\x04Join\x128\n" +
-	"\x06Enroll\x12\x17.stead.v1.EnrollRequest\x1a\x15.stead.v1.Certificate\x126\n" +
+	"\x06Enroll\x12\x17.stead.v1.EnrollRequest\x1a\x15.stead.v1.Certificate\x12C\n" +
+	"\fEnrollServer\x12\x1d.stead.v1.EnrollServerRequest\x1a\x14.stead.v1.ServerKeys\x126\n" +
 	"\x05Renew\x12\x16.stead.v1.RenewRequest\x1a\x15.stead.v1.Certificate2\xeb\x02\n" +
 	"\x05Trust\x12J\n" +
 	"\vCreateToken\x12\x1c.stead.v1.CreateTokenRequest\x1a\x1d.stead.v1.CreateTokenResponse\x12G\n" +
@@ -819,40 +976,44 @@ func file_join_proto_rawDescGZIP() []byte {
 	return file_join_proto_rawDescData
 }
 
-var file_join_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_join_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_join_proto_goTypes = []any{
 	(*EnrollRequest)(nil),       // 0: stead.v1.EnrollRequest
-	(*RenewRequest)(nil),        // 1: stead.v1.RenewRequest
-	(*Certificate)(nil),         // 2: stead.v1.Certificate
-	(*CreateTokenRequest)(nil),  // 3: stead.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil), // 4: stead.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),   // 5: stead.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),  // 6: stead.v1.ListTokensResponse
-	(*JoinToken)(nil),           // 7: stead.v1.JoinToken
-	(*RevokeTokenRequest)(nil),  // 8: stead.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil), // 9: stead.v1.RevokeTokenResponse
-	(*CreateClientRequest)(nil), // 10: stead.v1.CreateClientRequest
-	(*RevokeRequest)(nil),       // 11: stead.v1.RevokeRequest
-	(*RevokeResponse)(nil),      // 12: stead.v1.RevokeResponse
+	(*EnrollServerRequest)(nil), // 1: stead.v1.EnrollServerRequest
+	(*ServerKeys)(nil),          // 2: stead.v1.ServerKeys
+	(*RenewRequest)(nil),        // 3: stead.v1.RenewRequest
+	(*Certificate)(nil),         // 4: stead.v1.Certificate
+	(*CreateTokenRequest)(nil),  // 5: stead.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil), // 6: stead.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),   // 7: stead.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),  // 8: stead.v1.ListTokensResponse
+	(*JoinToken)(nil),           // 9: stead.v1.JoinToken
+	(*RevokeTokenRequest)(nil),  // 10: stead.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil), // 11: stead.v1.RevokeTokenResponse
+	(*CreateClientRequest)(nil), // 12: stead.v1.CreateClientRequest
+	(*RevokeRequest)(nil),       // 13: stead.v1.RevokeRequest
+	(*RevokeResponse)(nil),      // 14: stead.v1.RevokeResponse
 }
 var file_join_proto_depIdxs = []int32{
-	7,  // 0: stead.v1.ListTokensResponse.tokens:type_name -> stead.v1.JoinToken
+	9,  // 0: stead.v1.ListTokensResponse.tokens:type_name -> stead.v1.JoinToken
 	0,  // 1: stead.v1.Join.Enroll:input_type -> stead.v1.EnrollRequest
-	1,  // 2: stead.v1.Join.Renew:input_type -> stead.v1.RenewRequest
-	3,  // 3: stead.v1.Trust.CreateToken:input_type -> stead.v1.CreateTokenRequest
-	5,  // 4: stead.v1.Trust.ListTokens:input_type -> stead.v1.ListTokensRequest
-	8,  // 5: stead.v1.Trust.RevokeToken:input_type -> stead.v1.RevokeTokenRequest
-	10, // 6: stead.v1.Trust.CreateClient:input_type -> stead.v1.CreateClientRequest
-	11, // 7: stead.v1.Trust.Revoke:input_type -> stead.v1.RevokeRequest
-	2,  // 8: stead.v1.Join.Enroll:output_type -> stead.v1.Certificate
-	2,  // 9: stead.v1.Join.Renew:output_type -> stead.v1.Certificate
-	4,  // 10: stead.v1.Trust.CreateToken:output_type -> stead.v1.CreateTokenResponse
-	6,  // 11: stead.v1.Trust.ListTokens:output_type -> stead.v1.ListTokensResponse
-	9,  // 12: stead.v1.Trust.RevokeToken:output_type -> stead.v1.RevokeTokenResponse
-	2,  // 13: stead.v1.Trust.CreateClient:output_type -> stead.v1.Certificate
-	12, // 14: stead.v1.Trust.Revoke:output_type -> stead.v1.RevokeResponse
-	8,  // [8:15] is the sub-list for method output_type
-	1,  // [1:8] is the sub-list for method input_type
+	1,  // 2: stead.v1.Join.EnrollServer:input_type -> stead.v1.EnrollServerRequest
+	3,  // 3: stead.v1.Join.Renew:input_type -> stead.v1.RenewRequest
+	5,  // 4: stead.v1.Trust.CreateToken:input_type -> stead.v1.CreateTokenRequest
+	7,  // 5: stead.v1.Trust.ListTokens:input_type -> stead.v1.ListTokensRequest
+	10, // 6: stead.v1.Trust.RevokeToken:input_type -> stead.v1.RevokeTokenRequest
+	12, // 7: stead.v1.Trust.CreateClient:input_type -> stead.v1.CreateClientRequest
+	13, // 8: stead.v1.Trust.Revoke:input_type -> stead.v1.RevokeRequest
+	4,  // 9: stead.v1.Join.Enroll:output_type -> stead.v1.Certificate
+	2,  // 10: stead.v1.Join.EnrollServer:output_type -> stead.v1.ServerKeys
+	4,  // 11: stead.v1.Join.Renew:output_type -> stead.v1.Certificate
+	6,  // 12: stead.v1.Trust.CreateToken:output_type -> stead.v1.CreateTokenResponse
+	8,  // 13: stead.v1.Trust.ListTokens:output_type -> stead.v1.ListTokensResponse
+	11, // 14: stead.v1.Trust.RevokeToken:output_type -> stead.v1.RevokeTokenResponse
+	4,  // 15: stead.v1.Trust.CreateClient:output_type -> stead.v1.Certificate
+	14, // 16: stead.v1.Trust.Revoke:output_type -> stead.v1.RevokeResponse
+	9,  // [9:17] is the sub-list for method output_type
+	1,  // [1:9] is the sub-list for method input_type
 	1,  // [1:1] is the sub-list for extension type_name
 	1,  // [1:1] is the sub-list for extension extendee
 	0,  // [0:1] is the sub-list for field type_name
@@ -869,7 +1030,7 @@ func file_join_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_join_proto_rawDesc), len(file_join_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -19,8 +19,9 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Join_Enroll_FullMethodName = "/stead.v1.Join/Enroll"
-	Join_Renew_FullMethodName  = "/stead.v1.Join/Renew"
+	Join_Enroll_FullMethodName       = "/stead.v1.Join/Enroll"
+	Join_EnrollServer_FullMethodName = "/stead.v1.Join/EnrollServer"
+	Join_Renew_FullMethodName        = "/stead.v1.Join/Renew"
 )
 
 // JoinClient is the client API for Join service.
@@ -34,6 +35,11 @@ type JoinClient interface {
 	// Codes: PERMISSION_DENIED the token is not known (any more), is another node's, or the
 	// node is revoked; ALREADY_EXISTS another machine has the name; INVALID_ARGUMENT.
 	Enroll(ctx context.Context, in *EnrollRequest, opts ...grpc.CallOption) (*Certificate, error)
+	// EnrollServer gives a server what it needs to be one of the cluster, for a join token that
+	// names it. The same receiver may ask again, should the answer be lost.
+	// Codes: PERMISSION_DENIED the token is not known (any more) or not for this server;
+	// INVALID_ARGUMENT.
+	EnrollServer(ctx context.Context, in *EnrollServerRequest, opts ...grpc.CallOption) (*ServerKeys, error)
 	// Renew gives the node that calls its next certificate. Codes: INVALID_ARGUMENT.
 	Renew(ctx context.Context, in *RenewRequest, opts ...grpc.CallOption) (*Certificate, error)
 }
@@ -50,6 +56,16 @@ func (c *joinClient) Enroll(ctx context.Context, in *EnrollRequest, opts ...grpc
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(Certificate)
 	err := c.cc.Invoke(ctx, Join_Enroll_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *joinClient) EnrollServer(ctx context.Context, in *EnrollServerRequest, opts ...grpc.CallOption) (*ServerKeys, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ServerKeys)
+	err := c.cc.Invoke(ctx, Join_EnrollServer_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +93,11 @@ type JoinServer interface {
 	// Codes: PERMISSION_DENIED the token is not known (any more), is another node's, or the
 	// node is revoked; ALREADY_EXISTS another machine has the name; INVALID_ARGUMENT.
 	Enroll(context.Context, *EnrollRequest) (*Certificate, error)
+	// EnrollServer gives a server what it needs to be one of the cluster, for a join token that
+	// names it. The same receiver may ask again, should the answer be lost.
+	// Codes: PERMISSION_DENIED the token is not known (any more) or not for this server;
+	// INVALID_ARGUMENT.
+	EnrollServer(context.Context, *EnrollServerRequest) (*ServerKeys, error)
 	// Renew gives the node that calls its next certificate. Codes: INVALID_ARGUMENT.
 	Renew(context.Context, *RenewRequest) (*Certificate, error)
 	mustEmbedUnimplementedJoinServer()
@@ -91,6 +112,9 @@ type UnimplementedJoinServer struct{}
 
 func (UnimplementedJoinServer) Enroll(context.Context, *EnrollRequest) (*Certificate, error) {
 	return nil, status.Error(codes.Unimplemented, "method Enroll not implemented")
+}
+func (UnimplementedJoinServer) EnrollServer(context.Context, *EnrollServerRequest) (*ServerKeys, error) {
+	return nil, status.Error(codes.Unimplemented, "method EnrollServer not implemented")
 }
 func (UnimplementedJoinServer) Renew(context.Context, *RenewRequest) (*Certificate, error) {
 	return nil, status.Error(codes.Unimplemented, "method Renew not implemented")
@@ -134,6 +158,24 @@ func _Join_Enroll_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Join_EnrollServer_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EnrollServerRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(JoinServer).EnrollServer(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Join_EnrollServer_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(JoinServer).EnrollServer(ctx, req.(*EnrollServerRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Join_Renew_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RenewRequest)
 	if err := dec(in); err != nil {
@@ -162,6 +204,10 @@ var Join_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Enroll",
 			Handler:    _Join_Enroll_Handler,
+		},
+		{
+			MethodName: "EnrollServer",
+			Handler:    _Join_EnrollServer_Handler,
 		},
 		{
 			MethodName: "Renew",

@@ -23,6 +23,8 @@ type JoinToken struct {
 	Hash []byte `json:"hash"`
 	// Node is the only one that may use it; "": any that never joined.
 	Node spec.NodeName `json:"node,omitempty"`
+	// Server is the one that may use it, and no node; "": a token for nodes.
+	Server string `json:"server,omitempty"`
 	// By is the id of the client that made it; "": root, over the socket.
 	By spec.UID `json:"by,omitempty"`
 	// UsedBy and Key (the SHA-256 of a public key) are the machine that has used it; the

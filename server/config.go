@@ -18,6 +18,7 @@ import (
 	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
+	"github.com/stead-project/stead/server/peers"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
@@ -76,6 +77,11 @@ type Config struct {
 	// Advertise are the addresses by which they do; default: Listen, which then must be one.
 	Listen    string
 	Advertise []string
+	// Members are those of the embedded store that has peers; nil: it has none, or is external.
+	// Peer is where other servers reach it, host:port, and UID this server's own.
+	Members peers.Members
+	Peer    string
+	UID     spec.UID
 	// FenceCommand is a program that proves silent nodes dead, by its absolute path; "":
 	// people do. FenceAfter is how long a node must have been silent, FenceTimeout how long
 	// the program may take. Zero: the defaults of package fence.

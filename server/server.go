@@ -15,6 +15,7 @@ import (
 
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/cache"
@@ -23,7 +24,9 @@ import (
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/server/memory"
+	"github.com/stead-project/stead/server/peers"
 	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -174,6 +177,10 @@ func (s *Server) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	others := s.others(authority)
+	if err := others.Register(g.ctx); err != nil {
+		return err
+	}
 	reserveEnd := g.start(s.reserve.Run)
 	defer reserveEnd()
 	engineEnd := g.start(s.engine.Run)
@@ -186,13 +193,39 @@ func (s *Server) run(ctx context.Context) error {
 	defer metricsEnd()
 	apiEnd := g.start(access.New(access.Config{
 		Listeners: lis, Authority: authority, Nodes: d, Asked: d.Broker().Asked, Control: c,
-		Cache: s.cache, Refusals: &s.refused, Logger: s.cfg.Logger,
+		Servers: others, Cache: s.cache, Refusals: &s.refused, Logger: s.cfg.Logger,
 	}).Run)
 	defer apiEnd()
 	close(s.serving)
 	s.cfg.Logger.Info("server started")
 	<-g.ctx.Done()
 	return g.cause(nil)
+}
+
+// others knows the other servers.
+func (s *Server) others(authority *access.Authority) *peers.Service {
+	return peers.New(peers.Config{
+		Store: s.cfg.Store, Members: s.cfg.Members, Authority: authority, Logger: s.cfg.Logger,
+		Self: records.Server{Name: s.cfg.Name, UID: s.cfg.UID, Peer: s.cfg.Peer, Addresses: s.addresses},
+	})
+}
+
+// Found judges the store as Run does, and returns what a server keeps of the cluster's
+// authority, which is made if there is none: a store that is to have peers needs it before
+// it can be read. Nothing else runs.
+func (s *Server) Found(ctx context.Context, uid spec.UID) (access.ServerIdentity, error) {
+	if err := s.init(ctx); err != nil {
+		return access.ServerIdentity{}, err
+	}
+	key, err := access.OpenKey(ctx, s.cfg.Store, s.cfg.KeyFile)
+	if err != nil {
+		return access.ServerIdentity{}, err
+	}
+	authority, err := s.openAuthority(ctx, key)
+	if err != nil {
+		return access.ServerIdentity{}, err
+	}
+	return authority.Identity(uid), nil
 }
 
 // init judges the store by what this server knows, and gives a fresh one its cluster id. It

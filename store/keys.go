@@ -54,6 +54,7 @@ const (
 	KindCount          = "count"
 	KindHellos         = "hellos"
 	KindKnown          = "known"
+	KindServer         = "servers"
 )
 
 // The single keys.
@@ -73,6 +74,9 @@ const (
 // KnownKey is known/<server>: the records.Known of a server that found the store held or
 // restored, from its own disk.
 func KnownKey(server string) string { return KindKnown + "/" + server }
+
+// ServerKey is servers/<name>.
+func ServerKey(name string) string { return KindServer + "/" + name }
 
 func keyOf(kind string, id spec.Identity) string {
 	return refKey(kind, id.Ref()) + "/" + strconv.Itoa(id.Ordinal)

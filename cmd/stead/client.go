@@ -34,6 +34,7 @@ type cli struct {
 
 	control proto.ControlClient
 	trust   proto.TrustClient
+	servers proto.ServersClient
 
 	connecting sync.Mutex
 	conn       *grpc.ClientConn // nil: no call yet

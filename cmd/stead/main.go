@@ -93,7 +93,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 }
 
 func newRoot(c *cli) *cobra.Command {
-	c.control, c.trust = proto.NewControlClient(c), proto.NewTrustClient(c)
+	c.control, c.trust, c.servers = proto.NewControlClient(c), proto.NewTrustClient(c), proto.NewServersClient(c)
 	root := &cobra.Command{
 		Use:   "stead",
 		Short: "Run databases and other clustered stateful software, without Kubernetes",
@@ -124,7 +124,7 @@ Try it on one machine:
 	flags.StringVar(&c.config, "config", os.Getenv("STEAD_CONFIG"), "client file for servers on other hosts, created by 'stead client create' (env STEAD_CONFIG)")
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "namespace of the objects")
 	root.AddCommand(
-		devCommand(), serverCommand(), agentCommand(),
+		devCommand(), serverCommand(c), agentCommand(),
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), moveCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), copyCommand(c), editCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c),

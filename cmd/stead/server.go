@@ -30,9 +30,13 @@ const defaultDataDir = "/var/lib/stead/server"
 // serverOptions place a server.
 type serverOptions struct {
 	server.Config
-	DataDir string // store and key
-	Range   string // of the members' addresses
-	Virtual string // range of services' addresses; "": the default
+	PeerListen string   // where other servers reach the embedded store; "": it is alone
+	Join       []string // servers of the cluster to join
+	Token      tokenOptions
+	token      string
+	DataDir    string // store and key
+	Range      string // of the members' addresses
+	Virtual    string // range of services' addresses; "": the default
 	// Balanced and External are the ranges of addresses of services for clients outside.
 	Balanced, External []string
 	Held               bool // the store was restored
@@ -71,7 +75,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	o.Etcd.flags(f)
 }
 
-func serverCommand() *cobra.Command {
+func serverCommand(c *cli) *cobra.Command {
 	var o serverOptions
 	var level string
 	cmd := &cobra.Command{
@@ -79,11 +83,15 @@ func serverCommand() *cobra.Command {
 		Short: "Run the control plane: API, engine and, by default, an embedded etcd",
 		Example: `  stead server --data-dir /var/lib/stead/server
   stead server --listen 10.0.0.1:7443
+  stead server --listen 10.0.0.2:7443 --peer-listen 10.0.0.2:7444 --join 10.0.0.1:7443 --token-file /root/token
   stead server --etcd-endpoints https://10.0.0.1:2379 --etcd-cacert ca.pem --etcd-cert c.pem --etcd-key k.pem`,
 		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log, err := newLogger(level)
 			if err != nil {
+				return err
+			}
+			if o.token, err = o.Token.read(cmd.InOrStdin()); err != nil {
 				return err
 			}
 			if o.Boot, err = home.BootID(home.BootIDFile); err != nil {
@@ -94,7 +102,9 @@ func serverCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&o.DataDir, "data-dir", defaultDataDir, "directory of the embedded store and of the key that encrypts Secrets")
 	o.flags(cmd.Flags())
+	o.peerFlags(cmd.Flags())
 	logFlag(cmd.Flags(), &level)
+	cmd.AddCommand(serverList(c), serverRemove(c), serverReplace(c))
 	return cmd
 }
 
@@ -107,9 +117,14 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return err
 	}
-	opened, err := o.Etcd.open(ctx, o.DataDir, log)
+	port, err := o.openPeers(ctx, log)
 	if err != nil {
-		return err
+		return stopped(ctx, err)
+	}
+	defer port.close()
+	opened, err := o.Etcd.open(ctx, o.DataDir, o.memberName(), port.store(), log)
+	if err != nil {
+		return stopped(ctx, err)
 	}
 	defer func() {
 		if closing := opened.close(); err == nil {
@@ -123,6 +138,12 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 		if from := opened.embedded.UnpackedFrom(); from != "" && o.Hold == "" {
 			o.Hold = "the store was unpacked from the backup " + from
 		}
+	}
+	if port != nil {
+		if err := opened.embedded.Promote(ctx); err != nil {
+			return stopped(ctx, err)
+		}
+		o.Members, o.Peer, o.UID = opened.embedded, o.PeerListen, port.uid
 	}
 	s, err := server.New(o.Config)
 	if err != nil {
@@ -156,6 +177,9 @@ func (o *serverOptions) complete() (err error) {
 		if !filepath.IsAbs(allowed) {
 			return misuse("--allow-host-path %q: write an absolute path", allowed)
 		}
+	}
+	if err := o.checkPeers(); err != nil {
+		return err
 	}
 	if o.Tunnel != "" && !slices.Contains(records.TunnelKinds, o.Tunnel) {
 		return misuse("--tunnel %q: write %s", o.Tunnel, strings.Join(records.TunnelKinds, ", "))

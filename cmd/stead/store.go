@@ -52,7 +52,8 @@ type openedStore struct {
 }
 
 // open starts or reaches the store; dir holds the embedded one's data.
-func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (*openedStore, error) {
+// peers has members of other servers reach the embedded one; nil: it is alone.
+func (o *storeOptions) open(ctx context.Context, dir, name string, peers *etcdembed.Peers, log *slog.Logger) (*openedStore, error) {
 	if len(o.Endpoints) > 0 {
 		secure, err := o.tls()
 		if err != nil {
@@ -68,7 +69,7 @@ func (o *storeOptions) open(ctx context.Context, dir string, log *slog.Logger) (
 		return &openedStore{Store: s}, nil
 	}
 	e, err := etcdembed.Start(ctx, etcdembed.Config{
-		Dir: embeddedDir(dir), Name: "stead", Logger: log, QuotaBytes: o.QuotaBytes,
+		Dir: embeddedDir(dir), Name: name, Logger: log, QuotaBytes: o.QuotaBytes, Peers: peers,
 	})
 	if err != nil {
 		return nil, err
@@ -168,6 +169,8 @@ func (s *openedStore) watch(ctx context.Context, log *slog.Logger) error {
 	select {
 	case <-ctx.Done():
 		return nil
+	case <-s.embedded.Ended():
+		return s.embedded.Why()
 	case err := <-s.embedded.Err():
 		return fmt.Errorf("embedded etcd ended: %w", err)
 	}

@@ -26,7 +26,7 @@ func TestTheUnitIsUpWhenTheServerAnswers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		cmd := serverCommand()
+		cmd := serverCommand(&cli{})
 		cmd.SetArgs([]string{"--data-dir", filepath.Join(dir, "d"), "--socket", socket, "--log-level", "error"})
 		ended <- cmd.ExecuteContext(ctx)
 	}()

@@ -128,6 +128,7 @@ func tokenCreate(c *cli) *cobra.Command {
 	var (
 		ttl  time.Duration
 		node string
+		srv  string
 	)
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -135,11 +136,15 @@ func tokenCreate(c *cli) *cobra.Command {
 		Long: `Create a token with which one machine can join, once and for a short time: with 'stead
 agent --join HOST:PORT --token-file FILE', or with STEAD_TOKEN=TOKEN. The token contains
 a fingerprint of the cluster, so that the machine reveals the secret to no other cluster.
-A node whose certificate expired while it was away needs a token created with --node.`,
-		Example: "  stead token create\n  stead token create --node host-b --ttl 1h",
+A node whose certificate expired while it was away needs a token created with --node.
+
+--for-server makes a token for another server ('stead server --join'). It lets that server have
+the key of the cluster's Secrets and authority: only root on a server's host can make it, and
+it is valid for at most an hour.`,
+		Example: "  stead token create\n  stead token create --node host-b --ttl 1h\n  stead token create --for-server s2",
 		Args:    exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			made, err := c.trust.CreateToken(cmd.Context(), &proto.CreateTokenRequest{TtlMillis: ttl.Milliseconds(), Node: node})
+			made, err := c.trust.CreateToken(cmd.Context(), &proto.CreateTokenRequest{TtlMillis: ttl.Milliseconds(), Node: node, Server: srv})
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), made.GetToken())
 			}
@@ -147,6 +152,7 @@ A node whose certificate expired while it was away needs a token created with --
 		},
 	}
 	cmd.Flags().DurationVar(&ttl, "ttl", 15*time.Minute, "how long the token is valid; at most 168h, or 1h if created with a client file")
+	cmd.Flags().StringVar(&srv, "for-server", "", "the server that may join with it, by its --name; no node may")
 	cmd.Flags().StringVar(&node, "node", "", "the only node that may use it (default: any node that has never joined)")
 	return cmd
 }
@@ -165,7 +171,7 @@ func tokenList(c *cli) *cobra.Command {
 			show := newTable(cmd.OutOrStdout(), "ID", "NODE", "USED BY", "MADE BY", "TTL", "AGE")
 			for _, k := range list.GetTokens() {
 				ttl := time.Duration(k.GetTtlMillis()) * time.Millisecond
-				show.row(k.GetId(), k.GetNode(), k.GetUsedBy(), cmp.Or(k.GetMadeBy(), "root"), ttl, age(time.Unix(k.GetCreatedUnix(), 0)))
+				show.row(k.GetId(), cmp.Or(k.GetNode(), forServer(k.GetServer())), k.GetUsedBy(), cmp.Or(k.GetMadeBy(), "root"), ttl, age(time.Unix(k.GetCreatedUnix(), 0)))
 			}
 			return show.flush()
 		},
@@ -186,4 +192,12 @@ func tokenRevoke(c *cli) *cobra.Command {
 			return err
 		},
 	}
+}
+
+// forServer says that a token is for a server; "" for none.
+func forServer(name string) string {
+	if name == "" {
+		return ""
+	}
+	return "server " + name
 }

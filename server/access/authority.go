@@ -57,8 +57,10 @@ type AuthorityConfig struct {
 	Key *seal.Key
 	// Server is the name of this server.
 	Server string
-	// Addresses are those at which others reach it, host:port.
+	// Addresses are those at which others reach it, host:port; Peer, if given, is another at
+	// which its certificate is good, that of the store's peers.
 	Addresses []string
+	Peer      string
 	// Life of the certificates of nodes and servers. Zero: DefaultLife.
 	Life   time.Duration
 	Logger *slog.Logger
@@ -68,6 +70,7 @@ type AuthorityConfig struct {
 type Authority struct {
 	cfg     AuthorityConfig
 	cluster string
+	record  records.Authority // as it is stored
 	ca      *x509.Certificate
 	key     *ecdsa.PrivateKey
 
@@ -100,7 +103,7 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 			if err != nil {
 				return nil, fmt.Errorf("open the authority: %w", err)
 			}
-			return &Authority{cfg: cfg, cluster: cluster, ca: ca, key: key}, nil
+			return &Authority{cfg: cfg, cluster: cluster, record: record, ca: ca, key: key}, nil
 		}
 		record, err := sealedAuthority(cluster, cfg.Key)
 		if err != nil {

@@ -52,6 +52,12 @@ var allowed = map[string]role{
 	proto.Nodes_Session_FullMethodName: roleNode | roleRoot, // and checkOwn
 	proto.Nodes_Tunnel_FullMethodName:  roleNode | roleRoot, // and checkOwn
 
+	proto.Join_EnrollServer_FullMethodName: roleAnonymous | roleNode | roleAdmin | roleRoot,
+	proto.Servers_Add_FullMethodName:       roleServer,
+	proto.Servers_List_FullMethodName:      roleAdmin | roleRoot,
+	proto.Servers_Remove_FullMethodName:    roleAdmin | roleRoot | roleServer,
+	proto.Servers_Replace_FullMethodName:   roleRoot,
+
 	proto.Peers_Relay_FullMethodName: roleServer,
 
 	proto.Trust_CreateToken_FullMethodName:  roleAdmin | roleRoot,

@@ -14,6 +14,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -40,7 +41,17 @@ func (j *joinAPI) Enroll(ctx context.Context, r *proto.EnrollRequest) (*proto.Ce
 	if err != nil {
 		return nil, err
 	}
-	return certificate(j.authority, der, j.authority.Life()), nil
+	return certificate(ctx, j.authority, der, j.authority.Life()), nil
+}
+
+// EnrollServer implements proto.JoinServer.
+func (j *joinAPI) EnrollServer(ctx context.Context, r *proto.EnrollServerRequest) (*proto.ServerKeys, error) {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	sealed, err := j.authority.EnrollServer(ctx, r.GetToken(), r.GetSecret(), r.GetServer(), r.GetReceiver(), c.host)
+	if err != nil {
+		return nil, err
+	}
+	return &proto.ServerKeys{Cluster: j.authority.Cluster(), AuthorityJson: store.Encode(j.authority.record), Key: sealed}, nil
 }
 
 // Renew implements proto.JoinServer.
@@ -51,12 +62,12 @@ func (j *joinAPI) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Cert
 		return nil, err
 	}
 	j.log.Info("certificate renewed", "node", c.subject.Name, "reason", fmt.Sprintf("uid %s, at %s", c.subject.UID, c.host))
-	return certificate(j.authority, der, j.authority.Life()), nil
+	return certificate(ctx, j.authority, der, j.authority.Life()), nil
 }
 
-func certificate(a *Authority, der []byte, life time.Duration) *proto.Certificate {
+func certificate(ctx context.Context, a *Authority, der []byte, life time.Duration) *proto.Certificate {
 	return &proto.Certificate{
-		Certificate: der, Ca: a.Certificate(), Cluster: a.Cluster(), Servers: a.Addresses(), LifeMillis: life.Milliseconds(),
+		Certificate: der, Ca: a.Certificate(), Cluster: a.Cluster(), Servers: a.AllAddresses(ctx), LifeMillis: life.Milliseconds(),
 	}
 }
 
@@ -69,11 +80,22 @@ type trustAPI struct {
 
 // CreateToken implements proto.TrustServer.
 func (s *trustAPI) CreateToken(ctx context.Context, r *proto.CreateTokenRequest) (*proto.CreateTokenResponse, error) {
+	ttl := time.Duration(r.GetTtlMillis()) * time.Millisecond
+	if r.GetServer() != "" {
+		if c, ok := ctx.Value(callerKey{}).(caller); !ok || c.role != roleRoot || r.GetNode() != "" {
+			return nil, status.Error(codes.PermissionDenied, "a join token for a server carries the cluster's key: only root on a server's host may make it, and it names no node")
+		}
+		token, err := s.authority.CreateServerToken(ctx, ttl, r.GetServer())
+		if err != nil {
+			return nil, err
+		}
+		return &proto.CreateTokenResponse{Id: token.ID, Token: token.Text()}, nil
+	}
 	var by spec.UID
 	if c, ok := ctx.Value(callerKey{}).(caller); !ok || c.role != roleRoot {
 		by = c.subject.UID
 	}
-	token, err := s.authority.CreateToken(ctx, time.Duration(r.GetTtlMillis())*time.Millisecond, spec.NodeName(r.GetNode()), by)
+	token, err := s.authority.CreateToken(ctx, ttl, spec.NodeName(r.GetNode()), by)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +112,7 @@ func (s *trustAPI) ListTokens(ctx context.Context, _ *proto.ListTokensRequest) (
 	for _, t := range tokens {
 		out.Tokens = append(out.Tokens, &proto.JoinToken{
 			Id: t.ID, Node: string(t.Node), UsedBy: string(t.UsedBy), CreatedUnix: t.CreatedAt.Unix(), TtlMillis: t.TTL.Milliseconds(),
-			MadeBy: string(t.By),
+			MadeBy: string(t.By), Server: t.Server,
 		})
 	}
 	return out, nil
@@ -109,7 +131,7 @@ func (s *trustAPI) RevokeToken(ctx context.Context, r *proto.RevokeTokenRequest)
 }
 
 // CreateClient implements proto.TrustServer.
-func (s *trustAPI) CreateClient(_ context.Context, r *proto.CreateClientRequest) (*proto.Certificate, error) {
+func (s *trustAPI) CreateClient(ctx context.Context, r *proto.CreateClientRequest) (*proto.Certificate, error) {
 	life := time.Duration(r.GetTtlMillis()) * time.Millisecond
 	if life < time.Minute || life > maxClientTTL {
 		return nil, status.Errorf(codes.InvalidArgument, "a client's certificate lasts from 1m to %s", maxClientTTL)
@@ -121,7 +143,7 @@ func (s *trustAPI) CreateClient(_ context.Context, r *proto.CreateClientRequest)
 	if err != nil {
 		return nil, err
 	}
-	out := certificate(s.authority, der, life)
+	out := certificate(ctx, s.authority, der, life)
 	out.Id = id
 	return out, nil
 }

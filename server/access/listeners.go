@@ -105,6 +105,8 @@ type Config struct {
 	// Asked names the node that a pending request is for; false: no such request is pending.
 	Asked   func(id string) (spec.NodeName, bool)
 	Control proto.ControlServer
+	// Servers knows the other servers; nil: there is no authority.
+	Servers proto.ServersServer
 	Cache   cache.Reader
 	// Refusals counts what is refused.
 	Refusals *Refusals
@@ -170,6 +172,7 @@ func (s *Server) newServer(ctx context.Context, a *authorizer, more ...grpc.Serv
 	proto.RegisterControlServer(g, s.cfg.Control)
 	if a.authority != nil {
 		proto.RegisterJoinServer(g, &joinAPI{authority: a.authority, log: s.cfg.Logger})
+		proto.RegisterServersServer(g, s.cfg.Servers)
 		proto.RegisterTrustServer(g, &trustAPI{authority: a.authority, cache: s.cfg.Cache})
 	}
 	return g

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
@@ -80,7 +81,11 @@ func (a *Authority) sign() (*tls.Certificate, error) {
 	}
 	template := newTemplate(a.cfg.Life)
 	template.URIs = []*url.URL{trust.Subject{Cluster: a.cluster, Role: trust.RoleServer, Name: a.cfg.Server}.URL()}
-	for _, address := range a.cfg.Addresses {
+	at := a.cfg.Addresses
+	if a.cfg.Peer != "" {
+		at = append(slices.Clone(at), a.cfg.Peer)
+	}
+	for _, address := range at {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err

@@ -37,13 +37,19 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 	case node != "" && !scalar.ValidSubdomain(string(node)):
 		return trust.JoinToken{}, fmt.Errorf("%w: invalid node name %q", ErrRequest, node)
 	}
+	return a.makeToken(ctx, records.JoinToken{Node: node, By: by, TTL: scalar.Duration{Duration: ttl}})
+}
+
+// makeToken keeps a join token of which all is known but id and secret.
+func (a *Authority) makeToken(ctx context.Context, record records.JoinToken) (trust.JoinToken, error) {
+	by, ttl := record.By, record.TTL.Duration
 	token := trust.NewJoinToken(trust.PinOf(a.ca))
 	lease, err := a.cfg.Store.Grant(ctx, ttl)
 	if err != nil {
 		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
 	}
 	hash := sha256.Sum256(token.Secret)
-	record := records.JoinToken{ID: token.ID, Hash: hash[:], Node: node, By: by, CreatedAt: time.Now(), TTL: scalar.Duration{Duration: ttl}}
+	record.ID, record.Hash, record.CreatedAt = token.ID, hash[:], time.Now()
 	key := store.TokenKey(token.ID)
 	txn := store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
 	if by != "" {
@@ -141,7 +147,7 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 	switch {
 	case subtle.ConstantTimeCompare(hash[:], record.Hash) != 1:
 		return ErrToken
-	case record.Node != "" && record.Node != e.Node:
+	case record.Server != "" || record.Node != "" && record.Node != e.Node:
 		return ErrToken
 	case used && (record.UsedBy != e.Node || !slices.Equal(record.Key, mark)):
 		return ErrToken

@@ -4,6 +4,7 @@
 package seal
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -30,7 +31,10 @@ var ErrKey = errors.New("the key does not open it")
 
 // Key seals and opens. It is safe for concurrent use. It shows nothing of itself
 // when printed or logged.
-type Key struct{ aead cipher.AEAD }
+type Key struct {
+	aead   cipher.AEAD
+	secret []byte // for Give
+}
 
 // NewKey makes a key of 32 secret bytes.
 func NewKey(secret []byte) (*Key, error) {
@@ -45,7 +49,7 @@ func NewKey(secret []byte) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make key: %w", err)
 	}
-	return &Key{aead}, nil
+	return &Key{aead, bytes.Clone(secret)}, nil
 }
 
 // String hides the key.

@@ -1,5 +1,6 @@
 // Package etcdembed runs one etcd member inside this process. It listens on no
-// network address: the store reaches it by direct calls. What it acknowledges is
+// network address: the store reaches it by direct calls, and members of other servers,
+// where there are any, by a unix socket to which their server leads them (peers.go). What it acknowledges is
 // on disk (fsync), so the process may be killed at any moment.
 //
 // The data file keeps its largest size, a small multiple of the live data:
@@ -33,7 +34,7 @@ var ErrLocked = errors.New("data directory is in use")
 type Config struct {
 	// Dir holds everything; made with mode 0700 if missing. One process at a time.
 	Dir string
-	// Name of the member; default "stead". It must not change later.
+	// Name of the member; default "stead".
 	Name string
 	// Logger gets etcd's warnings and errors; nil: dropped.
 	Logger *slog.Logger
@@ -51,6 +52,8 @@ type Config struct {
 	// LookAfter is how often it is looked whether writes are refused for want of
 	// space; default 5s.
 	LookAfter time.Duration
+	// Peers, if given, has members of other servers reach this one; nil: it is alone.
+	Peers *Peers
 	// NoFsync risks the data at a power failure. For tests and benchmarks only.
 	NoFsync bool
 }
@@ -122,14 +125,20 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), lock: lock, unpacked: from}
 	var keeping context.Context
 	keeping, e.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
+	if err := e.belongs(); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
 	select {
 	case <-etcd.Server.ReadyNotify():
 		logs.speakUp()
 		e.group.Go(func() { e.keepSpace(keeping) })
+		if err := e.settle(ctx); err != nil {
+			return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, errors.Join(err, e.Close()))
+		}
 		return e, nil
 	case err = <-etcd.Err():
 	case <-etcd.Server.StopNotify():
-		err = errors.New("it stopped by itself")
+		err = e.Why()
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -166,6 +175,9 @@ func (c Config) etcd(logs *logs) *embed.Config {
 	// A start replays the log from the last snapshot, and the entries since are kept
 	// in memory; no peer ever has to catch up.
 	cfg.SnapshotCount, cfg.SnapshotCatchUpEntries = 2000, 100
+	if c.Peers != nil {
+		c.Peers.with(c, cfg)
+	}
 	cfg.UnsafeNoFsync = c.NoFsync
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logs.zap())
 	return cfg
@@ -176,6 +188,17 @@ func (e *Embedded) Client() *clientv3.Client { return e.client }
 
 // Err delivers an error if etcd fails on its own while it runs.
 func (e *Embedded) Err() <-chan error { return e.etcd.Err() }
+
+// Ended is closed when etcd has ended by itself, and Why then says why: ErrRemoved, mostly.
+func (e *Embedded) Ended() <-chan struct{} { return e.etcd.Server.StopNotify() }
+
+// Why is why etcd has ended by itself.
+func (e *Embedded) Why() error {
+	if err := e.belongs(); err != nil {
+		return err
+	}
+	return errors.New("it stopped by itself")
+}
 
 // Close closes the client, so that its calls and watches end, then stops etcd and
 // frees the directory. It waits at most 10 seconds; after an error the directory

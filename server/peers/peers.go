@@ -1,0 +1,280 @@
+// Package peers has servers with the embedded store form one cluster: how one joins, which
+// there are, and how one leaves. What may be done is decided by server/quorum. It alone writes
+// the keys servers/<name>.
+package peers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/quorum"
+	"github.com/stead-project/stead/store"
+)
+
+// Members are those of the store; etcdembed.Embedded is one of them.
+type Members interface {
+	Self() string
+	Leader() string
+	Members(ctx context.Context) ([]records.StoreMember, error)
+	AddLearner(ctx context.Context, peer string) ([]records.StoreMember, error)
+	Remove(ctx context.Context, id, to string) error
+}
+
+// Config is what a Service needs.
+type Config struct {
+	Store     store.Store
+	Members   Members // nil: the store is an external one, or has no peers
+	Authority *access.Authority
+	Self      records.Server // this one
+	Logger    *slog.Logger
+}
+
+// Service answers about servers.
+type Service struct {
+	proto.UnimplementedServersServer
+	cfg Config
+}
+
+// New starts nothing.
+func New(cfg Config) *Service { return &Service{cfg: cfg} }
+
+var errNoPeers = status.Error(codes.FailedPrecondition,
+	"this server's store has no other members; start it with --peer-listen HOST:PORT, so that others can join")
+
+// Register writes this server's record, if it is not there as it should be.
+func (s *Service) Register(ctx context.Context) error {
+	if s.cfg.Members == nil {
+		return nil
+	}
+	return s.record(ctx, s.cfg.Self)
+}
+
+// record writes a server's record. It fails when another directory has the name.
+func (s *Service) record(ctx context.Context, r records.Server) error {
+	key := store.ServerKey(r.Name)
+	for {
+		_, kvs, err := s.cfg.Store.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		known, err := store.DecodeIn[records.Server](kvs, key)
+		switch {
+		case err != nil:
+			return err
+		case known != nil && known.UID != r.UID:
+			return fmt.Errorf("another server of the cluster has the name %s; give this one another --name", r.Name)
+		case known != nil && known.Peer == r.Peer && slices.Equal(known.Addresses, r.Addresses):
+			return nil
+		}
+		r.At = time.Now().UTC()
+		_, err = s.cfg.Store.Commit(ctx, store.Txn{If: []store.Compare{store.Seen(key, kvs[key].Mod)}, Then: []store.Op{store.Put(key, store.Encode(r))}})
+		if !errors.Is(err, store.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// Add implements proto.ServersServer.
+func (s *Service) Add(ctx context.Context, r *proto.AddServerRequest) (*proto.AddServerResponse, error) {
+	if s.cfg.Members == nil {
+		return nil, errNoPeers
+	}
+	var self records.Server
+	if err := json.Unmarshal(r.GetServerJson(), &self); err != nil || self.Name == "" || self.UID == "" || self.Peer == "" {
+		return nil, status.Error(codes.InvalidArgument, "the request names no server")
+	}
+	key := store.ServerKey(self.Name)
+	_, kvs, err := s.cfg.Store.Get(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	known, err := store.DecodeIn[records.Server](kvs, key)
+	if err != nil {
+		return nil, err
+	}
+	members, err := s.cfg.Members.Members(ctx)
+	if err != nil {
+		return nil, away(err)
+	}
+	step, why := quorum.Join(known, members, self)
+	if step == quorum.Refuse {
+		return nil, status.Error(codes.FailedPrecondition, why)
+	}
+	if step == quorum.Add { // recorded first: after a crash it is known whose the new member is
+		if err := s.record(ctx, self); err != nil {
+			return nil, away(err)
+		}
+		if members, err = s.cfg.Members.AddLearner(ctx, self.Peer); err != nil {
+			return nil, away(err)
+		}
+		s.cfg.Logger.Info("server added", "reason", self.Name+" at "+self.Peer)
+	}
+	return &proto.AddServerResponse{MembersJson: store.Encode(members)}, nil
+}
+
+// away: the same may succeed later.
+func away(err error) error { return status.Error(codes.Unavailable, err.Error()) }
+
+// state is what is known of all servers.
+type state struct {
+	members []records.StoreMember
+	known   map[string]records.Server
+	alive   map[string]bool // by the member's id: its server can be reached
+}
+
+// look asks all servers.
+func (s *Service) look(ctx context.Context) (v state, err error) {
+	if s.cfg.Members == nil {
+		return v, errNoPeers
+	}
+	if v.members, err = s.cfg.Members.Members(ctx); err != nil {
+		return v, away(fmt.Errorf("most servers of the store cannot be reached: %w", err))
+	}
+	_, kvs, err := s.cfg.Store.Snapshot(ctx, store.KindServer+"/")
+	if err != nil {
+		return v, err
+	}
+	v.known, v.alive = map[string]records.Server{}, map[string]bool{}
+	for _, kv := range kvs {
+		r, err := store.Decode[records.Server](kv)
+		if err != nil {
+			return v, err
+		}
+		v.known[r.Name] = r
+	}
+	for i, m := range v.members { // one that never started has no name yet
+		for _, r := range v.known {
+			if m.Name == "" && m.Peer == r.Peer {
+				v.members[i].Name = r.Name
+			}
+		}
+	}
+	var group sync.WaitGroup
+	var mu sync.Mutex
+	for _, m := range v.members {
+		group.Go(func() {
+			up := m.ID == s.cfg.Members.Self() || s.reach(ctx, v.known[m.Name].Addresses)
+			mu.Lock()
+			defer mu.Unlock()
+			v.alive[m.ID] = up
+		})
+	}
+	group.Wait()
+	return v, nil
+}
+
+// reachTime is how long a server may take to answer a call for its health.
+const reachTime = 3 * time.Second
+
+func (s *Service) reach(ctx context.Context, addresses []string) bool {
+	ctx, cancel := context.WithTimeout(ctx, reachTime)
+	defer cancel()
+	conn, err := s.cfg.Authority.Connect(ctx, addresses)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
+// List implements proto.ServersServer.
+func (s *Service) List(ctx context.Context, _ *proto.ListServersRequest) (*proto.ListServersResponse, error) {
+	v, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, lead := &proto.ListServersResponse{}, s.cfg.Members.Leader()
+	for _, m := range v.members {
+		state := &proto.ServerState{
+			Name: m.Name, Peer: m.Peer, Addresses: v.known[m.Name].Addresses,
+			Voter: !m.Learner, Leads: m.ID == lead, Reachable: v.alive[m.ID],
+		}
+		switch {
+		case !state.Reachable && m.Learner:
+			state.Trouble = "it has not finished joining: start it again with --join, or run 'stead server remove " + m.Name + "'"
+		case !state.Reachable:
+			state.Trouble = "not reachable: start it, or, if its data is lost, run 'stead server replace " + m.Name + "'"
+		}
+		out.Servers = append(out.Servers, state)
+	}
+	slices.SortFunc(out.Servers, func(a, b *proto.ServerState) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return out, nil
+}
+
+// Remove implements proto.ServersServer.
+func (s *Service) Remove(ctx context.Context, r *proto.RemoveServerRequest) (*proto.RemoveServerResponse, error) {
+	v, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(v.members, func(m records.StoreMember) bool { return m.Name == r.GetName() })
+	if at >= 0 {
+		id := v.members[at].ID
+		if why := quorum.MayRemove(v.members, v.alive, id); why != "" {
+			return nil, status.Errorf(codes.FailedPrecondition, "server %s stays: %s", r.GetName(), why)
+		}
+		if id == s.cfg.Members.Leader() && id != s.cfg.Members.Self() && v.alive[id] {
+			return s.byItself(ctx, v.known[r.GetName()].Addresses, r) // it hands over the lead first
+		}
+		if err := s.forget(ctx, r.GetName()); err != nil {
+			return nil, err
+		}
+		if err := s.cfg.Members.Remove(ctx, id, quorum.Next(v.members, v.alive, id)); err != nil {
+			return nil, away(err)
+		}
+		s.cfg.Logger.Info("server removed", "reason", r.GetName())
+		return &proto.RemoveServerResponse{}, nil
+	}
+	if _, known := v.known[r.GetName()]; !known {
+		return nil, status.Errorf(codes.NotFound, "there is no server %s; see 'stead server ls'", r.GetName())
+	}
+	return &proto.RemoveServerResponse{}, s.forget(ctx, r.GetName())
+}
+
+// byItself has the server that leads remove itself.
+func (s *Service) byItself(ctx context.Context, addresses []string, r *proto.RemoveServerRequest) (*proto.RemoveServerResponse, error) {
+	conn, err := s.cfg.Authority.Connect(ctx, addresses)
+	if err != nil {
+		return nil, away(err)
+	}
+	defer conn.Close()
+	return proto.NewServersClient(conn).Remove(ctx, r)
+}
+
+func (s *Service) forget(ctx context.Context, name string) error {
+	_, err := s.cfg.Store.Commit(ctx, store.Txn{Then: []store.Op{store.Del(store.ServerKey(name))}})
+	return err
+}
+
+// Replace implements proto.ServersServer.
+func (s *Service) Replace(ctx context.Context, r *proto.ReplaceServerRequest) (*proto.CreateTokenResponse, error) {
+	v, err := s.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range v.members {
+		if m.Name == r.GetName() && v.alive[m.ID] {
+			return nil, status.Errorf(codes.FailedPrecondition, "server %s answers, so it is not lost; stop it first, or run 'stead server remove %s'", m.Name, m.Name)
+		}
+	}
+	if _, err := s.Remove(ctx, &proto.RemoveServerRequest{Name: r.GetName()}); err != nil {
+		return nil, err
+	}
+	token, err := s.cfg.Authority.CreateServerToken(ctx, time.Duration(r.GetTtlMillis())*time.Millisecond, r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &proto.CreateTokenResponse{Id: token.ID, Token: token.Text()}, nil
+}

@@ -1,0 +1,85 @@
+// Package quorum is PURE: how the store's members become more and fewer, without ever
+// losing a vote that was given.
+package quorum
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stead-project/stead/records"
+)
+
+// JoinStep is what comes next for a server that joins.
+type JoinStep int
+
+// The steps.
+const (
+	Refuse JoinStep = iota // with a sentence
+	Add                    // to the store's members, as a learner
+	Start                  // it was added, and never started
+)
+
+// Join says what comes next for a server without any data of the store: known is the record
+// of its name, nil if there is none. A member that once started has acknowledged writes and
+// may have voted: without its data it must not come back (SAFETY S8).
+func Join(known *records.Server, members []records.StoreMember, self records.Server) (JoinStep, string) {
+	lost := fmt.Sprintf("server %s is a member of the store, and its data is not in this directory: bring the directory back, "+
+		"or run 'stead server replace %s' on another server and join with the token that it prints", self.Name, self.Name)
+	if known != nil && known.UID != self.UID {
+		return Refuse, lost
+	}
+	for _, m := range members {
+		switch {
+		case m.Name == self.Name:
+			return Refuse, lost
+		case m.Peer != self.Peer:
+		case m.Name == "" && known != nil && known.Peer == self.Peer:
+			return Start, ""
+		default:
+			return Refuse, fmt.Sprintf("another member of the store has the address %s; give --peer-listen another one", self.Peer)
+		}
+	}
+	return Add, ""
+}
+
+// MayRemove says why the member id must not be removed; "": it may. alive are the members
+// whose servers can be reached.
+func MayRemove(members []records.StoreMember, alive map[string]bool, id string) string {
+	voters, left, leftAlive, nowAlive, learner := 0, 0, 0, 0, false
+	for _, m := range members {
+		switch {
+		case m.Learner:
+			learner = learner || m.ID == id
+			continue
+		case m.ID != id:
+			left++
+			if alive[m.ID] {
+				leftAlive++
+			}
+		}
+		voters++
+		if alive[m.ID] {
+			nowAlive++
+		}
+	}
+	switch {
+	case nowAlive < voters/2+1:
+		return fmt.Sprintf("%d of %d servers can be reached, and the store needs %d to change anything: start the others first", nowAlive, voters, voters/2+1)
+	case learner:
+		return ""
+	case left == 0:
+		return "it is the only server: the store would be lost"
+	case leftAlive < left/2+1:
+		return fmt.Sprintf("of the %d servers that stay, %d can be reached, and the store would need %d: members would run on, and nothing could be changed; start or replace the others first", left, leftAlive, left/2+1)
+	}
+	return ""
+}
+
+// Next is the voter that takes over the lead from the member id; "": there is none.
+func Next(members []records.StoreMember, alive map[string]bool, id string) string {
+	at := slices.IndexFunc(members, func(m records.StoreMember) bool { return !m.Learner && m.ID != id && alive[m.ID] })
+	if at < 0 {
+		return ""
+	}
+	return members[at].ID
+}

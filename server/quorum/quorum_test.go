@@ -1,0 +1,77 @@
+package quorum
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/records"
+)
+
+func TestTheNextStepOfAJoin(t *testing.T) {
+	self := records.Server{Name: "s2", UID: "u2", Peer: "b:1"}
+	first := records.StoreMember{ID: "1", Name: "s1", Peer: "a:1"}
+	for name, c := range map[string]struct {
+		known   *records.Server
+		members []records.StoreMember
+		want    JoinStep
+		says    string
+	}{
+		"a new server is added":                     {nil, []records.StoreMember{first}, Add, ""},
+		"one that crashed before it was added":      {&self, []records.StoreMember{first}, Add, ""},
+		"one that crashed after it was added":       {&self, []records.StoreMember{first, {ID: "2", Peer: "b:1", Learner: true}}, Start, ""},
+		"one that started and has no data":          {&self, []records.StoreMember{first, {ID: "2", Name: "s2", Peer: "b:1"}}, Refuse, "server replace s2"},
+		"a learner that started and has no data":    {&self, []records.StoreMember{first, {ID: "2", Name: "s2", Peer: "b:1", Learner: true}}, Refuse, "server replace s2"},
+		"another directory under its name":          {&records.Server{Name: "s2", UID: "u9", Peer: "b:1"}, []records.StoreMember{first}, Refuse, "server replace s2"},
+		"its data is lost and it has a new address": {&self, []records.StoreMember{first, {ID: "2", Name: "s2", Peer: "c:1"}}, Refuse, "server replace s2"},
+		"another server's address":                  {nil, []records.StoreMember{first, {ID: "3", Name: "s3", Peer: "b:1"}}, Refuse, "has the address b:1"},
+		"an address that was added for another":     {nil, []records.StoreMember{first, {ID: "3", Peer: "b:1", Learner: true}}, Refuse, "has the address b:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, text := Join(c.known, c.members, self)
+			if got != c.want || !strings.Contains(text, c.says) || (text == "") != (c.says == "") {
+				t.Errorf("got %v, %q; want %v, %q", got, text, c.want, c.says)
+			}
+		})
+	}
+}
+
+func TestARemovalKeepsTheQuorum(t *testing.T) {
+	voters := func(n int) (out []records.StoreMember) {
+		for i := range n {
+			out = append(out, records.StoreMember{ID: string(rune('a' + i)), Name: string(rune('a' + i))})
+		}
+		return out
+	}
+	learner := records.StoreMember{ID: "l", Learner: true}
+	for name, c := range map[string]struct {
+		members []records.StoreMember
+		alive   string
+		id      string
+		says    string
+	}{
+		"the only one":                     {voters(1), "a", "a", "only server"},
+		"one of two":                       {voters(2), "ab", "b", ""},
+		"the dead one of two":              {voters(2), "a", "b", "1 of 2"},
+		"one of three":                     {voters(3), "abc", "a", ""},
+		"the dead one of three":            {voters(3), "ab", "c", ""},
+		"a live one while another is dead": {voters(3), "ab", "a", "of the 2 servers that stay, 1"},
+		"two of three are dead":            {voters(3), "a", "c", "1 of 3"},
+		"a learner":                        {append(voters(1), learner), "a", "l", ""},
+		"a learner without a quorum":       {append(voters(3), learner), "a", "l", "1 of 3"},
+		"a live one of five, one is dead":  {voters(5), "abcd", "a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			alive := map[string]bool{}
+			for _, r := range c.alive {
+				alive[string(r)] = true
+			}
+			got := MayRemove(c.members, alive, c.id)
+			if (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+				t.Errorf("got %q; want %q", got, c.says)
+			}
+		})
+	}
+	if got := Next(append([]records.StoreMember{learner}, voters(3)...), map[string]bool{"l": true, "a": true, "c": true}, "a"); got != "c" {
+		t.Errorf("the lead goes to %q", got)
+	}
+}
