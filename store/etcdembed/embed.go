@@ -91,6 +91,7 @@ type Embedded struct {
 	config Config
 	etcd   *embed.Etcd
 	client *clientv3.Client
+	logs   *logs
 	end    context.CancelFunc // of group
 	group  sync.WaitGroup
 	lock   *os.File
@@ -122,7 +123,7 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, err)
 	}
-	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), lock: lock, unpacked: from}
+	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), logs: logs, lock: lock, unpacked: from}
 	var keeping context.Context
 	keeping, e.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
 	if err := e.belongs(); err != nil {

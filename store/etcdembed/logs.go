@@ -17,10 +17,11 @@ import (
 type logs struct {
 	to    *slog.Logger
 	loud  *atomic.Bool
+	gone  *atomic.Bool // etcd has said that its member was removed
 	given []zapcore.Field
 }
 
-func newLogs(to *slog.Logger) *logs { return &logs{to: to, loud: new(atomic.Bool)} }
+func newLogs(to *slog.Logger) *logs { return &logs{to: to, loud: new(atomic.Bool), gone: new(atomic.Bool)} }
 
 func (l *logs) speakUp() { l.loud.Store(true) }
 
@@ -29,12 +30,12 @@ func (l *logs) zap() *zap.Logger { return zap.New(l) }
 
 // Enabled implements zapcore.Core.
 func (l *logs) Enabled(level zapcore.Level) bool {
-	return level >= zapcore.ErrorLevel || level == zapcore.WarnLevel && l.loud.Load()
+	return level >= zapcore.WarnLevel
 }
 
 // With implements zapcore.Core.
 func (l *logs) With(fields []zapcore.Field) zapcore.Core {
-	return &logs{to: l.to, loud: l.loud, given: append(slices.Clone(l.given), fields...)}
+	return &logs{to: l.to, loud: l.loud, gone: l.gone, given: append(slices.Clone(l.given), fields...)}
 }
 
 // Check implements zapcore.Core.
@@ -56,7 +57,10 @@ func (l *logs) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	for _, key := range slices.Sorted(maps.Keys(values.Fields)) {
 		fmt.Fprintf(&text, " %s=%v", key, values.Fields[key])
 	}
-	if strings.Contains(text.String(), young) {
+	if strings.Contains(text.String(), removed) {
+		l.gone.Store(true)
+	}
+	if strings.Contains(text.String(), young) || entry.Level < zapcore.ErrorLevel && !l.loud.Load() {
 		return nil
 	}
 	if entry.Level >= zapcore.ErrorLevel {
@@ -66,6 +70,10 @@ func (l *logs) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	}
 	return nil
 }
+
+// removed is what etcd says before it stops because others have removed its member, which
+// this one may not have learnt from its own log; it says so nowhere else.
+const removed = "server error error=the member has been permanently removed"
 
 // young is what etcd says, as warning and error, of a store so new that its backend
 // has not been flushed once; it looks again after 4 s.

@@ -89,7 +89,7 @@ func (p *Peers) with(c Config, cfg *embed.Config) {
 func (e *Embedded) belongs() error {
 	cluster, self := e.etcd.Server.Cluster(), e.etcd.Server.MemberID()
 	switch {
-	case e.etcd.Server.IsIDRemoved(uint64(self)):
+	case e.logs.gone.Load(), e.etcd.Server.IsIDRemoved(uint64(self)):
 		return ErrRemoved
 	case e.config.Peers == nil && len(cluster.Members()) > 1:
 		return ErrAlone
