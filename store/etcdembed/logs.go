@@ -21,7 +21,9 @@ type logs struct {
 	given []zapcore.Field
 }
 
-func newLogs(to *slog.Logger) *logs { return &logs{to: to, loud: new(atomic.Bool), gone: new(atomic.Bool)} }
+func newLogs(to *slog.Logger) *logs {
+	return &logs{to: to, loud: new(atomic.Bool), gone: new(atomic.Bool)}
+}
 
 func (l *logs) speakUp() { l.loud.Store(true) }
 
