@@ -34,6 +34,7 @@ func examples(cmd *cobra.Command) (lines [][]string) {
 // TestEveryExampleInAHelpTextIsRight: each is run against a server that is not there,
 // and none is refused as a wrong use.
 func TestEveryExampleInAHelpTextIsRight(t *testing.T) {
+	t.Chdir(t.TempDir()) // some write files there
 	nowhere := "unix://" + filepath.Join(t.TempDir(), "none.sock")
 	seen := map[string]bool{}
 	var walk func(cmd *cobra.Command)

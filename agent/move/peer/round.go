@@ -81,7 +81,7 @@ type puller struct {
 	limit *rate.Limiter
 	told  func(done, total int64)
 
-	maker   *tree.Maker
+	maker   *tree.Shaper
 	top     *tree.Item
 	batches map[int64]*asked
 	file    *tree.Writing
@@ -104,7 +104,7 @@ type wanted struct {
 
 // tree makes one tree what it is at the source.
 func (t *puller) tree(one runtime.MoveTree, fresh bool) (err error) {
-	t.maker, err = tree.NewMaker(t.ctx, one.Path, t.p.sums)
+	t.maker, err = tree.NewShaper(t.ctx, one.Path, t.p.sums)
 	if err != nil {
 		return err
 	}

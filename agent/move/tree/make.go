@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Maker makes a tree what another is: it is shown the other's entries in the order of Walk, and told the contents that it
+// Shaper makes a tree what another is: it is shown the other's entries in the order of Walk, and told the contents that it
 // asks for. Nobody else may write to the tree. It is for one goroutine.
-type Maker struct {
+type Shaper struct {
 	ctx    context.Context
 	sums   *Sums
 	dir    *Dir
@@ -45,26 +45,26 @@ func (d *Dir) Free() {
 	}
 }
 
-// NewMaker begins at an existing directory.
-func NewMaker(ctx context.Context, top string, sums *Sums) (*Maker, error) {
+// NewShaper begins at an existing directory.
+func NewShaper(ctx context.Context, top string, sums *Sums) (*Shaper, error) {
 	f, err := os.OpenFile(top, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, err
 	}
-	return &Maker{
+	return &Shaper{
 		ctx: ctx, sums: sums, dir: (&Dir{File: f}).Use(), below: map[string]Item{},
 		first: map[int64]string{}, taken: map[uint64]int64{},
 	}, nil
 }
 
 // Close ends it, whether all was shown or not.
-func (m *Maker) Close() { m.dir.Free() }
+func (m *Shaper) Close() { m.dir.Free() }
 
 // Dir is the directory that was entered last.
-func (m *Maker) Dir() *Dir { return m.dir }
+func (m *Shaper) Dir() *Dir { return m.dir }
 
 // Enter goes to a directory below one that was entered before.
-func (m *Maker) Enter(depth int, name string) error {
+func (m *Shaper) Enter(depth int, name string) error {
 	if depth > 0 {
 		if err := m.up(depth - 1); err != nil {
 			return err
@@ -87,13 +87,13 @@ func (m *Maker) Enter(depth int, name string) error {
 	return err
 }
 
-func (m *Maker) swap(next *os.File) {
+func (m *Shaper) swap(next *os.File) {
 	m.dir.Free()
 	m.dir = (&Dir{File: next}).Use()
 }
 
 // up goes back to a directory on the way. The times of those that are left are set now: nothing is made in them any more.
-func (m *Maker) up(depth int) error {
+func (m *Shaper) up(depth int) error {
 	for len(m.path) > depth {
 		last := len(m.path) - 1
 		next, err := OpenDir(m.dir.File, "..")
@@ -110,14 +110,14 @@ func (m *Maker) up(depth int) error {
 }
 
 // End leaves all directories; top is the entry of the tree's top.
-func (m *Maker) End(top *Item) error {
+func (m *Shaper) End(top *Item) error {
 	if err := m.up(0); err != nil {
 		return err
 	}
 	return m.settle(m.dir.File, ".", top)
 }
 
-func (m *Maker) pathOf(name string) string {
+func (m *Shaper) pathOf(name string) string {
 	return strconv.Itoa(len(m.path)) + "/" + strings.Join(append(slices.Clone(m.path), name), "/")
 }
 
@@ -130,10 +130,10 @@ func (e *Item) valid() error {
 }
 
 // Leave ends the list of the directory: what was not shown goes.
-func (m *Maker) Leave() error { return m.drop("") }
+func (m *Shaper) Leave() error { return m.drop("") }
 
 // drop deletes what is here before next and was not shown; "": all of it.
-func (m *Maker) drop(next string) error {
+func (m *Shaper) drop(next string) error {
 	for len(m.names) > 0 && (next == "" || m.names[0] < next) {
 		if err := m.remove(m.names[0]); err != nil {
 			return err
@@ -147,7 +147,7 @@ func (m *Maker) drop(next string) error {
 }
 
 // Item makes what has the name what is shown, but for the content of a file. It reports whether that must be told: Needs.
-func (m *Maker) Item(e *Item) (needs bool, err error) {
+func (m *Shaper) Item(e *Item) (needs bool, err error) {
 	if err := m.ctx.Err(); err != nil {
 		return false, err
 	}
@@ -207,7 +207,7 @@ func (m *Maker) Item(e *Item) (needs bool, err error) {
 }
 
 // fits reports whether what is here can become what is shown without being made anew.
-func (m *Maker) fits(e, have *Item, st *unix.Stat_t) bool {
+func (m *Shaper) fits(e, have *Item, st *unix.Stat_t) bool {
 	if e.Type() != have.Type() || e.Target != have.Target || e.Rdev != have.Rdev {
 		return false
 	}
@@ -227,7 +227,7 @@ func same(e, have *Item) bool {
 }
 
 // link gives the file at a path, as pathOf gave it, another name in the directory.
-func (m *Maker) link(path, name string) error {
+func (m *Shaper) link(path, name string) error {
 	_, path, _ = strings.Cut(path, "/")
 	way := strings.Split(path, "/")
 	at := m.dir.File
@@ -266,7 +266,7 @@ func (m *Maker) link(path, name string) error {
 }
 
 // create makes an entry without content, for its owner alone until it is settled.
-func (m *Maker) create(e *Item) error {
+func (m *Shaper) create(e *Item) error {
 	dir := int(m.dir.Fd())
 	switch e.Type() {
 	case unix.S_IFDIR:

@@ -15,7 +15,7 @@ import (
 
 // settle gives what has the name owner, mode, attributes and time. A change of owner clears setuid and capabilities, so it
 // comes first; a change of mode changes an ACL, so that comes after.
-func (m *Maker) settle(dir *os.File, name string, e *Item) error {
+func (m *Shaper) settle(dir *os.File, name string, e *Item) error {
 	have, _, err := read(dir, name)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (m *Maker) settle(dir *os.File, name string, e *Item) error {
 	return m.time(dir, name, e)
 }
 
-func (m *Maker) time(dir *os.File, name string, e *Item) error {
+func (m *Shaper) time(dir *os.File, name string, e *Item) error {
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(e.Mtime)}
 	if err := unix.UtimesNanoAt(int(dir.Fd()), name, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return fmt.Errorf("set the time of %q: %w", name, err)
@@ -61,7 +61,7 @@ func (m *Maker) time(dir *os.File, name string, e *Item) error {
 }
 
 // remove deletes what has the name, with all below it.
-func (m *Maker) remove(name string) error {
+func (m *Shaper) remove(name string) error {
 	err := unix.Unlinkat(int(m.dir.Fd()), name, 0)
 	if errors.Is(err, unix.EISDIR) {
 		err = removeTree(m.ctx, m.dir.File, name)
@@ -128,7 +128,7 @@ func clear1(ctx context.Context, dir *os.File) (below string, err error) {
 }
 
 // Staged are the digests of the blocks of a file here that is to become another; nil: it is empty.
-func (m *Maker) Staged(dir *os.File, name string) (blocks []Digest, size int64, err error) {
+func (m *Shaper) Staged(dir *os.File, name string) (blocks []Digest, size int64, err error) {
 	f, st, err := openFile(dir, name, unix.O_RDONLY)
 	if err != nil {
 		return nil, 0, err
@@ -147,7 +147,7 @@ func (m *Maker) Staged(dir *os.File, name string) (blocks []Digest, size int64, 
 
 // Writing is a file whose content is told: in order, each block that differs whole.
 type Writing struct {
-	m      *Maker
+	m      *Shaper
 	dir    *Dir
 	f      *os.File
 	block  int64
@@ -159,7 +159,7 @@ type Writing struct {
 }
 
 // Write begins to write a file to become one of this size; had are the digests of what is there.
-func (m *Maker) Write(dir *Dir, name string, size int64, had []Digest) (*Writing, error) {
+func (m *Shaper) Write(dir *Dir, name string, size int64, had []Digest) (*Writing, error) {
 	f, st, err := openFile(dir.File, name, unix.O_RDWR)
 	if err != nil {
 		return nil, err
