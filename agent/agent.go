@@ -109,9 +109,7 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	})
 	a.preparer.Store(preparer)
 	a.workers.sourcesChanged = preparer.Retry
-	if err := a.beginMoves(ctx); err != nil {
-		return err
-	}
+	a.beginMoves(ctx)
 	client := a.newClient()
 	a.client.Store(client)
 	a.workers.sets = a.setFiles(client)

@@ -13,10 +13,11 @@ import (
 // betweenRounds is how long a target leaves its source alone after a round.
 const betweenRounds = 5 * time.Second
 
-// beginMoves takes up the node's parts in moves, before the first session: it says at once which volumes are sealed.
-func (a *Agent) beginMoves(ctx context.Context) error {
+// beginMoves takes up the node's parts in moves, before the first session: it says at once which volumes are sealed. A record that
+// cannot be read holds up no other member: seals, and what has arrived, are known from the volumes themselves when an order comes.
+func (a *Agent) beginMoves(ctx context.Context) {
 	if a.c.Moves == nil {
-		return nil
+		return
 	}
 	a.moved = session.NewMoveReports(a.outbox.Notify)
 	a.mover = move.New(move.Config{
@@ -25,7 +26,9 @@ func (a *Agent) beginMoves(ctx context.Context) error {
 		Reported: a.moved.Set, RetryFirst: a.c.Tuning.Worker.RetryFirst, RetryMost: a.c.Tuning.Worker.RetryMost,
 		Between: betweenRounds, Now: time.Now, Logger: a.log,
 	})
-	return a.mover.Begin(ctx)
+	if err := a.mover.Begin(ctx); err != nil {
+		a.log.Warn("records of moves not all read; what is sealed stays sealed", "err", err)
+	}
 }
 
 func (a *Agent) takeMoves() func([]moves.MoveOrder, int64) {
