@@ -59,9 +59,13 @@ func newStill(t *testing.T) *rig {
 	return r
 }
 
-func newRig(t *testing.T) *rig {
+// newRig is a rig whose server runs; before changes it before that.
+func newRig(t *testing.T, before ...func(*Server)) *rig {
 	t.Helper()
 	r := newStill(t)
+	for _, change := range before {
+		change(r.server)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r.stop = cancel
 	g := grpc.NewServer()

@@ -23,8 +23,7 @@ func keyOf(number byte) string {
 func TestANodeHearsOfTheEndsOfTheTunnel(t *testing.T) {
 	for _, kind := range []string{"", records.TunnelWireGuard} {
 		t.Run("kind "+kind, func(t *testing.T) {
-			r := newRig(t)
-			r.server.snapshots.kind = kind
+			r := newRig(t, func(s *Server) { s.snapshots.kind = kind })
 			r.begin()
 			host := func(name spec.NodeName, at string, f *records.TunnelFacts) {
 				r.Record(store.NodeKey(name), records.Node{Name: name, UID: spec.UID(name)})
