@@ -98,7 +98,13 @@ func TestAPrivateImageIsPulledWithCAMirrorAndCredentials(t *testing.T) {
 
 	t.Log("a mirror has what the registry does not give")
 	l.apply("priv", fmt.Sprintf(privateSet, "2"))
-	l.waitPull("priv-0", "cannot be reached from this node")
+	l.eventually(4*time.Minute, "the update waits for its image, and priv-0 is not stopped", func() error {
+		m, err := l.member("priv-0")
+		if err == nil && (m.Status.Token != third.Status.Token || !strings.Contains(m.Status.Blocked, "cannot be reached from this node")) {
+			err = fmt.Errorf("%+v", m.Status)
+		}
+		return err
+	})
 	l.startRegistry("mirror", mirrorAddr, false)
 	l.configureRegistry(trusted + "[host.\"https://" + mirrorAddr + "\"]\nca = \"" + l.certs.dir + "/ca.pem\"\n")
 	l.waitReady("priv-0", &third)
