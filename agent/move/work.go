@@ -221,8 +221,8 @@ func (m *Mover) offer(ctx context.Context, j *job, o *moves.MoveOrder) error {
 	return nil
 }
 
-// seal seals, unless a life may have the volumes: it looks before, and again after, for one may have begun meanwhile. One that
-// begins later finds the seal.
+// seal seals the volumes, unless a life may use them. It checks before and after: a life may have started in between. One that
+// starts later is refused because of the seal.
 func (m *Mover) seal(ctx context.Context, j *job) error {
 	if err := m.unused(ctx, j); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (m *Mover) seal(ctx context.Context, j *job) error {
 	}
 	err = m.unused(ctx, j)
 	if err != nil && !before.Sealed {
-		err = errors.Join(err, m.c.Volumes.Unseal(context.WithoutCancel(ctx), j.part)) // nobody was told of it
+		err = errors.Join(err, m.c.Volumes.Unseal(context.WithoutCancel(ctx), j.part)) // the servers do not know of this seal yet
 	}
 	return err
 }

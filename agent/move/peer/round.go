@@ -90,7 +90,7 @@ type puller struct {
 	copied, done, total int64
 }
 
-// asked is a batch of which contents are told still.
+// asked is a batch of entries whose contents the source has not sent yet.
 type asked struct {
 	dir   *tree.Dir
 	files map[int]wanted
@@ -131,7 +131,7 @@ func (t *puller) tree(one runtime.MoveTree, fresh bool) (err error) {
 		}
 		if k == doneFrame {
 			if t.top == nil || len(t.batches) > 0 {
-				return errors.New("the source ended before all was told")
+				return errors.New("the source ended before it had sent the whole tree")
 			}
 			return t.maker.End(t.top)
 		}

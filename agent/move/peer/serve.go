@@ -268,7 +268,7 @@ func (s *server) answer(ctx context.Context, o open) error {
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, dataBytes); return &b }}
 
-// file sends a file: of its blocks those that the target does not have. What changes meanwhile, or vanishes, is no error.
+// file sends the blocks of a file that the target does not have. A file that changes or is deleted meanwhile is not an error.
 func (s *server) file(ctx context.Context, dir *os.File, n need, e *end) error {
 	f, err := s.p.sums.Read(dir, e.Item.Name)
 	if tree.Gone(err) {

@@ -76,7 +76,7 @@ func Choose(v Situation) Next {
 	return target(v)
 }
 
-// source: a seal is broken by an order alone.
+// source decides for a source. Only an order removes a seal.
 func source(v Situation) Next {
 	sealed := v.Disk.Sealed && v.Disk.AllSealed
 	switch {
@@ -110,7 +110,8 @@ func source(v Situation) Next {
 	return Next{Op: Offer, Say: moves.MoveOffered}
 }
 
-// target: what has begun to arrive is the volume, whatever the phase (a store that was restored may know an earlier one).
+// target decides for a target. A copy of which a part has its new id is the volume, in any phase of the order: a restored store may
+// order an earlier one.
 func target(v Situation) Next {
 	now := Next{Say: moves.MoveCopyingNow}
 	switch {

@@ -155,7 +155,7 @@ type Writing struct {
 	blocks []Digest
 	h      hash.Hash
 	next   int64 // where what is told goes on within a block; -1: at any
-	begun  int64 // the block
+	index  int64 // of the block that is being written; -1: none
 }
 
 // Write begins to write a file to become one of this size; had are the digests of what is there.
@@ -165,7 +165,7 @@ func (m *Shaper) Write(dir *Dir, name string, size int64, had []Digest) (*Writin
 		return nil, err
 	}
 	m.sums.Forget(&st)
-	w := &Writing{m: m, dir: dir.Use(), f: f, size: size, block: BlockBytes(size), begun: -1}
+	w := &Writing{m: m, dir: dir.Use(), f: f, size: size, block: BlockBytes(size), index: -1}
 	if w.block == BlockBytes(st.Size) {
 		w.blocks = slices.Clone(had)
 	}
@@ -181,11 +181,11 @@ func (w *Writing) Put(off int64, content []byte, hole int64) error {
 	if off < 0 || n <= 0 || off > w.size-n || off/w.block != (off+n-1)/w.block {
 		return fmt.Errorf("invalid part of %q", w.f.Name())
 	}
-	if i := off / w.block; i != w.begun {
+	if i := off / w.block; i != w.index {
 		if off%w.block != 0 {
 			return fmt.Errorf("a block of %q lacks its beginning", w.f.Name())
 		}
-		w.begun, w.h, w.next = i, sha256.New(), off
+		w.index, w.h, w.next = i, sha256.New(), off
 	}
 	if off != w.next {
 		return fmt.Errorf("a block of %q lacks a part", w.f.Name())
@@ -199,11 +199,11 @@ func (w *Writing) Put(off int64, content []byte, hole int64) error {
 		zeros(w.h, hole)
 		err = w.punch(off, hole)
 	}
-	if w.next == min((w.begun+1)*w.block, w.size) {
-		for int64(len(w.blocks)) <= w.begun {
+	if w.next == min((w.index+1)*w.block, w.size) {
+		for int64(len(w.blocks)) <= w.index {
 			w.blocks = append(w.blocks, Digest{})
 		}
-		w.blocks[w.begun] = Digest(w.h.Sum(nil))
+		w.blocks[w.index] = Digest(w.h.Sum(nil))
 	}
 	return err
 }
