@@ -4,6 +4,8 @@ package moves
 import (
 	"cmp"
 	"net/netip"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/spec"
@@ -193,6 +195,13 @@ type MoveReport struct {
 // Compare orders them by what they are about.
 func (r *MoveReport) Compare(o *MoveReport) int {
 	return cmp.Or(r.ID.Compare(o.ID), cmp.Compare(r.Move, o.Move), cmp.Compare(r.Role, o.Role))
+}
+
+// Equal reports whether both say the same.
+func (r MoveReport) Equal(o MoveReport) bool {
+	sums := slices.Equal(r.Sums, o.Sums)
+	r.Sums, o.Sums = nil, nil
+	return sums && reflect.DeepEqual(r, o)
 }
 
 // Said is what the node says of its part in a move, of all that it says; nil: nothing in this session.

@@ -41,11 +41,17 @@ func (s *sentState) nextMoves(v cache.View) (orders []moves.MoveOrder, moved boo
 			orders = append(orders, plan.MoveOrder(m, moves.MoveTarget, v.Nodes(), v.Epoch()))
 		}
 	}
-	now := store.Encode(orders)
-	moved = !bytes.Equal(now, s.moves)
+	now := noMoves
+	if len(orders) > 0 {
+		now = store.Encode(orders)
+	}
+	moved = s.moves == nil || !bytes.Equal(now, s.moves)
 	s.moves = now
 	return orders, moved
 }
+
+// noMoves is sentState.moves of a node that was told that it has a part in none.
+var noMoves = []byte{}
 
 // movesMessage is all that the node is told of moves; nil: as before.
 func movesMessage(orders []moves.MoveOrder, moved bool) (*proto.MoveOrders, error) {
@@ -134,30 +140,28 @@ func hasVolumeOn(v cache.View, at machine, r *moves.MoveReport) bool {
 	})
 }
 
-// nextMoveReports is what is to be stored of what the node says of moves; again: later it may be something else.
-func (se *session) nextMoveReports() (now []moves.MoveReport, again bool) {
+// nextMoveReports is what is to be stored of what the node says of moves, and whether that is something else than what is
+// stored; again: later it may be.
+func (se *session) nextMoveReports() (now []moves.MoveReport, changed, again bool) {
 	se.mu.Lock()
 	said := se.moves
 	se.mu.Unlock()
 	stored := se.facts.MoveReports
 	if len(said)+len(stored) == 0 {
-		return stored, false
+		return stored, false, false
 	}
 	se.server.cfg.Cache.Look(func(v cache.View) { now = ownMoves(v, se.machine, said) })
-	if bytes.Equal(store.Encode(now), store.Encode(stored)) {
-		return stored, false
+	switch {
+	case slices.EqualFunc(now, stored, moves.MoveReport.Equal):
+		return stored, false, false
+	case slices.EqualFunc(now, stored, equalButProgress) && time.Since(se.movesAt) < progressTime:
+		return stored, false, true
 	}
-	if bytes.Equal(store.Encode(withoutProgress(now)), store.Encode(withoutProgress(stored))) && time.Since(se.movesAt) < progressTime {
-		return stored, true
-	}
-	return now, false
+	return now, true, false
 }
 
-// withoutProgress are the reports without how much is copied.
-func withoutProgress(all []moves.MoveReport) []moves.MoveReport {
-	out := slices.Clone(all)
-	for i := range out {
-		out[i].DoneBytes, out[i].TotalBytes = 0, 0
-	}
-	return out
+// equalButProgress: only how much is copied differs.
+func equalButProgress(a, b moves.MoveReport) bool {
+	a.DoneBytes, a.TotalBytes = b.DoneBytes, b.TotalBytes
+	return a.Equal(b)
 }

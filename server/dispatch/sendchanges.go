@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -158,9 +157,8 @@ func (se *session) sendWanted(stream proto.Nodes_SessionServer, w *proto.Wanted,
 func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	conditions, again := se.nextConditions()
 	prepared := se.nextPrepared()
-	told, later := se.nextMoveReports()
+	told, moving, later := se.nextMoveReports()
 	again = again || later
-	moving := !bytes.Equal(store.Encode(told), store.Encode(se.facts.MoveReports))
 	moved, worse, further := !slices.Equal(unknown, se.facts.Strays), !records.SameConditions(conditions, se.facts.Conditions), !slices.Equal(prepared, se.facts.Prepared)
 	if !moved && !worse && !further && !moving {
 		return again, nil
