@@ -30,7 +30,7 @@ type Config struct {
 	// embedded, or its endpoints.
 	Store     store.Store
 	StoreName string
-	// Backup writes all that the store holds at one moment, as etcdembed.Embedded.Backup
+	// Backup writes all that the store holds at one moment, as etcdstore.Store.Backup
 	// does; nil: it cannot be backed up through this server. Backups says what is made of that.
 	Backup  func(context.Context, io.Writer) error
 	Backups Backups

@@ -181,6 +181,11 @@ func (m *Mover) keep(ctx context.Context, j *job) error {
 	}
 	p := j.part
 	p.Epoch = epoch
+	return m.write(ctx, j, p)
+}
+
+// write notes what the part is from now on.
+func (m *Mover) write(ctx context.Context, j *job, p runtime.MovePart) error {
 	if err := m.c.Volumes.Note(ctx, p); err != nil {
 		return err
 	}
@@ -199,11 +204,7 @@ func (m *Mover) note(ctx context.Context, j *job, copied []moves.MoveSum) error 
 	}
 	p := j.part
 	p.Copied = copied
-	if err := m.c.Volumes.Note(ctx, p); err != nil {
-		return err
-	}
-	j.part, j.noted = p, true
-	return nil
+	return m.write(ctx, j, p)
 }
 
 func peerOf(o *moves.MoveOrder) Other {

@@ -134,7 +134,6 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 	o.Store, o.Backup = opened.Store, opened.Store.Backup
 	o.Backups.Spool, o.Backups.Read = o.DataDir, readSnapshot
 	if opened.embedded != nil {
-		o.Backup = opened.embedded.Backup
 		if from := opened.embedded.UnpackedFrom(); from != "" && o.Hold == "" {
 			o.Hold = "the store was unpacked from the backup " + from
 		}

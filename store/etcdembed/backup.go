@@ -2,7 +2,6 @@ package etcdembed
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -17,20 +16,6 @@ import (
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/store"
 )
-
-// Backup writes all that the store holds at one moment to w, in the form of 'etcdctl snapshot
-// save': etcd's data file, and its SHA-256. The store is read and written meanwhile.
-func (e *Embedded) Backup(ctx context.Context, w io.Writer) error {
-	from, err := e.client.Snapshot(ctx)
-	if err != nil {
-		return fmt.Errorf("back up embedded etcd: %w", err)
-	}
-	_, err = io.Copy(w, from)
-	if err := errors.Join(err, from.Close()); err != nil {
-		return fmt.Errorf("back up embedded etcd: %w", err)
-	}
-	return nil
-}
 
 // BackupStatus tells what is in a backup.
 type BackupStatus struct {

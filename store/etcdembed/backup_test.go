@@ -12,13 +12,18 @@ import (
 
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/etcdembed"
+	"github.com/stead-project/stead/store/etcdstore"
 )
 
 // backup writes one of e into a file.
 func backup(t *testing.T, e *etcdembed.Embedded) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := e.Backup(t.Context(), &b); err != nil {
+	s, err := etcdstore.New(etcdstore.Config{Client: e.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Backup(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "backup")

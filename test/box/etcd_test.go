@@ -73,7 +73,7 @@ func save(t *testing.T, e *etcd, dir string) (*etcd, saved) {
 	}
 	e = startEtcd(t, dir)
 	var b bytes.Buffer
-	if err := e.server.Backup(t.Context(), &b); err != nil {
+	if err := e.Backup(t.Context(), &b); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(out.snapshot, b.Bytes(), 0o600); err != nil {

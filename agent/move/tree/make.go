@@ -230,34 +230,15 @@ func same(e, have *Item) bool {
 func (m *Shaper) link(path, name string) error {
 	_, path, _ = strings.Cut(path, "/")
 	way := strings.Split(path, "/")
-	at := m.dir.File
-	opened := []*os.File{}
-	defer func() {
-		for _, f := range opened {
-			f.Close()
-		}
-	}()
-	for range m.path {
-		up, err := OpenDir(at, "..")
+	at := m.dir.Use()
+	defer func() { at.Free() }()
+	for _, dir := range slices.Concat(slices.Repeat([]string{".."}, len(m.path)), way[:len(way)-1]) {
+		next, err := OpenDir(at.File, dir)
 		if err != nil {
 			return err
 		}
-		opened, at = append(opened, up), up
-		if len(opened) > 1 {
-			opened[0].Close()
-			opened = opened[1:]
-		}
-	}
-	for _, dir := range way[:len(way)-1] {
-		down, err := OpenDir(at, dir)
-		if err != nil {
-			return err
-		}
-		opened, at = append(opened, down), down
-		if len(opened) > 1 {
-			opened[0].Close()
-			opened = opened[1:]
-		}
+		at.Free()
+		at = (&Dir{File: next}).Use()
 	}
 	if err := unix.Linkat(int(at.Fd()), way[len(way)-1], int(m.dir.Fd()), name, 0); err != nil {
 		return fmt.Errorf("link %q: %w", name, err)
