@@ -133,8 +133,11 @@ func (s mover) beginMove(t *memberState) {
 
 // moveForDrain begins the move of a member whose node is to be empty for good, or notes why it cannot.
 func (s mover) moveForDrain(t *memberState) {
+	if t.Member == nil || t.volumesKept || !s.drainMovesVolumes(t) {
+		return
+	}
 	from, why := s.movable(t)
-	if why != "" || t.Member == nil || t.volumesKept || !s.drainMoves(from) {
+	if why != "" {
 		return
 	}
 	if rest := s.world.MoveRest[t.ID]; rest > 0 {
@@ -161,6 +164,16 @@ func (s mover) moveForDrain(t *memberState) {
 	default:
 		s.begin(t, from, moves.MoveEnd{Node: n.Node.Name, UID: n.Node.UID}, moves.Move{By: fmt.Sprintf("the drain of node %s", from)}, false)
 	}
+}
+
+// drainMovesVolumes: a local volume of the member is on a node whose members are to be moved away. It is asked of every member at every step.
+func (f *facts) drainMovesVolumes(t *memberState) bool {
+	for _, v := range t.Volumes {
+		if !v.Shared && f.drainMoves(v.Node) {
+			return true
+		}
+	}
+	return false
 }
 
 // drainMoves: members of the node are to be moved away, not only stopped.
