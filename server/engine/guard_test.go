@@ -173,9 +173,9 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	volume, address := store.VolumeKey(id, "data"), store.AddressKey(ip)
 	for _, st := range []stage{
 		{name: "a first life", without: append(own, volume, address), action: plan.Start{},
-			relies: slices.Concat(hellos, place, own, []string{revision, move, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
+			relies: slices.Concat(hellos, place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
 		{name: "a first life with its revision", without: append(own, volume, address, revision), action: plan.AddRevision{},
-			relies: slices.Concat(hellos, place, own, []string{revision, move, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
+			relies: slices.Concat(hellos, place, own, []string{revision, volume, store.AddressKey(netip.MustParseAddr("10.88.0.1"))})},
 		{name: "a life in the place of one that is over", report: records.PhaseStopped, action: plan.Start{},
 			relies: slices.Concat(hellos, place, own, []string{revision, volume, address})},
 		{name: "a life in the place of one that is lost", report: records.PhaseRunning, lost: true, change: replace(lostBound), action: plan.Start{},
@@ -267,45 +267,62 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 func tryTurn(t *testing.T, st stage, touched string) (written bool) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		rev, err := s.Commit(t.Context(), store.Txn{Then: base(st)})
-		if err != nil {
-			t.Fatal(err)
+		l, turn := planned(t, s, st)
+		if reflect.TypeOf(turn.decisions[0].action) != reflect.TypeOf(st.action) {
+			t.Fatalf("actions %+v; want %T", turn.decisions, st.action)
 		}
-		cached := cache.New(s, slog.New(slog.DiscardHandler))
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- cached.Run(ctx) }()
-		if err := cached.Wait(ctx, rev); err != nil {
-			t.Fatal(err)
-		}
-		e, err := New(Config{Store: s, Cache: cached, CIDR: netip.MustParsePrefix("10.88.0.0/24")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := e.leader(store.Leadership{Value: "a", Created: rev})
-		var turn evaluation
-		l.remembered(db).statusDue = time.Now() // marks are not held back
-		if st.lost {
-			cached.Look(func(v cache.View) { l.evaluate(v, db, l.remembered(db), time.Now()) })
-			time.Sleep(proof.SilenceNeeded(lostBound))
-		}
-		cached.Look(func(v cache.View) { turn = l.evaluate(v, db, l.remembered(db), time.Now()) })
-		acts := slices.DeleteFunc(slices.Clone(turn.decisions), func(u decision) bool { return u.action == nil })
-		if turn.err != nil || len(acts) == 0 || reflect.TypeOf(acts[0].action) != reflect.TypeOf(st.action) {
-			t.Fatalf("error %v, actions %+v; want %T", turn.err, acts, st.action)
-		}
-		cancel() // the leader sees no more
-		<-done
 		touch(t, s, touched)
 		l.commit(t.Context(), &turn)
 		_, after, err := s.Snapshot(t.Context(), "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		written = wrote(acts[0], after)
+		written = wrote(turn.decisions[0], after)
 		_ = s.Close()
 	})
 	return written
+}
+
+// planned is what a leader is about to write that looks at s, into which it first puts the records of st, if it has any. It
+// sees nothing more afterwards.
+func planned(t *testing.T, s *memstore.Store, st stage) (*leader, evaluation) {
+	rev, _, err := s.Snapshot(t.Context(), "")
+	if err == nil && st.name != "" {
+		rev, err = s.Commit(t.Context(), store.Txn{Then: base(st)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, kvs, err := s.Get(t.Context(), store.LeaderKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cached := cache.New(s, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- cached.Run(ctx) }()
+	if err := cached.Wait(ctx, rev); err != nil {
+		t.Fatal(err)
+	}
+	e, err := New(Config{Store: s, Cache: cached, CIDR: netip.MustParsePrefix("10.88.0.0/24")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := e.leader(store.Leadership{Value: "a", Created: kvs[store.LeaderKey].Create})
+	var turn evaluation
+	l.remembered(db).statusDue = time.Now() // marks are not held back
+	if st.lost {
+		cached.Look(func(v cache.View) { l.evaluate(v, db, l.remembered(db), time.Now()) })
+		time.Sleep(proof.SilenceNeeded(lostBound))
+	}
+	cached.Look(func(v cache.View) { turn = l.evaluate(v, db, l.remembered(db), time.Now()) })
+	turn.decisions = slices.DeleteFunc(turn.decisions, func(u decision) bool { return u.action == nil })
+	if turn.err != nil || len(turn.decisions) == 0 {
+		t.Fatalf("error %v, decisions %+v", turn.err, turn.decisions)
+	}
+	cancel()
+	<-done
+	return l, turn
 }
 
 // touch writes the key as it is, or makes it with nothing in it: a change that

@@ -124,6 +124,9 @@ func (d *decision) advanceMove(v cache.View, a plan.AdvanceMove) error {
 	if a.Asked {
 		d.removeSeen(v, store.MoveRequestKey(m.ID))
 	}
+	if m.Phase == moves.MoveStopping || m.Phase == moves.MoveAborting {
+		return d.holdStarts(v, m.ID)
+	}
 	return nil
 }
 
@@ -179,12 +182,27 @@ func (d *decision) endMove(v cache.View, a plan.EndMove) error {
 }
 
 // startWithMove compares that no life starts that a move does not allow: none is stopped for one, and what was flipped
-// has arrived.
+// has arrived. Where no move is known, the identity, which each start compares, says whether one began to hold it (holdStarts).
 func (d *decision) startWithMove(v cache.View, m *records.Member) error {
-	if move := cache.MoveOf(v, m.ID); move != nil && !plan.MayStart(move, m.Node, v.Nodes(), v.Epoch()) {
+	move := cache.MoveOf(v, m.ID)
+	if move == nil {
+		return nil
+	}
+	if !plan.MayStart(move, m.Node, v.Nodes(), v.Epoch()) {
 		return fmt.Errorf("start %s: its move is %s", m.ID, move.Phase)
 	}
 	d.seen(v, store.MoveKey(m.ID))
+	return nil
+}
+
+// holdStarts has each start that was planned before a move held its member conflict: the identity is written as it is.
+// (The stop of a life for a move writes the member, which does the same.) The caller compares the identity.
+func (d *decision) holdStarts(v cache.View, id spec.Identity) error {
+	rec := v.Identity(id)
+	if rec == nil {
+		return fmt.Errorf("move of %s: the store has no record of this identity", id)
+	}
+	d.add(store.PutRecord(store.IdentityKey(id), *rec))
 	return nil
 }
 
