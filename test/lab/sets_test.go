@@ -130,7 +130,7 @@ func (d *database) write() {
 		endpoints = append(endpoints, d.member(name).Address+":"+d.port)
 	}
 	d.loads = append(d.loads, d.start(d.tool, "load", "--kind", d.set, "--endpoints", strings.Join(endpoints, ","),
-		"--writers", "1", "--pause", "30ms", "--for", "12h", "--prefix", fmt.Sprintf("load-%d/", len(d.loads))))
+		"--writers", "1", "--pause", "60ms", "--for", "12h", "--prefix", fmt.Sprintf("load-%d/", len(d.loads))))
 }
 
 // read ends the writers, who read every acknowledged key back, and then asks each member for itself what it has.

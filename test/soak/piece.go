@@ -85,6 +85,10 @@ var pieces = []piece{
 		pkg: "./test/lab", test: "^TestAHostLostForGoodIsReplaced$", env: inLab, tells: []string{"members of the host are back", "load:"},
 	},
 	{
+		name: "lab-runtime", what: "a host with cgroup v2: the runtime's promises with runc and with crun, and how long a start takes",
+		pkg: "./test/lab", test: "^TestTheRuntimeKeepsItsPromisesOnCGroup2$", env: inLab, tells: []string{"tests passed", "-ms", "load:"},
+	},
+	{
 		name: "many", what: "200 members on one node: created, updated and deleted, with nothing left behind",
 		pkg: "./test/e2e", test: "^TestManyMembersLeaveNothingBehind$",
 		env: func(uint64, time.Duration) []string {

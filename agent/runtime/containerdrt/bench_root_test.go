@@ -23,8 +23,8 @@ import (
 // BenchmarkStart is a container of a present image until its program runs: bare is
 // containerd's own client with its defaults and no output; stead is a whole life,
 // with pinned namespaces, limits, seccomp and a logger; ctr and runc are these programs,
-// run for one container each; native is stead with Config.NativeOnly, filtered is bare with the default seccomp filter. They take
-// turns, so that all meet the same machine; medians.
+// run for one container each; native is stead with Config.NativeOnly, filtered is bare with the default seccomp filter; crun is stead
+// with it, where it can be used. They take turns, so that all meet the same machine; medians.
 func BenchmarkStart(b *testing.B) {
 	h := newHost(b)
 	rt := h.open()
@@ -43,6 +43,12 @@ func BenchmarkStart(b *testing.B) {
 	h.cfg.NativeOnly = true
 	native := h.open()
 	b.Cleanup(func() { native.Close() })
+	h.cfg.NativeOnly = false
+	var withCrun *containerdrt.Runtime
+	if h.cfg.OCIRuntime = crunHere(); h.cfg.OCIRuntime != "" {
+		withCrun = h.open()
+		b.Cleanup(func() { withCrun.Close() })
+	}
 	withFilter := func(_ context.Context, _ oci.Client, _ *containers.Container, s *oci.Spec) error {
 		s.Linux.Seccomp = seccomp.DefaultProfile(s)
 		return nil
@@ -61,6 +67,9 @@ func BenchmarkStart(b *testing.B) {
 			"runc-ms":   func() time.Duration { return startRunc(h, bundle) },
 		} {
 			took[name] = append(took[name], start())
+		}
+		if withCrun != nil {
+			took["crun-ms"] = append(took["crun-ms"], startOurs(h, withCrun, i, nil))
 		}
 	}
 	turn(0)

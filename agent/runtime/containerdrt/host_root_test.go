@@ -88,11 +88,7 @@ func newHost(t testing.TB) *host {
 func buildLogger(t testing.TB, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "stead-node")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/stead-project/stead/cmd/stead-node")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build stead-node: %v\n%s", err, out)
-	}
+	runtimetest.Build(t, path, "cmd/stead-node")
 	return path
 }
 
@@ -235,9 +231,8 @@ func TestRuntimePromises(t *testing.T) {
 }
 
 func TestRuntimePromisesWithCRun(t *testing.T) {
-	crun, err := exec.LookPath("crun")
-	var st unix.Statfs_t
-	if err != nil || unix.Statfs("/sys/fs/cgroup", &st) != nil || st.Type != unix.CGROUP2_SUPER_MAGIC {
+	crun := crunHere()
+	if crun == "" {
 		t.Skip("needs crun, and a host with cgroup v2 alone")
 	}
 	h := newHost(t)
@@ -245,6 +240,16 @@ func TestRuntimePromisesWithCRun(t *testing.T) {
 	rt := h.open()
 	t.Cleanup(func() { rt.Close() })
 	keepsPromises(t, h, rt)
+}
+
+// crunHere is crun, where it can be used; "" elsewhere.
+func crunHere() string {
+	crun, err := exec.LookPath("crun")
+	var st unix.Statfs_t
+	if err != nil || unix.Statfs("/sys/fs/cgroup", &st) != nil || st.Type != unix.CGROUP2_SUPER_MAGIC {
+		return ""
+	}
+	return crun
 }
 
 func keepsPromises(t *testing.T, h *host, rt *containerdrt.Runtime) {

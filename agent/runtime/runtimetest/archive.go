@@ -27,21 +27,32 @@ type ImageConfig struct {
 	Pipes []string `json:"-"`
 }
 
-// BuildBox compiles the test program, static, and returns its bytes. It needs the
-// go tool and no network.
+// BuildBox returns the bytes of the test program.
 func BuildBox(t testing.TB) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "box")
-	cmd := exec.Command("go", "build", "-o", path, "github.com/stead-project/stead/agent/runtime/runtimetest/box")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the box: %v\n%s", err, out)
-	}
+	Build(t, path, "agent/runtime/runtimetest/box")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return text
+}
+
+// Programs is the environment variable that names a directory with programs of this module, for tests on a host without Go.
+const Programs = "STEAD_PROGRAMS"
+
+// Build compiles a package of this module to a static program at path. It needs the go tool and no network.
+func Build(t testing.TB, path, pkg string) {
+	t.Helper()
+	cmd := exec.Command("go", "build", "-o", path, "github.com/stead-project/stead/"+pkg)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if built := os.Getenv(Programs); built != "" {
+		cmd = exec.Command("cp", filepath.Join(built, filepath.Base(pkg)), path)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", pkg, err, out)
+	}
 }
 
 // Archive makes an OCI archive of one image of one layer: the program at /box,
