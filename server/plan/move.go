@@ -181,7 +181,7 @@ func (f moveFacts) mayUnseal(m *moves.Move) bool {
 }
 
 // moveOver says why a move that was flipped is over; "": it is not. The volumes have arrived, and a life is ready on them, or
-// none is wanted; or they are the identity's no more.
+// none is wanted, or would have them; or they are the identity's no more.
 func (s mover) moveOver(t *memberState) string {
 	m, here := t.Move, false
 	for _, c := range m.Claims {
@@ -198,6 +198,8 @@ func (s mover) moveOver(t *memberState) string {
 		return fmt.Sprintf("%s is ready on node %s; its old volumes on node %s are given up", name, m.To.Node, m.From.Node)
 	case !t.wanted:
 		return fmt.Sprintf("the volumes of %s, which is not wanted, are on node %s; the old ones on node %s are given up", name, m.To.Node, m.From.Node)
+	case !slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return s.world.Set.Spec.Claim(c.Claim) != nil }): // so it may start on any node
+		return fmt.Sprintf("the volumes of %s are on node %s, and its set has none of their claims any more; the old ones on node %s are given up", name, m.To.Node, m.From.Node)
 	}
 	return ""
 }

@@ -159,6 +159,7 @@ func TestAMoveEnds(t *testing.T) {
 		{name: "not before", world: "ordered 1 volumes n1 n2 0:running@n2", change: moving(0, moves.MoveFlipped, moves.MoveSealed, moves.MoveArrived, flipped, token), want: "| 0:NotReady"},
 		{name: "not by a session that is gone", world: "ordered 1 volumes n1 n2~ n3 0:ready@n2", change: moving(0, moves.MoveFlipped, moves.MoveSealed, moves.MoveArrived, flipped, token), want: "| 0:NodeSilent"},
 		{name: "or is wanted no more", world: "ordered 0 volumes n1 n2 0:volume@n1", change: moving(0, moves.MoveFlipped, moves.MoveSealed, moves.MoveArrived, flipped), want: "end=0+left |"},
+		{name: "or its set has the claim no more", world: "ordered 1 n1 n2 0:volume@n1", change: moving(0, moves.MoveFlipped, moves.MoveSealed, moves.MoveArrived, flipped), want: "end=0+left | 0:Moving"},
 		{name: "a set that is deleted waits for it", world: "ordered 1 deleting volumes n1 n2 0:volume@n1", change: moving(0, moves.MoveFlipped, moves.MoveSealed, moves.MoveCopied, flipped), want: "|"},
 		{name: "one whose source was removed leaves nothing there", world: "ordered 1 volumes n2 0:ready@n2", change: func(w *World) {
 			moving(0, moves.MoveFlipped, "", moves.MoveArrived, flipped, token)(w)
@@ -253,7 +254,7 @@ func TestAMemberThatMovesDoesNotMakeARolloutStall(t *testing.T) {
 	}
 }
 
-// TestAPreviewFollowsAMove: to its end, also through a crash between any two steps.
+// TestAPreviewFollowsAMove: to its end.
 func TestAPreviewFollowsAMove(t *testing.T) {
 	w := world(t, "ordered 2 volumes n1 n2 0:ready@n1 1:ready@n1")
 	wantsMove(1, moves.MoveBegin, "n2")(&w)
