@@ -47,6 +47,12 @@ func (s mover) advanceMove(t *memberState) {
 		}
 	}
 	switch m.Phase {
+	case moves.MoveCopying: // one that is wanted is stopped in its turn: stopForMoves
+		if !t.wanted && s.arrived(m) && t.endedByWord() {
+			next := *m
+			next.Phase, next.Stopped = moves.MoveStopping, t.lastToken()
+			s.writeMove(t, AdvanceMove{Move: next, Heard: []spec.NodeName{m.To.Node}, Text: fmt.Sprintf("the volumes of %s, which is not wanted, are on node %s already", t.ID.MemberName(), m.To.Node)})
+		}
 	case moves.MoveStopping:
 		if t.endedByWord() {
 			next := *m
