@@ -117,13 +117,19 @@ func (s mover) aborted(t *memberState) *AdvanceMove {
 	return &a
 }
 
-// changedVolume says of the first volume of a move that it is not what is moved any more; "": all are.
+// changedVolume says of the first volume of a move that it is not what is moved any more, or of one beside them that it is not
+// moved; "": all are.
 func (f moveFacts) changedVolume(t *memberState) string {
 	m := t.Move
 	for _, c := range m.Claims {
 		v := t.Volumes[c.Claim]
 		if v == nil || string(v.UID) != c.Old || v.Node != m.From.Node || v.Fate != records.FateKeep {
 			return fmt.Sprintf("something else was decided of its volume of the claim %s", c.Claim)
+		}
+	}
+	for _, v := range t.localVolumes() {
+		if !slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return c.Claim == v.Claim }) {
+			return fmt.Sprintf("its volume of the claim %s was made after the move began", v.Claim)
 		}
 	}
 	return ""

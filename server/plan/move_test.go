@@ -176,6 +176,11 @@ func TestAMoveIsAborted(t *testing.T) {
 		v.Fate = records.FateLost
 		slotOf(w, m.ID).Volumes = map[spec.ClaimName]*records.Volume{"data": &v}
 	}
+	made := func(w *World, m *moves.Move) {
+		v := *slotOf(w, m.ID).Volumes["data"]
+		v.Claim, v.UID = "log", "log-1"
+		slotOf(w, m.ID).Volumes = with(slotOf(w, m.ID).Volumes, "log", &v)
+	}
 	check(t, []rule{
 		{name: "by hand", world: "ordered 1 volumes n1 n2 0:ready@n1", change: withAsked(moving(0, moves.MoveCopying, "", "")), want: "move=0/Aborting |"},
 		{name: "not by hand once it is flipped", world: "ordered 1 volumes n1 n2 0:moved@n1", change: withAsked(moving(0, moves.MoveFlipped, "", "", flipped)), want: "void-move=0 | 0:Moving",
@@ -189,6 +194,8 @@ func TestAMoveIsAborted(t *testing.T) {
 		{name: "when its set is deleted", world: "ordered 1 deleting volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", ""), want: "move=0/Aborting stop=0/Delete | 0:Stopping"},
 		{name: "when its set is orphaned", world: "ordered 1 orphaned volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", ""), want: "move=0/Aborting |"},
 		{name: "when something else is decided of its volume", world: "ordered 1 volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", "", fate), want: "move=0/Aborting |"},
+		{name: "when its member got another volume meanwhile", world: "ordered 1 volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", moves.MoveWarm, made), want: "move=0/Aborting |",
+			says: "its volume of the claim log was made after the move began"},
 		{name: "nothing starts before the source is unsealed", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveAborting, moves.MoveSealed, moves.MoveDiscarded), want: "| 0:Moving"},
 		{name: "then it is over", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveAborting, moves.MoveUnsealed, ""), want: "end=0 | 0:Moving"},
 		{name: "after a restore only when the target has nothing", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveAborting, moves.MoveUnsealed, "", older), want: "| 0:Moving",
