@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/deadline"
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/move"
 	"github.com/stead-project/stead/agent/reclaim"
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/worker"
@@ -49,6 +50,9 @@ type agent struct {
 	forgotten   map[records.VolumeID]records.VolumeOrder // the last order of each, for a plant
 	seq         int64
 	sess        *stream
+	mover       *move.Mover
+	moved       *session.MoveReports
+	copier      *copier
 }
 
 // begin takes up what stands here, as Agent.Run does.
@@ -61,11 +65,13 @@ func (n *node) begin(a *agent) {
 	a.prepared = session.NewPreparedImages(a.outbox.Notify)
 	a.conditions = session.NewConditions(a.outbox.Notify)
 	a.keeper, a.reclaimer = keeper, n.newReclaimer(a)
+	n.beginMoves(a)
 	a.client = session.NewClient(session.Config{
 		Home: home{n}, Boot: n.boot(), Workers: a, Ledger: a.led, Deadlines: keeper, Reclaimer: a.reclaimer, Outbox: a.outbox,
 		Facts:    records.NodeFacts{Name: n.name, UID: n.uid, Boot: n.boot(), Level: spec.Level, Classes: allClasses, SharedClasses: []string{rules.SharedClass}},
 		Prepared: a.prepared, Prepare: func(list []records.Preparation) { a.toPrepare = list; n.prepare() },
 		Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions, Files: &a.book, FilesChanged: func() {},
+		MoveReports: a.moved, TakeMoves: a.takeMoves,
 		SnapshotsChanged: func([]records.Snapshot) { a.unsaved = true }, Listed: func(spec.Sequence) {}, HostsChanged: func([]netip.Addr) {},
 		Clock: n.uptime, Now: n.now, Logger: slog.New(refusals{n}),
 	})

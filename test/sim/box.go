@@ -18,6 +18,7 @@ type box struct {
 	image    string
 	part     part
 	grace    time.Duration
+	mounts   []mounted
 	serial   int        // of the container: a start that lands late lands on this one or nowhere
 	runs     int        // of processes, so that a watch knows its own
 	alive    spec.Token // of the process; zero: none
@@ -65,6 +66,7 @@ const (
 // end is the end of the process.
 func (b *box) end() {
 	n, id, token := b.p.n, b.p.id, b.alive
+	b.write()
 	b.alive, b.exits = spec.Token{}, time.Time{}
 	if b.state == runtime.Running {
 		b.state = runtime.Exited
@@ -86,7 +88,9 @@ func (b *box) begin(token spec.Token) {
 	p, w := b.p, b.p.n.w
 	w.judge.started(p, token)
 	w.judge.begins(b, token)
+	w.judge.finds(b, token)
 	b.state, b.alive = runtime.Running, token
+	b.write()
 	b.runs++
 	b.readyAt = w.clock.Add(time.Duration(w.r.IntN(4000)) * time.Millisecond)
 	b.exits, b.sick, b.hangs, p.logger = time.Time{}, false, 0, token

@@ -60,7 +60,7 @@ func operates(do func(operator) bool) action {
 
 // actions are all kinds.
 var actions = map[string]action{
-	"choose": (*Cluster).choose, "compose": (*Cluster).compose, "share": (*Cluster).share, "ahead": (*Cluster).ahead, "wait": (*Cluster).wait, "settle": (*Cluster).settle, "land": (*Cluster).land, "reclaim": (*Cluster).reclaim,
+	"choose": (*Cluster).choose, "compose": (*Cluster).compose, "share": (*Cluster).share, "ahead": (*Cluster).ahead, "moves": (*Cluster).mayMove, "wait": (*Cluster).wait, "settle": (*Cluster).settle, "land": (*Cluster).land, "reclaim": (*Cluster).reclaim,
 	"feed": onServer((*server).feed), "turn": (*Cluster).turn, "turn-claim": (*Cluster).turnClaim, "store": onServer((*server).storeReports), "store-joined": onServer((*server).joinReports), "campaign": onServer((*server).campaign),
 	"notice-loss": onServer((*server).noticeLoss), "link": (*Cluster).link, "connect": (*Cluster).connect,
 	"tell": onStream((*stream).answers, (*stream).tell), "receive": onStream((*stream).hasOrders, (*stream).receiveSome),
@@ -76,7 +76,9 @@ var actions = map[string]action{
 	"kill-watchdog": onNode((*node).killWatchdog), "kill-logger": onNode((*node).killLogger),
 	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
 	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
+	"move-work": (*Cluster).moveWork,
 	// What people ask.
+	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove),
 	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
 	"lost": asks(user.sayLost), "give-up": asks(user.giveUp), "bring-back": asks(user.bringBack),
 	"retain": edits(user.retain), "claim": edits(user.claim), "scale": edits(user.scale), "range": edits(user.moveRange), "deadline": edits(user.deadline),
@@ -106,16 +108,23 @@ var weights = []weight{
 	{"fence", 10, 14}, {"remove-node", 3, 4}, {"take-name", 2, 3}, {"ask", 3, 4},
 }
 
+// moveWeights are drawn as well in runs with moves.
+var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 110, 110}, {"drain-move", 1, 2}}
+
 // dealer draws choices.
 type dealer struct {
 	r     *rand.Rand
 	table []weight
 	total int
 	calm  bool
+	moves bool
 }
 
 func newDealer(seed uint64, often []string) *dealer {
-	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: slices.Clone(weights)}
+	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: slices.Clone(weights), moves: seed%2 == 0 || slices.Contains(often, "move")}
+	if d.moves {
+		d.table = append(d.table, moveWeights...)
+	}
 	for i, w := range d.table {
 		if slices.Contains(often, w.kind) {
 			d.table[i].calm, d.table[i].stormy = 4*w.calm+12, 4*w.stormy+12

@@ -39,6 +39,8 @@ type Cluster struct {
 	composed bool                  // members have init containers, sidecars and hooks
 	shares   bool                  // members mount PersistentVolumeClaims
 	prepares bool                  // nodes pull images of updates ahead
+	moves    bool                  // members are moved
+	keys     int                   // of moves, that agents made
 
 	claimRefs []spec.SetRef // of the identities of those
 
@@ -150,6 +152,9 @@ func (w *Cluster) Run(n int) *Violation {
 	w.Do(Choice{"compose", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"share", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"ahead", w.seed % 1_000_000})
+	if d.moves {
+		w.Do(Choice{"moves", w.seed % 1_000_000})
+	}
 	for i := 1; i <= n && !w.over() && !w.cancelled(); i++ {
 		w.Do(d.next())
 		if i%400 == 0 || i == n {

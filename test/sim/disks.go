@@ -80,6 +80,11 @@ func (n *node) killDisk() bool {
 	for id := range n.bins(c.disk) {
 		w.judge.volume(id).destroyed = true
 	}
+	for _, copies := range c.disk.staging {
+		for id := range copies {
+			w.judge.volume(id).destroyed = true
+		}
+	}
 	c.disk, c.shows = nil, c.under
 	w.note("%s: the disk of class %s dies", n.name, diskClass)
 	for _, id := range sortedKeys(n.places) { // what wrote to it fails

@@ -47,13 +47,16 @@ func (h hostVolumes) Ensure(_ context.Context, id spec.Identity, v records.Membe
 	case there && have.id != v.ID:
 		n.w.judge.foreign(n, id, v, have)
 		return "", runtime.ErrForeign
+	case there && have.tree.seal != "" && !n.w.plant.UsesWhatIsSealed:
+		n.w.judge.sealed(n, id, v)
+		return "", runtime.ErrSealed
 	case there:
 	case !fresh || known:
 		n.w.judge.missing(n, id, v)
 		return "", runtime.ErrAbsent
 	default:
 		n.w.judge.makes(n, id, v)
-		fs.dirs[key] = dir{v.ID, v.Number, v.Class}
+		fs.dirs[key] = dir{v.ID, v.Number, v.Class, &tree{}}
 		if v.Class != spec.LocalClass && n.w.chance(40) && !n.w.judge.settling {
 			n.w.count("fault: agent dies before it notes a volume")
 			n.crash("before it noted a volume")
@@ -140,6 +143,7 @@ func (h hostVolumes) Restore(_ context.Context, o records.VolumeOrder) error {
 		return runtime.ErrForeign
 	}
 	n.mayCrash("before a volume comes back")
+	b.tree.seal = "" // who brings a copy back that a move left behind says that it is the volume again
 	fs.dirs[key] = b.dir
 	delete(n.bins(fs), o.Volume)
 	n.w.note("%s: volume %s of %s comes back from the trash", n.name, o.Volume, o.ID.MemberName())

@@ -25,6 +25,8 @@ type judge struct {
 	offered  []cache.JudgedReport                      // that a leader is about to store with what follows
 	had      map[spec.UID]time.Time                    // when a store had a session of the machine last
 	may      map[telling]string                        // what a life may be told of its new volumes at most
+	lineages map[records.VolumeID]*lineage
+	arrived  map[records.VolumeID]bool // copies of moves that were ever in their place
 	stored
 }
 
@@ -79,6 +81,7 @@ func newJudge(w *Cluster) *judge {
 	j := &judge{
 		w: w, alive: map[spec.Identity]run{}, newest: map[spec.Identity]spec.Token{}, lives: map[life]*lifeTruth{},
 		volumes: map[records.VolumeID]*volumeTruth{}, had: map[spec.UID]time.Time{}, may: map[telling]string{}, stored: newStored(),
+		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{},
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
 	j.rules.Restored()
@@ -157,6 +160,8 @@ func (j *judge) before(b store.Batch) {
 			j.report(e)
 		case kind == store.KindVolume:
 			j.written(v, b, e)
+		case kind == store.KindMove:
+			j.move(v, b, e)
 		case kind == store.KindIdentity && e.Delete:
 			j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
 		case kind == store.KindIdentity:
@@ -226,6 +231,7 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 		j.notes(v, &m)
 		if !j.w.restoring {
 			j.startsWithClaims(v, &m)
+			j.startsBesideMove(v, &m)
 			j.unknown(v, l)
 		}
 	}

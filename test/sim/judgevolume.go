@@ -31,6 +31,7 @@ func (j *judge) written(v cache.View, b store.Batch, e store.Event) {
 	switch {
 	case j.w.restoring:
 	case old == nil && used && now.Fate == records.FateRestoring:
+		j.lineages[now.UID] = &lineage{anew: true} // a person wants it as it is
 		j.w.count("volume is brought back")
 		j.restores(v, b, &now)
 	case old == nil && used:
@@ -39,6 +40,7 @@ func (j *judge) written(v cache.View, b store.Batch, e store.Event) {
 		j.w.fail("volumes", "volume %s of %s is made with the fate %s, or for no life", now.UID, now.ID, now.Fate)
 	case old == nil:
 		j.numbered(v, &now)
+	case old.UID != now.UID && j.flipped(v, b, old, &now):
 	case old.UID != now.UID || old.Node != now.Node && !(old.Shared && mounts(b, &now)) || old.Class != now.Class || old.Number != now.Number || old.SizeBytes > now.SizeBytes:
 		j.w.fail("volumes", "volume %s (%d bytes) of %s on %s becomes %s (%d bytes) on %s", old.UID, old.SizeBytes, old.ID, old.Node, now.UID, now.SizeBytes, now.Node)
 	case old.Fate != now.Fate:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -42,6 +43,7 @@ type node struct {
 	slow    map[slowKey]time.Time // operations that fail until then
 	// runtimeDown is until when containerd does not answer.
 	runtimeDown time.Time
+	parts       map[partKey]runtime.MovePart // likewise: in moves
 	tmpfs       *tmpfs
 	guard       *guard // likewise on tmpfs
 	agent       *agent // nil: not running
@@ -51,6 +53,7 @@ func newNode(w *Cluster, name spec.NodeName) *node {
 	n := &node{
 		w: w, name: name, uid: spec.UID("uid-" + name), boots: 1, power: true, disk: &disk{}, docs: documents{}, erased: map[records.VolumeID]bool{}, slow: map[slowKey]time.Time{},
 		classes: w.newClasses(), made: map[records.VolumeID]bool{}, users: map[records.VolumeID]map[spec.Identity]spec.LifeID{}, lies: map[records.VolumeID]bool{}, places: map[spec.Identity]*place{},
+		parts: map[partKey]runtime.MovePart{},
 	}
 	n.disk.node, n.tmpfs, n.guard = n, newTmpfs(n), newGuard(n)
 	return n

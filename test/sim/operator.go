@@ -194,7 +194,7 @@ func (n *node) putBack() {
 	}
 	for _, ref := range n.w.withClaims() {
 		for vol, s := range volumesOf(n.w.view().World(ref)) {
-			if vol.Node == n.name && n.puts(s, vol) {
+			if vol.Node == n.name && s.Move == nil && n.puts(s, vol) {
 				n.endSession("the operator moved a volume")
 			}
 		}
@@ -221,7 +221,8 @@ func (n *node) puts(s *plan.Slot, vol *records.Volume) bool {
 		n.w.note("the operator throws the copy of volume %s in the trash of %s away", vol.UID, n.name)
 	case !there && (used && n.w.restores > 0 && !n.w.judge.volume(vol.UID).destroyed || binned) && !gone:
 		n.w.note("the operator puts volume %s of %s on %s back", vol.UID, s.ID.MemberName(), n.name)
-		disk.dirs[key] = dir{vol.UID, vol.Number, vol.Class}
+		disk.dirs[key] = dir{vol.UID, vol.Number, vol.Class, &tree{}}
+		n.w.judge.lineage(vol.UID).putByHand()
 	default:
 		return false
 	}
@@ -236,6 +237,9 @@ func (n *node) puts(s *plan.Slot, vol *records.Volume) bool {
 func (n *node) resolve(known func(spec.Identity, spec.Token) bool) {
 	if n.w.restores > 0 || len(n.lies) > 0 {
 		n.putBack()
+	}
+	if n.w.restores > 0 {
+		n.breakOldSeals()
 	}
 	for _, id := range slices.Clone(n.agent.ids) {
 		if token, ok := n.agent.workers[id].Pending(); ok && !known(id, token) {

@@ -79,12 +79,12 @@ func (n *node) connect(s *server) bool {
 }
 
 // hello is the client's, but for what a plant hides, and for whether images are pulled ahead and which classes are
-// fenced: the run chooses these after its first agents began.
+// fenced, and whether volumes are moved: the run chooses these after its first agents began.
 func (n *node) hello() *proto.Hello {
 	hello := got(n.agent.client.Hello()).GetHello()
 	var facts records.NodeFacts
 	must(json.Unmarshal(hello.FactsJson, &facts))
-	facts.Prepares = n.w.prepares
+	facts.Prepares, facts.Moves = n.w.prepares, n.w.moves
 	if n.w.fences {
 		facts.FencedClasses = facts.SharedClasses
 	}

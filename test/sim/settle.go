@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ func (w *Cluster) settle() bool {
 		}
 		why := w.unfinished()
 		if why == "" {
-			why = w.missed()
+			why = cmp.Or(w.missed(), w.sealed())
 			behind++
 		}
 		if why == "" {
@@ -170,6 +171,12 @@ func (w *Cluster) exchange(n *node) {
 	for n.reclaim() {
 		w.Steps++
 	}
+	for range 50 {
+		if !n.moveWork() {
+			break
+		}
+		w.Steps++
+	}
 	if x := n.session(); x != nil {
 		x.send()
 		x.take(len(x.up))
@@ -204,6 +211,9 @@ func lacking(x plan.World) string {
 		if len(s.Asked) > 0 {
 			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + told(x)
 		}
+		if s.Move != nil || s.MoveAsked != nil {
+			return "the move of " + s.ID.MemberName() + " does not end: " + moveSaid(x, s) + told(x)
+		}
 		for _, v := range s.Volumes {
 			if v.Fate.Ordered() || v.Fate == records.FateDelete && s.Member == nil {
 				return fmt.Sprintf("volume %s of %s is to go and stays: %s", v.UID, s.ID.MemberName(), told(x))
@@ -235,6 +245,22 @@ func lacking(x plan.World) string {
 		return "the update is not complete: " + told(x)
 	}
 	return ""
+}
+
+// moveSaid is how far a move has come, and what is said of it.
+func moveSaid(x plan.World, s *plan.Slot) (text string) {
+	if s.Move == nil {
+		return "asked for; "
+	}
+	for claim, v := range s.Volumes {
+		text += fmt.Sprintf("volume %s of %s on %s is %s, ", v.UID, claim, v.Node, v.Fate)
+	}
+	for _, n := range x.Nodes {
+		for _, r := range n.Facts.MoveReports {
+			text += fmt.Sprintf("%s says as %s of %s in epoch %d: %s %s, ", n.Node.Name, r.Role, r.ID.MemberName(), n.Facts.Epoch, r.State, r.Error)
+		}
+	}
+	return fmt.Sprintf("%s from %s to %s of epoch %d, %s", s.Move.Phase, s.Move.From.Node, s.Move.To.Node, s.Move.Epoch, text)
 }
 
 // told is what the planner says now.

@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/test/sim/rules"
 )
@@ -20,6 +23,7 @@ type dir struct {
 	id     records.VolumeID
 	number int
 	class  string
+	tree   *tree
 }
 
 // bin is a volume in the trash.
@@ -38,10 +42,19 @@ type bin struct {
 type fileSystem struct {
 	dirs  map[volumeKey]dir
 	trash map[spec.NodeName]map[records.VolumeID]*bin // of each node that uses it
+	// staging is what moves copy to this disk, by the id that it gets when it arrives.
+	staging map[moves.MoveID]map[records.VolumeID]*tree
 }
 
 func newFileSystem() *fileSystem {
-	return &fileSystem{dirs: map[volumeKey]dir{}, trash: map[spec.NodeName]map[records.VolumeID]*bin{}}
+	return &fileSystem{dirs: map[volumeKey]dir{}, trash: map[spec.NodeName]map[records.VolumeID]*bin{}, staging: map[moves.MoveID]map[records.VolumeID]*tree{}}
+}
+
+// places are those where something is, in order.
+func (fs *fileSystem) places() []volumeKey {
+	return slices.SortedFunc(maps.Keys(fs.dirs), func(a, b volumeKey) int {
+		return cmp.Or(a.id.Compare(b.id), cmp.Compare(a.claim, b.claim))
+	})
 }
 
 // diskClass is a storage class of every node beside spec.LocalClass and rules.SharedClass: on a

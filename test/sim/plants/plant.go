@@ -47,6 +47,13 @@ type Plant struct {
 	ForgetsTrash       bool // what lies in the trash of a disk that is away is said to be erased
 	BelievesLost       bool // one that is said to be lost is not looked for once more
 
+	ArrivesTooEarly  bool // a target says that the volumes are in their place when they are in staging (S12)
+	ForgetsItsSeal   bool // what is sealed is so no more when the next agent begins
+	SaysSumsUnread   bool // a target says the sums of its source, whatever it has
+	SealsUnderALife  bool // a source does not look whether a life may have the volumes
+	UnsealsUnasked   bool // a source breaks its seal whenever its move is aborted
+	UsesWhatIsSealed bool // a sealed volume is handed out
+
 	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
 
 	HooksReturnAtOnce bool // a postStart hook is said to have returned while it runs

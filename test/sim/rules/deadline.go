@@ -99,7 +99,7 @@ func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed b
 	waits, absent := false, false
 	for _, o := range c.Wanted {
 		s := c.Slot(o)
-		absent = absent || c.awaitsNode(o)
+		absent = absent || c.awaitsNode(o) || c.heldByMove(o)
 		if c.stays(o) && s.Member.Token.Compare(now.newest) > 0 {
 			now.newest = s.Member.Token
 		}

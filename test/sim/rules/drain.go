@@ -19,6 +19,12 @@ func (c *planChecker) drains(o int) (paid bool) {
 	if d.AtOnce {
 		return false
 	}
+	return c.absence(o, "drained")
+}
+
+// absence judges one member that is stopped of choice, and tells whether it was available: under OrderedReady nobody else is down, and one
+// that is down already is one of no more than the budget allows.
+func (c *planChecker) absence(o int, how string) (paid bool) {
 	down, limit := 0, c.budget()
 	for _, other := range c.Wanted {
 		down += one(!c.Available(other) && !c.obsolete(other) && !c.returnsBroken(other))
@@ -28,7 +34,7 @@ func (c *planChecker) drains(o int) (paid bool) {
 		limit = 1
 		for other, s := range c.Slots {
 			if s.Member != nil && !c.IsWanted(other) && !c.Vacant(other) {
-				c.fail("order", "%s is drained before the surplus member %s is gone", c.Name(o), c.Name(other))
+				c.fail("order", "%s is %s before the surplus member %s is gone", c.Name(o), how, c.Name(other))
 			}
 		}
 	}
@@ -36,7 +42,7 @@ func (c *planChecker) drains(o int) (paid bool) {
 		down++
 	}
 	if down > limit {
-		c.fail("budget", "%s is drained: %d members are down then, of at most %d", c.Name(o), down, limit)
+		c.fail("budget", "%s is %s: %d members are down then, of at most %d", c.Name(o), how, down, limit)
 	}
 	return c.Available(o)
 }

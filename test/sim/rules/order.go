@@ -152,6 +152,8 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 	case records.ReasonNodeShutdown:
 		c.endsWithHost(o)
 		return false // whatever the budget is
+	case records.ReasonMove:
+		return c.moves(o)
 	case records.ReasonDrain:
 		return c.drains(o)
 	default:
