@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -129,7 +130,7 @@ func TestATreeOfAnyDepthIsGivenToItsGroupAndErased(t *testing.T) {
 		}
 		return err
 	}
-	if err := walkTree(t.Context(), top, check, check); err != nil || seen != deep+2 {
+	if err := (deeptree.Visits{File: check, Dir: check}).Walk(t.Context(), top); err != nil || seen != deep+2 {
 		t.Errorf("%d were seen, want %d; error %v", seen, deep+2, err)
 	}
 	if err := v.Reclaim(t.Context(), toTrash); err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 )
 
 // What a group needs, as Kubernetes gives it: read and write everywhere; on
@@ -57,7 +58,7 @@ func giveTree(ctx context.Context, root *os.Root, top string, g runtime.Group) e
 		}
 		return nil
 	}
-	if err := (&walk{file: give, dir: give, within: true}).run(ctx, dir); err != nil {
+	if err := (deeptree.Visits{File: give, Dir: give, Within: true}).Walk(ctx, dir); err != nil {
 		return err
 	}
 	return except(giveOpen(int(dir.Fd()), g.ID), fs.ErrNotExist)
@@ -65,7 +66,7 @@ func giveTree(ctx context.Context, root *os.Root, top string, g runtime.Group) e
 
 // give changes one file, by a descriptor that opens nothing.
 func give(at int, name string, group int64) error {
-	fd, err := openWithin(at, name, unix.O_PATH)
+	fd, err := deeptree.OpenWithin(at, name, unix.O_PATH)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
 )
@@ -110,7 +111,7 @@ func openOrMake(dir int, name, kind string, last bool) (int, error) {
 func openPart(dir int, name string) (int, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	var fd int
-	err := retryRenamed(func() (err error) {
+	err := deeptree.RetryRenamed(func() (err error) {
 		fd, err = unix.Openat2(dir, name, &how)
 		return err
 	})

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
@@ -155,7 +156,7 @@ func noRoom(disk string, bytes, free int64) error {
 
 // reserve gives the first bytes of a file all their space on disk; what is there stays.
 func reserve(f *os.File, bytes int64) error {
-	err := retryRenamed(func() error { return unix.Fallocate(int(f.Fd()), 0, 0, bytes) })
+	err := deeptree.RetryRenamed(func() error { return unix.Fallocate(int(f.Fd()), 0, 0, bytes) })
 	switch {
 	case errors.Is(err, syscall.EOPNOTSUPP):
 		return fmt.Errorf("%w: the file system of %s cannot reserve space for a file; use ext4 or XFS for a sized class", runtime.ErrNotFound, f.Name())

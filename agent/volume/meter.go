@@ -17,6 +17,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 )
@@ -150,8 +151,9 @@ func (m *Meter) count(ctx context.Context, k made) (bytes int64, err error) {
 	}
 	defer top.Close()
 	since := m.clock()
-	w := walk{within: true, file: func(int, string) error { return nil }, dir: func(int, string) error { return nil }}
-	w.look = func(st *unix.Stat_t) error {
+	nothing := func(int, string) error { return nil }
+	all := deeptree.Visits{Within: true, File: nothing, Dir: nothing}
+	all.Look = func(st *unix.Stat_t) error {
 		share := int64(1)
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			share = max(1, int64(st.Nlink))
@@ -167,7 +169,7 @@ func (m *Meter) count(ctx context.Context, k made) (bytes int64, err error) {
 		since = m.clock()
 		return nil
 	}
-	return bytes, w.run(ctx, top)
+	return bytes, all.Walk(ctx, top)
 }
 
 // idle waits until the disks of the host have time; false: ctx ended.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -138,10 +139,10 @@ func TestAWalkNeverLeavesItsDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer top.Close()
-	err = walkTree(t.Context(), top, func(int, string) error {
+	err = deeptree.Visits{File: func(int, string) error {
 		return unix.Mount(of("tree/m"), of("outside/m"), "", unix.MS_MOVE, "")
-	}, func(_ int, name string) error { return fmt.Errorf("%s was visited", name) })
-	if err == nil || !strings.Contains(err.Error(), "was moved meanwhile") {
+	}, Dir: func(_ int, name string) error { return fmt.Errorf("%s was visited", name) }}.Walk(t.Context(), top)
+	if !errors.Is(err, deeptree.ErrMoved) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/moves"
@@ -228,7 +229,7 @@ func (m *Moves) Discard(ctx context.Context, p runtime.MovePart) (err error) {
 	defer wrap.Error(&err, "discard what was copied of %s", p.ID)
 	for _, c := range p.Claims {
 		if err := m.inClass(p, c, func(root *os.Root, _ string) error {
-			if err := m.v.do("discard", func() error { return eraseTree(ctx, root, stagingOf(p)) }); err != nil {
+			if err := m.v.do("discard", func() error { return deeptree.Erase(ctx, root, stagingOf(p)) }); err != nil {
 				return err
 			}
 			return except(m.v.writer.SyncDir(root, movingDir), fs.ErrNotExist)

@@ -261,3 +261,11 @@ func (v *Volumes) writeNote(root *os.Root, dir string, n note) error {
 	n.Since, n.Boot = v.clock(), v.boot
 	return putJSON(v.writer, root, filepath.Join(dir, noteFile), n)
 }
+
+// except returns err, or nil when err is harmless.
+func except(err, harmless error) error {
+	if errors.Is(err, harmless) {
+		return nil
+	}
+	return err
+}

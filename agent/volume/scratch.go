@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/spec"
 )
@@ -132,7 +133,7 @@ func removeTree(ctx context.Context, top, place string) error {
 		return err
 	}
 	defer root.Close()
-	return eraseTree(ctx, root, place)
+	return deeptree.Erase(ctx, root, place)
 }
 
 // Clean implements runtime.Volumes, by the kernel's own list of mounts.

@@ -12,11 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/internal/wrap"
 )
-
-// resolveTries is how often a path is resolved again while its directories are renamed.
-const resolveTries = 100
 
 // SubPath implements runtime.Volumes. The path is resolved to a descriptor, and the
 // descriptor is what is mounted: whatever the member renames meanwhile, the mount
@@ -86,22 +84,11 @@ func openSubPath(s runtime.SubPath) (*os.File, error) {
 	return resolve(dir, s.Path)
 }
 
-// retryRenamed repeats what was interrupted because something was renamed meanwhile.
-func retryRenamed(do func() error) (err error) {
-	for range resolveTries {
-		err = do()
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	return err
-}
-
 // resolve follows path below the directory dir, and no link that leads out of it.
 func resolve(dir int, path string) (*os.File, error) {
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS}
 	var fd int
-	err := retryRenamed(func() (err error) {
+	err := deeptree.RetryRenamed(func() (err error) {
 		fd, err = unix.Openat2(dir, path, &how)
 		return err
 	})

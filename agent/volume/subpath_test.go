@@ -1,38 +1,12 @@
 package volume
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
-
-func TestAPathIsResolvedAnewWhileSomethingIsRenamed(t *testing.T) {
-	for name, c := range map[string]struct {
-		says []error // one a try; the last one goes on
-		want error
-		most int
-	}{
-		"found":                 {says: []error{nil}, most: 1},
-		"found after a while":   {says: []error{unix.EAGAIN, unix.EINTR, unix.EAGAIN, nil}, most: 4},
-		"refused":               {says: []error{unix.EXDEV}, want: unix.EXDEV, most: 1},
-		"refused after a while": {says: []error{unix.EINTR, unix.EXDEV}, want: unix.EXDEV, most: 2},
-		"renamed without end":   {says: []error{unix.EAGAIN}, want: unix.EAGAIN, most: resolveTries},
-	} {
-		tries := 0
-		err := retryRenamed(func() error {
-			tries++
-			return c.says[min(tries, len(c.says))-1]
-		})
-		if !errors.Is(err, c.want) || tries != c.most {
-			t.Errorf("%s: got %v after %d tries, want %v after %d", name, err, tries, c.want, c.most)
-		}
-	}
-}
 
 // A mount point is made empty; what is not was never one, and is nobody's to delete.
 func TestOnlyWhatIsEmptyGoesWithAMount(t *testing.T) {

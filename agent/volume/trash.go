@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -131,7 +132,7 @@ func (v *Volumes) trashIn(ctx context.Context, class string) (out []runtime.Tras
 		id, started := strings.CutPrefix(name, erasing)
 		switch {
 		case started && errors.Is(err, fs.ErrNotExist): // all but its directory is deleted
-			if err := eraseTree(ctx, root, bin); err != nil {
+			if err := deeptree.Erase(ctx, root, bin); err != nil {
 				return nil, err
 			}
 		case err != nil:
@@ -197,7 +198,7 @@ func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) 
 		return err
 	}
 	for _, part := range []string{dataDir, imageFile, noteFile, "."} { // whose it was goes last
-		err := v.do("erase "+part, func() error { return eraseTree(ctx, root, filepath.Join(end, part)) })
+		err := v.do("erase "+part, func() error { return deeptree.Erase(ctx, root, filepath.Join(end, part)) })
 		if err != nil {
 			return err
 		}

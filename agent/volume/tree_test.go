@@ -2,15 +2,9 @@ package volume
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
 )
@@ -64,126 +58,13 @@ func chain(t *testing.T) (*os.Root, string) {
 	return root, dir
 }
 
-// A file that somebody deletes while its tree is walked is no error.
-func TestWhatGoesMeanwhileIsNoError(t *testing.T) {
-	for what, walk := range map[string]func(context.Context, *os.Root) error{
-		"erased": func(ctx context.Context, root *os.Root) error { return eraseTree(ctx, root, "tree") },
-		"given to a group": func(ctx context.Context, root *os.Root) error {
-			return giveTo(ctx, root, "tree", runtime.Group{ID: group(t)})
-		},
-	} {
-		for n, gone := range map[int]string{1: "tree/a", 2: "tree/a/b", 3: "tree/a/b"} {
-			root, dir := chain(t)
-			err := walk(after(t, n, func() error { return os.RemoveAll(filepath.Join(dir, gone)) }), root)
-			if _, there := os.Lstat(filepath.Join(dir, "tree")); err != nil || (there == nil) != (what != "erased") {
-				t.Errorf("%s while %s goes: %v; then: %v", what, gone, err, there)
-			}
-		}
-	}
-	root, dir := chain(t)
-	if err := eraseTree(after(t, 3, func() error { return os.RemoveAll(filepath.Join(dir, "tree")) }), root, "tree"); err != nil {
-		t.Errorf("erased by two: %v", err)
-	}
-}
-
-// Some file systems leave entries out of a list while others are deleted.
-func TestWhatAWalkWasNotShownIsErasedByTheNext(t *testing.T) {
-	root, dir := chain(t)
-	late := func() error { return os.Mkdir(filepath.Join(dir, "tree/a/late"), 0o700) }
-	if err := eraseTree(after(t, 3, late), root, "tree"); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Lstat(filepath.Join(dir, "tree")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is left: %v", err)
-	}
-	// What grows faster than it is deleted, or cannot be deleted, is told.
-	root, dir = chain(t)
-	n := 0
-	grows := meanwhile{t.Context(), func() error {
-		n++
-		return os.MkdirAll(filepath.Join(dir, "tree/a", strconv.Itoa(n), "b"), 0o700)
-	}}
-	if err := eraseTree(grows, root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
-		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
-	}
-	root, dir = chain(t)
-	swapped := func() error {
-		return errors.Join(os.Rename(filepath.Join(dir, "tree"), filepath.Join(dir, "x")), os.MkdirAll(filepath.Join(dir, "tree/new"), 0o700))
-	}
-	if err := eraseTree(after(t, 3, swapped), root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
-		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
-	}
-}
-
-func TestAnErasureThatIsBrokenOffGoesOn(t *testing.T) {
-	dir := t.TempDir()
-	for _, d := range []string{"a", "b/c", "d"} {
-		if err := os.MkdirAll(filepath.Join(dir, "tree", d), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		write(t, filepath.Join(dir, "tree", d, "file"))
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	tries := 0
-	for tries = 1; tries < 100; tries++ {
-		err := eraseTree(patience(t, 6), root, "tree")
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "it continues with the next try") {
-			t.Fatal(err)
-		}
-	}
-	if _, err := os.Lstat(filepath.Join(dir, "tree")); !errors.Is(err, fs.ErrNotExist) || tries == 1 {
-		t.Errorf("after %d tries: %v", tries, err)
-	}
-}
-
-// A directory that is moved while it is walked leads nowhere else.
-func TestAWalkNeverLeavesItsTree(t *testing.T) {
-	dir := t.TempDir()
-	for _, d := range []string{"tree/a/b", "outside/kept"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write(t, filepath.Join(dir, "tree/a/b/file"))
-	top, err := os.Open(filepath.Join(dir, "tree"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer top.Close()
-	err = walkTree(t.Context(), top, func(at int, name string) error {
-		return os.Rename(filepath.Join(dir, "tree/a/b"), filepath.Join(dir, "outside/b"))
-	}, unlink(unix.AT_REMOVEDIR))
-	if err == nil || !strings.Contains(err.Error(), "was moved meanwhile") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Lstat(filepath.Join(dir, "outside/b")); err != nil {
-		t.Errorf("what is outside was touched: %v", err)
-	}
-}
-
-func TestAWalkLeavesNothingOpen(t *testing.T) {
-	open := func() int {
-		found, err := os.ReadDir("/proc/self/fd")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(found)
-	}
-	for n, want := range map[int]error{0: context.DeadlineExceeded, 1: context.DeadlineExceeded, 2: context.DeadlineExceeded, 3: nil} {
-		root, _ := chain(t)
-		before := open()
-		if err := eraseTree(patience(t, n), root, "tree"); !errors.Is(err, want) {
-			t.Errorf("broken off after %d entries: got %v, want %v", n, err, want)
-		}
-		if after := open(); after > before {
-			t.Errorf("after %d entries %d files are open, %d were before", n, after, before)
+// A file that somebody deletes while its tree is given to a group is no error.
+func TestWhatGoesMeanwhileIsGivenToNoGroup(t *testing.T) {
+	for n, gone := range map[int]string{1: "tree/a", 2: "tree/a/b", 3: "tree/a/b"} {
+		root, dir := chain(t)
+		err := giveTo(after(t, n, func() error { return os.RemoveAll(filepath.Join(dir, gone)) }), root, "tree", runtime.Group{ID: group(t)})
+		if _, there := os.Lstat(filepath.Join(dir, "tree")); err != nil || there != nil {
+			t.Errorf("given while %s goes: %v; then: %v", gone, err, there)
 		}
 	}
 }

@@ -77,7 +77,7 @@ var home = map[string][]string{
 	"golang.org/x/net/netutil":          {"dnsd", "agent/host"},
 	"golang.org/x/sync/":                {"..."},
 	"golang.org/x/time/rate":            {"agent/move/peer"},
-	"golang.org/x/sys/":                 {"agent/...", "server", "cmd/...", "dnsd", "proto"},
+	"golang.org/x/sys/":                 {"agent/...", "server", "cmd/...", "dnsd", "proto", "internal/deeptree"},
 	"k8s.io/client-go/util/jsonpath":    {"cmd/stead"},
 	"sigs.k8s.io/kustomize/":            {"cmd/stead"},
 	"github.com/stead-project/stead/":   {"..."},

@@ -119,15 +119,6 @@ func openFile(dir *os.File, name string, flags int) (*os.File, unix.Stat_t, erro
 	return f, st, nil
 }
 
-// OpenDir opens a directory of another.
-func OpenDir(dir *os.File, name string) (*os.File, error) {
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open directory %q: %w", name, err)
-	}
-	return os.NewFile(uintptr(fd), name), nil
-}
-
 // Gone reports whether an error says that a name is not there any more, or names something else.
 func Gone(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) ||

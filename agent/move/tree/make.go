@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/deeptree"
 )
 
 // Shaper makes a tree what another is: it is shown the other's entries in the order of Walk, and told the contents that it
@@ -74,7 +76,7 @@ func (m *Shaper) Enter(depth int, name string) error {
 			return fmt.Errorf("directory %q was not shown", name)
 		}
 		delete(m.below, m.pathOf(name))
-		next, err := OpenDir(m.dir.File, name)
+		next, err := deeptree.OpenDir(m.dir.File, name)
 		if err != nil {
 			return err
 		}
@@ -96,7 +98,7 @@ func (m *Shaper) swap(next *os.File) {
 func (m *Shaper) up(depth int) error {
 	for len(m.path) > depth {
 		last := len(m.path) - 1
-		next, err := OpenDir(m.dir.File, "..")
+		next, err := deeptree.OpenDir(m.dir.File, "..")
 		if err != nil {
 			return err
 		}
@@ -233,7 +235,7 @@ func (m *Shaper) link(path, name string) error {
 	at := m.dir.Use()
 	defer func() { at.Free() }()
 	for _, dir := range slices.Concat(slices.Repeat([]string{".."}, len(m.path)), way[:len(way)-1]) {
-		next, err := OpenDir(at.File, dir)
+		next, err := deeptree.OpenDir(at.File, dir)
 		if err != nil {
 			return err
 		}

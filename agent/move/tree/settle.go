@@ -2,7 +2,6 @@ package tree
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/deeptree"
 )
 
 // settle gives what has the name owner, mode, attributes and time. A change of owner clears setuid and capabilities, so it
@@ -64,7 +65,7 @@ func (m *Shaper) time(dir *os.File, name string, e *Item) error {
 func (m *Shaper) remove(name string) error {
 	err := unix.Unlinkat(int(m.dir.Fd()), name, 0)
 	if errors.Is(err, unix.EISDIR) {
-		err = removeTree(m.ctx, m.dir.File, name)
+		err = m.removeTree(name)
 	}
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return fmt.Errorf("delete %q: %w", name, err)
@@ -72,59 +73,16 @@ func (m *Shaper) remove(name string) error {
 	return nil
 }
 
-// removeTree deletes a directory of any depth: it goes down to what has no directories, and back by "..".
-func removeTree(ctx context.Context, from *os.File, name string) error {
-	dir, err := OpenDir(from, name)
+func (m *Shaper) removeTree(name string) error {
+	dir, err := deeptree.OpenDir(m.dir.File, name)
 	if err != nil {
 		return err
 	}
-	way := []string{name}
-	for len(way) > 0 {
-		down, err := clear1(ctx, dir)
-		next := ".."
-		if err == nil && down != "" {
-			next = down
-		}
-		var to *os.File
-		if err == nil {
-			to, err = OpenDir(dir, next)
-		}
-		dir.Close()
-		if err != nil {
-			return err
-		}
-		dir = to
-		if next == ".." {
-			err = unix.Unlinkat(int(dir.Fd()), way[len(way)-1], unix.AT_REMOVEDIR)
-			way = way[:len(way)-1]
-		} else {
-			way = append(way, next)
-		}
-		if err != nil {
-			dir.Close()
-			return err
-		}
+	defer dir.Close()
+	if err := deeptree.Clear(m.ctx, dir); err != nil {
+		return err
 	}
-	return dir.Close()
-}
-
-// clear1 deletes all in a directory but directories, of which it returns one.
-func clear1(ctx context.Context, dir *os.File) (below string, err error) {
-	names, err := dir.Readdirnames(-1)
-	for _, name := range names {
-		if err := errors.Join(err, ctx.Err()); err != nil {
-			return "", err
-		}
-		switch err := unix.Unlinkat(int(dir.Fd()), name, 0); {
-		case errors.Is(err, unix.EISDIR):
-			if err := unix.Unlinkat(int(dir.Fd()), name, unix.AT_REMOVEDIR); err != nil {
-				below = name
-			}
-		case err != nil:
-			return "", err
-		}
-	}
-	return below, err
+	return unix.Unlinkat(int(m.dir.Fd()), name, unix.AT_REMOVEDIR)
 }
 
 // Staged are the digests of the blocks of a file here that is to become another; nil: it is empty.

@@ -8,15 +8,14 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/deeptree"
 )
 
 // ErrMounted: something is mounted in a tree, or it is of several file systems.
 var ErrMounted = errors.New("another file system is in it")
 
-// ErrMoved: a directory was moved while a walk was in it, so deep that the walk has lost its way.
-var ErrMoved = errors.New("a directory was moved meanwhile")
-
-// keptOpen is how many directories on its way a walk keeps open: below, it finds back by "..".
+// keptOpen is how many directories on its way a walk keeps open.
 const keptOpen = 32
 
 // Visitor is shown a tree: each directory with all entries in it, by name, and then the directories in it, each with all
@@ -44,7 +43,8 @@ type group struct {
 	left  uint64 // names that were not seen
 }
 
-// Walk shows a tree. What vanishes meanwhile is left out.
+// Walk shows a tree. What vanishes meanwhile is left out. deeptree.ErrMoved: a directory was moved meanwhile, so deep that the
+// walk has lost its way.
 func Walk(ctx context.Context, top string, v Visitor) error {
 	dir, err := os.OpenFile(top, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -56,43 +56,32 @@ func Walk(ctx context.Context, top string, v Visitor) error {
 		return err
 	}
 	w := &walker{ctx: ctx, v: v, dev: st.Dev, groups: map[uint64]group{}}
-	_, err = w.dir(dir, ".", 0)
-	return err
+	return deeptree.Way{Enter: w.dir, Skip: Gone, Kept: keptOpen}.Walk(dir)
 }
 
-// dir walks a directory. It returns the directory, open: another descriptor, if that had to be closed meanwhile.
-func (w *walker) dir(dir *os.File, name string, depth int) (*os.File, error) {
+// dir shows a directory, and returns the names of those in it.
+func (w *walker) dir(dir *os.File, depth int, name string) (below []string, err error) {
 	if err := w.v.Enter(dir, depth, name); err != nil {
-		return dir, err
+		return nil, err
 	}
 	names, err := dir.Readdirnames(-1)
 	if err != nil && !Gone(err) {
-		return dir, err
+		return nil, err
 	}
 	slices.Sort(names)
 	if depth == 0 {
 		names = slices.Insert(names, 0, ".")
 	}
-	var dirs []string
 	for _, name := range names {
 		isDir, err := w.entry(dir, name)
 		if err != nil {
-			return dir, err
+			return nil, err
 		}
 		if isDir && name != "." {
-			dirs = append(dirs, name)
+			below = append(below, name)
 		}
 	}
-	names = nil
-	if err := w.v.Leave(); err != nil {
-		return dir, err
-	}
-	for _, name := range dirs {
-		if dir, err = w.below(dir, name, depth); err != nil {
-			return dir, err
-		}
-	}
-	return dir, nil
+	return below, w.v.Leave()
 }
 
 // entry shows one name.
@@ -124,36 +113,4 @@ func (w *walker) entry(dir *os.File, name string) (isDir bool, err error) {
 		}
 	}
 	return e.Type() == unix.S_IFDIR, w.v.Item(dir, &e, &st)
-}
-
-// below walks a directory of another, and returns that, open.
-func (w *walker) below(dir *os.File, name string, depth int) (*os.File, error) {
-	next, err := OpenDir(dir, name)
-	if Gone(err) {
-		return dir, nil
-	}
-	if err != nil {
-		return dir, err
-	}
-	if depth < keptOpen {
-		next, err = w.dir(next, name, depth+1)
-		return dir, errors.Join(err, next.Close())
-	}
-	var was, is unix.Stat_t
-	if err := unix.Fstat(int(dir.Fd()), &was); err != nil {
-		return dir, errors.Join(err, next.Close())
-	}
-	dir.Close()
-	if next, err = w.dir(next, name, depth+1); err != nil {
-		return next, err
-	}
-	back, err := OpenDir(next, "..")
-	if err != nil {
-		return next, err
-	}
-	next.Close()
-	if err := unix.Fstat(int(back.Fd()), &is); err != nil || is.Ino != was.Ino || is.Dev != was.Dev {
-		return back, errors.Join(ErrMoved, err)
-	}
-	return back, nil
 }
