@@ -2,9 +2,7 @@ package peer
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/binary"
-	"encoding/gob"
 	"fmt"
 	"io"
 	"net"
@@ -53,7 +51,7 @@ type batch struct {
 	Entries []tree.Item
 }
 
-// needs is what the target needs of a batch, ascending.
+// needs is what the target needs of a batch, ascending; empty: nothing.
 type needs struct {
 	Batch int64
 	Files []need
@@ -87,8 +85,8 @@ type failure struct {
 }
 
 const (
-	// frameMost bounds a frame that is taken.
-	frameMost = 8 << 20
+	// frameMost bounds a frame: a batch, with all attributes that one file may have.
+	frameMost = 5 << 20
 	// silenceMost is how long a peer may say nothing.
 	silenceMost = 2 * time.Minute
 	aliveEvery  = 10 * time.Second
@@ -129,15 +127,13 @@ func (w *wire) send(k kind, flush bool, parts ...[]byte) error {
 	return err
 }
 
-func (w *wire) say(k kind, doc any) error {
-	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(doc); err != nil {
-		return err
+func (w *wire) say(k kind, doc message) error {
+	var p packer
+	doc.pack(&p)
+	if len(p.b) > frameMost {
+		return fmt.Errorf("%d bytes are too much for one message", len(p.b))
 	}
-	if b.Len() > frameMost {
-		return fmt.Errorf("%d bytes are too much for one message", b.Len())
-	}
-	return w.send(k, true, b.Bytes())
+	return w.send(k, true, p.b)
 }
 
 // receive returns the next frame. Its content is valid until the next call. patient: the peer may take any time.
@@ -163,9 +159,4 @@ func (w *wire) receive(buf []byte, patient bool) (kind, []byte, error) {
 	buf = buf[:n]
 	_, err := io.ReadFull(w.in, buf)
 	return kind(head[0]), buf, err
-}
-
-func decode[T any](content []byte) (doc T, err error) {
-	err = gob.NewDecoder(bytes.NewReader(content)).Decode(&doc)
-	return doc, err
 }

@@ -42,6 +42,7 @@ type Exchange struct {
 	c     Config
 	limit *rate.Limiter // nil: none
 	group sync.WaitGroup
+	hello chan struct{} // has an element for each handshake under way
 
 	mu     sync.Mutex
 	moves  map[moves.MoveID]*part
@@ -65,7 +66,7 @@ type part struct {
 
 // New returns a copier; it listens later. Close ends it.
 func New(c Config) *Exchange {
-	return &Exchange{c: c, limit: limiter(c.BytesPerSecond), moves: map[moves.MoveID]*part{}}
+	return &Exchange{c: c, limit: limiter(c.BytesPerSecond), hello: make(chan struct{}, hellosMost), moves: map[moves.MoveID]*part{}}
 }
 
 // limiter lets so many bytes through, and what one frame has at once.
@@ -197,7 +198,7 @@ func (c *Exchange) Sums(ctx context.Context, id moves.MoveID, trees []runtime.Mo
 
 // never marks what does not pass by itself.
 func never(err error) error {
-	if errors.Is(err, tree.ErrMounted) {
+	if errors.Is(err, tree.ErrMounted) || errors.Is(err, tree.ErrAttributes) {
 		return fmt.Errorf("%w: %w", move.ErrNever, err)
 	}
 	return err
@@ -229,12 +230,20 @@ func (c *Exchange) accept(lis net.Listener) {
 			time.Sleep(100 * time.Millisecond) // no descriptor is left
 			continue
 		}
-		c.group.Go(func() { c.serve(conn) })
+		select {
+		case c.hello <- struct{}{}:
+			c.group.Go(func() { c.serve(conn) })
+		default: // who is not known yet takes no more than that
+			conn.Close()
+		}
 	}
 }
 
-// helloTime is how long a handshake may take.
-const helloTime = 10 * time.Second
+const (
+	// helloTime is how long a handshake may take, hellosMost how many may be under way at once.
+	helloTime  = 10 * time.Second
+	hellosMost = 64
+)
 
 // serve lets one target in.
 func (c *Exchange) serve(raw net.Conn) {
@@ -249,7 +258,9 @@ func (c *Exchange) serve(raw net.Conn) {
 		}
 		return tlsOf(p, p.peer.Key), nil
 	}})
-	if err := errors.Join(raw.SetDeadline(time.Now().Add(helloTime)), conn.Handshake(), raw.SetDeadline(time.Time{})); err != nil {
+	err := errors.Join(raw.SetDeadline(time.Now().Add(helloTime)), conn.Handshake(), raw.SetDeadline(time.Time{}))
+	<-c.hello
+	if err != nil {
 		c.c.Logger.Debug("move refused", "err", err)
 		return
 	}

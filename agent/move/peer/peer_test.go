@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
@@ -13,13 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/move"
+	"github.com/stead-project/stead/agent/move/treetest"
 	"github.com/stead-project/stead/agent/runtime"
 )
 
@@ -79,134 +78,12 @@ func (p *pair) equal(what string) {
 	if err := errors.Join(err, err2); err != nil {
 		p.t.Fatalf("%s: %v", what, err)
 	}
-	want, got := shown(p.t, p.from[0].Path), shown(p.t, p.to[0].Path)
-	if !slices.Equal(want, got) {
-		for i := range max(len(want), len(got)) {
-			if i >= len(want) || i >= len(got) || want[i] != got[i] {
-				p.t.Fatalf("%s: first difference:\n%s\n%s", what, line(want, i), line(got, i))
-			}
-		}
+	if diff := treetest.Difference(treetest.List(p.t, p.from[0].Path), treetest.List(p.t, p.to[0].Path)); diff != "" {
+		p.t.Fatalf("%s: first difference:\n%s", what, diff)
 	}
 	if !slices.Equal(a, b) {
 		p.t.Errorf("%s: sums %v and %v", what, a, b)
 	}
-}
-
-func line(list []string, i int) string {
-	if i < len(list) {
-		return list[i]
-	}
-	return "(nothing)"
-}
-
-// shown lists a tree, by paths.
-func shown(t *testing.T, top string) (list []string) {
-	t.Helper()
-	first := map[uint64]string{}
-	err := filepath.WalkDir(top, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		var st unix.Stat_t
-		if err := unix.Lstat(path, &st); err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(top, path)
-		if err != nil {
-			return err
-		}
-		text := fmt.Sprintf("%q %o %d:%d %d %d", rel, st.Mode, st.Uid, st.Gid, st.Mtim.Nano(), st.Rdev)
-		buf := make([]byte, 1024)
-		if n, err := unix.Llistxattr(path, buf); err == nil && n > 0 {
-			names := strings.Split(strings.Trim(string(buf[:n]), "\x00"), "\x00")
-			slices.Sort(names)
-			for _, name := range names {
-				value := make([]byte, 1024)
-				n, err := unix.Lgetxattr(path, name, value)
-				if err != nil {
-					return err
-				}
-				text += fmt.Sprintf(" %s=%x", name, value[:n])
-			}
-		}
-		switch st.Mode & unix.S_IFMT {
-		case unix.S_IFREG:
-			content, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			text += fmt.Sprintf(" %d %x", st.Size, content[:min(len(content), 40)])
-			text += fmt.Sprintf(" %d", bytes.Count(content, []byte{7}))
-			if st.Nlink > 1 {
-				if first[st.Ino] == "" {
-					first[st.Ino] = rel
-				}
-				text += " is " + first[st.Ino]
-			}
-		case unix.S_IFLNK:
-			to, err := os.Readlink(path)
-			if err != nil {
-				return err
-			}
-			text += " -> " + to
-		}
-		list = append(list, text)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
-}
-
-// mutate does one thing to a tree that a member can do.
-func mutate(r *rand.Rand, top string) error {
-	name := func() string {
-		parts := []string{"a", "b", "c", "d\xff", "e f"}
-		path := top
-		for range 1 + r.IntN(3) {
-			path = filepath.Join(path, parts[r.IntN(len(parts))])
-		}
-		return path
-	}
-	path := name()
-	for _, pipe := range []string{path, filepath.Dir(path)} { // it would block the test
-		if st, err := os.Stat(pipe); err == nil && st.Mode()&fs.ModeNamedPipe != 0 {
-			return os.Remove(pipe)
-		}
-	}
-	switch r.IntN(14) {
-	case 0, 1:
-		return os.MkdirAll(path, 0o755)
-	case 2, 3, 4:
-		return os.WriteFile(path, bytes.Repeat([]byte{byte(r.IntN(9))}, r.IntN(3<<10)), os.FileMode(0o600+r.IntN(0o177)))
-	case 5:
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = f.WriteAt(bytes.Repeat([]byte{7}, 5000), r.Int64N(4<<20)) // holes, and a few blocks
-		return err
-	case 6:
-		return os.RemoveAll(path)
-	case 7:
-		return os.Rename(path, name())
-	case 8:
-		return os.Link(path, name())
-	case 9:
-		return os.Symlink("../x/"+filepath.Base(name()), path)
-	case 10:
-		return syscall.Mkfifo(path, 0o640)
-	case 11:
-		return os.Truncate(path, r.Int64N(3<<20))
-	case 12:
-		if os.Geteuid() == 0 {
-			return errors.Join(os.Lchown(path, r.IntN(3), r.IntN(3)), unix.Setxattr(path, "user.k", []byte{byte(r.IntN(5))}, 0))
-		}
-		return unix.Setxattr(path, "user.k", []byte{byte(r.IntN(5))}, 0)
-	}
-	return os.Chmod(path, os.FileMode(0o700+r.IntN(0o77))|os.ModeSetuid)
 }
 
 // Whatever a member does between rounds and meanwhile, a round after which nobody writes makes the trees equal.
@@ -217,7 +94,7 @@ func TestARoundAfterTheLastWriteMakesTheTreesEqual(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		p := newPair(t)
 		for range 120 {
-			_ = mutate(r, p.from[0].Path) // many make no sense
+			_ = treetest.Mutate(r, p.from[0].Path) // many make no sense
 		}
 		for round := range 5 {
 			ctx, stop := context.WithCancel(t.Context())
@@ -225,7 +102,7 @@ func TestARoundAfterTheLastWriteMakesTheTreesEqual(t *testing.T) {
 			go func() {
 				defer close(ended)
 				for ctx.Err() == nil && round > 0 {
-					_ = mutate(r, p.from[0].Path)
+					_ = treetest.Mutate(r, p.from[0].Path)
 				}
 			}()
 			_, err := p.round(false)
@@ -235,7 +112,7 @@ func TestARoundAfterTheLastWriteMakesTheTreesEqual(t *testing.T) {
 				t.Errorf("seed %d: a round while it is written to: %v", seed, err)
 			}
 			for range 20 {
-				_ = mutate(r, p.from[0].Path)
+				_ = treetest.Mutate(r, p.from[0].Path)
 			}
 		}
 		if _, err := p.round(false); err != nil {

@@ -211,13 +211,25 @@ func (t *puller) batch(content []byte) error {
 			return err
 		}
 		a.files[i] = wanted{e.Name, e.Size, blocks}
-		answer.Files = append(answer.Files, need{i, size, blocks})
+		answer.Files = append(answer.Files, need{i, size, useful(blocks, size, e.Size)})
+	}
+	if len(t.batches) >= window {
+		return errors.New("the source sends further files before it has sent those that it was asked for")
 	}
 	if len(a.files) > 0 {
 		a.dir = t.maker.Dir().Use()
 		t.batches[b.Number] = a
 	}
 	return t.say(needsFrame, answer)
+}
+
+// useful are the digests of what a file has here that can be those of the file to be sent: a message bounds them by that.
+func useful(blocks []tree.Digest, size, shown int64) []tree.Digest {
+	block := tree.BlockBytes(shown)
+	if tree.BlockBytes(size) != block {
+		return nil
+	}
+	return blocks[:min(int64(len(blocks)), (shown+block-1)/block)]
 }
 
 func (t *puller) progress(n int64) {

@@ -16,7 +16,8 @@ type Digest [sha256.Size]byte
 
 const (
 	leastBlock = 1 << 20
-	mostBlocks = 1 << 15
+	// BlocksMost is how many blocks a file has at most.
+	BlocksMost = 1 << 15
 	// cachedMost bounds the files whose sums are remembered, about 120 bytes each; others are read again.
 	cachedMost = 1 << 20
 	// racy is how much older than the reading of a file its last change must be, or its sum is not believed later: two changes within
@@ -27,7 +28,7 @@ const (
 // BlockBytes is the size of the blocks of a file.
 func BlockBytes(size int64) int64 {
 	block := int64(leastBlock)
-	for size/block >= mostBlocks {
+	for size/block >= BlocksMost {
 		block *= 2
 	}
 	return block
@@ -112,6 +113,8 @@ type Reading struct {
 	Stat  unix.Stat_t
 	sums  *Sums
 	began time.Time
+	// Known are the digests of its blocks as they are, if they are known and it has several.
+	Known []Digest
 	// steady: changes through a mapping leave a new time, too, if what was written before is on its way to disk.
 	steady bool
 }
@@ -123,7 +126,10 @@ func (s *Sums) Read(dir *os.File, name string) (*Reading, error) {
 		return nil, err
 	}
 	r := &Reading{File: f, sums: s, began: s.now(), Stat: st}
-	r.steady = steady(f)
+	if k, ok := s.find(&st); ok {
+		r.Known = k.blocks
+	}
+	r.steady = r.Known != nil || steady(f)
 	return r, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +26,7 @@ type Item struct {
 	Mode     uint32 // with its type
 	UID, GID uint32
 	Size     int64 // of a regular file
-	Mtime    int64 // nanoseconds since 1970
+	Mtime    Time
 	Rdev     uint64
 	Target   string // of a symbolic link
 	// Group is 0, or for a file of several names the number of the first entry that names it; the entries of a tree are numbered
@@ -36,6 +37,20 @@ type Item struct {
 	Sum []byte
 }
 
+// Time is a time of change, of any year that a file system knows.
+type Time struct{ Sec, Nsec int64 }
+
+func timeOf(st *unix.Stat_t) (t Time) {
+	t.Sec, t.Nsec = st.Mtim.Unix()
+	return t
+}
+
+// ErrAttributes: a file has more extended attributes than go with it.
+var ErrAttributes = errors.New("more extended attributes than a move takes along")
+
+// attributesMost bounds the names and values of the extended attributes of one file. XFS keeps any number of them.
+const attributesMost = 4 << 20
+
 // Type is the entry's type: unix.S_IFREG and the like.
 func (e *Item) Type() uint32 { return e.Mode & unix.S_IFMT }
 
@@ -44,7 +59,7 @@ func read(dir *os.File, name string) (e Item, st unix.Stat_t, err error) {
 	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return e, st, err
 	}
-	e = Item{Name: name, Mode: st.Mode, UID: st.Uid, GID: st.Gid, Mtime: st.Mtim.Nano()}
+	e = Item{Name: name, Mode: st.Mode, UID: st.Uid, GID: st.Gid, Mtime: timeOf(&st)}
 	switch e.Type() {
 	case unix.S_IFREG:
 		e.Size = st.Size
@@ -63,7 +78,10 @@ func read(dir *os.File, name string) (e Item, st unix.Stat_t, err error) {
 }
 
 // at is a path to a name in an open directory, for calls that take no descriptor. Its last element is not followed by those.
-func at(dir *os.File, name string) string { return fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), name) }
+func at(dir *os.File, name string) string { return fdPath(int(dir.Fd())) + "/" + name }
+
+// fdPath is a path to what is behind a descriptor, whatever its name is.
+func fdPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 // copied reports whether an extended attribute goes with a file. Labels of a security module are the host's.
 func copied(name string) bool {
@@ -73,24 +91,22 @@ func copied(name string) bool {
 
 func xattrs(dir *os.File, name string) (list []Xattr, err error) {
 	path := at(dir, name)
-	var buf [4096]byte
-	names := buf[:]
-	n, err := unix.Llistxattr(path, names)
-	for errors.Is(err, unix.ERANGE) {
-		names = make([]byte, 64<<10) // the most that there can be
-		n, err = unix.Llistxattr(path, names)
-	}
-	if errors.Is(err, unix.ENOTSUP) || n == 0 {
+	n, err := unix.Llistxattr(path, nil)
+	if errors.Is(err, unix.ENOTSUP) || err == nil && n == 0 {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	names := make([]byte, 64<<10) // the most that there can be
+	if n, err = unix.Llistxattr(path, names); err != nil {
+		return nil, err
+	}
+	size, value := 0, make([]byte, 64<<10)
 	for attr := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
 		if !copied(attr) {
 			continue
 		}
-		value := make([]byte, 64<<10)
 		n, err := unix.Lgetxattr(path, attr, value)
 		if errors.Is(err, unix.ENODATA) {
 			continue
@@ -98,25 +114,42 @@ func xattrs(dir *os.File, name string) (list []Xattr, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("read attribute %s of %q: %w", attr, name, err)
 		}
+		if size += len(attr) + n; size > attributesMost {
+			return nil, fmt.Errorf("%w: %q has more than %d bytes of them", ErrAttributes, name, attributesMost)
+		}
 		list = append(list, Xattr{attr, slices.Clone(value[:n])})
 	}
 	slices.SortFunc(list, func(a, b Xattr) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
 }
 
-// openFile opens a regular file, and never anything else: a pipe in its place does not block.
+// openFile opens a regular file, and never anything else: a device in its place is not even opened.
 func openFile(dir *os.File, name string, flags int) (*os.File, unix.Stat_t, error) {
-	var st unix.Stat_t
-	fd, err := unix.Openat(int(dir.Fd()), name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	fd, st, err := handle(dir, name)
+	if err != nil {
+		return nil, st, err
+	}
+	defer unix.Close(fd)
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return nil, st, fmt.Errorf("open %q: it has become something else: %w", name, unix.ENOENT)
+	}
+	open, err := unix.Open(fdPath(fd), flags|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, st, fmt.Errorf("open %q: %w", name, err)
 	}
-	f := os.NewFile(uintptr(fd), name)
-	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-		f.Close()
-		return nil, st, fmt.Errorf("open %q: it has become something else: %w", name, errors.Join(err, unix.ENOENT))
+	return os.NewFile(uintptr(open), name), st, nil
+}
+
+// handle is a descriptor of what has a name, whatever it is; that is not opened.
+func handle(dir *os.File, name string) (fd int, st unix.Stat_t, err error) {
+	fd, err = unix.Openat(int(dir.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err == nil {
+		if err = unix.Fstat(fd, &st); err == nil {
+			return fd, st, nil
+		}
+		unix.Close(fd)
 	}
-	return f, st, nil
+	return -1, st, fmt.Errorf("look at %q: %w", name, err)
 }
 
 // Gone reports whether an error says that a name is not there any more, or names something else.

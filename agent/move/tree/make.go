@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -21,13 +20,26 @@ type Shaper struct {
 	ctx    context.Context
 	sums   *Sums
 	dir    *Dir
-	path   []string // of dir, from the top
-	made   []Item   // of the directories on the way, of which the time is set when they are left
+	way    []*place // to dir, from the top
 	names  []string // in dir, not compared yet
-	below  map[string]Item
 	number int64
-	first  map[int64]string // path of the first name of a group
+	first  map[int64]file   // the first name of a group
 	taken  map[uint64]int64 // inode of a file of several names here, and the group that has it
+}
+
+// place is a directory in the tree; its parts are shared, so that a deep tree takes no more than its names.
+type place struct {
+	above *place // nil: it is the top
+	depth int
+	name  string
+	time  Time            // to be set when it is left
+	below map[string]Time // directories in it that were shown and not entered yet
+}
+
+// file is a name in a directory.
+type file struct {
+	in   *place
+	name string
 }
 
 // Dir is an open directory that several use.
@@ -54,8 +66,8 @@ func NewShaper(ctx context.Context, top string, sums *Sums) (*Shaper, error) {
 		return nil, err
 	}
 	return &Shaper{
-		ctx: ctx, sums: sums, dir: (&Dir{File: f}).Use(), below: map[string]Item{},
-		first: map[int64]string{}, taken: map[uint64]int64{},
+		ctx: ctx, sums: sums, dir: (&Dir{File: f}).Use(), way: []*place{{name: ".", below: map[string]Time{}}},
+		first: map[int64]file{}, taken: map[uint64]int64{},
 	}, nil
 }
 
@@ -65,23 +77,27 @@ func (m *Shaper) Close() { m.dir.Free() }
 // Dir is the directory that was entered last.
 func (m *Shaper) Dir() *Dir { return m.dir }
 
+// here is the directory that was entered last.
+func (m *Shaper) here() *place { return m.way[len(m.way)-1] }
+
 // Enter goes to a directory below one that was entered before.
 func (m *Shaper) Enter(depth int, name string) error {
 	if depth > 0 {
 		if err := m.up(depth - 1); err != nil {
 			return err
 		}
-		e, shown := m.below[m.pathOf(name)]
-		if !shown || len(m.path) != depth-1 {
+		above := m.here()
+		time, shown := above.below[name]
+		if !shown || above.depth != depth-1 {
 			return fmt.Errorf("directory %q was not shown", name)
 		}
-		delete(m.below, m.pathOf(name))
+		delete(above.below, name)
 		next, err := deeptree.OpenDir(m.dir.File, name)
 		if err != nil {
 			return err
 		}
 		m.swap(next)
-		m.path, m.made = append(m.path, name), append(m.made, e)
+		m.way = append(m.way, &place{above: above, depth: depth, name: name, time: time, below: map[string]Time{}})
 	}
 	names, err := m.dir.Readdirnames(-1)
 	slices.Sort(names)
@@ -96,17 +112,18 @@ func (m *Shaper) swap(next *os.File) {
 
 // up goes back to a directory on the way. The times of those that are left are set now: nothing is made in them any more.
 func (m *Shaper) up(depth int) error {
-	for len(m.path) > depth {
-		last := len(m.path) - 1
+	for m.here().depth > max(depth, 0) {
 		next, err := deeptree.OpenDir(m.dir.File, "..")
 		if err != nil {
 			return err
 		}
 		m.swap(next)
-		if err := m.time(m.dir.File, m.path[last], &m.made[last]); err != nil {
+		left := m.here()
+		if err := setTime(m.dir.File, left.name, left.time); err != nil {
 			return err
 		}
-		m.path, m.made = m.path[:last], m.made[:last]
+		left.below = nil
+		m.way = m.way[:len(m.way)-1]
 	}
 	return nil
 }
@@ -119,11 +136,7 @@ func (m *Shaper) End(top *Item) error {
 	return m.settle(m.dir.File, ".", top)
 }
 
-func (m *Shaper) pathOf(name string) string {
-	return strconv.Itoa(len(m.path)) + "/" + strings.Join(append(slices.Clone(m.path), name), "/")
-}
-
-// Valid refuses an entry whose name is not a single element of a path.
+// valid refuses an entry whose name is not a single element of a path.
 func (e *Item) valid() error {
 	if e.Name == "" || e.Name == "." || e.Name == ".." || strings.ContainsAny(e.Name, "/\x00") || len(e.Name) > unix.NAME_MAX {
 		return fmt.Errorf("invalid name %q", e.Name)
@@ -188,13 +201,13 @@ func (m *Shaper) Item(e *Item) (needs bool, err error) {
 		}
 	}
 	if e.Group != 0 {
-		m.first[e.Group] = m.pathOf(e.Name)
+		m.first[e.Group] = file{m.here(), e.Name}
 		m.taken[st.Ino] = e.Group
 	} else if st.Nlink > 1 && e.Type() != unix.S_IFDIR {
 		m.taken[st.Ino] = -m.number
 	}
 	if e.Type() == unix.S_IFDIR {
-		m.below[m.pathOf(e.Name)] = *e
+		m.here().below[e.Name] = e.Mtime
 	}
 	if e.Type() == unix.S_IFREG {
 		sum := m.sums.Find(&st)
@@ -228,13 +241,21 @@ func same(e, have *Item) bool {
 		slices.EqualFunc(e.Xattrs, have.Xattrs, func(a, b Xattr) bool { return a.Name == b.Name && bytes.Equal(a.Value, b.Value) })
 }
 
-// link gives the file at a path, as pathOf gave it, another name in the directory.
-func (m *Shaper) link(path, name string) error {
-	_, path, _ = strings.Cut(path, "/")
-	way := strings.Split(path, "/")
+// link gives a file another name in the directory. It goes up only as far as to the first directory that is above both.
+func (m *Shaper) link(first file, name string) error {
+	var down []string
+	ups, from, to := 0, m.here(), first.in
+	for from != to {
+		if from.depth >= to.depth {
+			ups, from = ups+1, from.above
+		} else {
+			down, to = append(down, to.name), to.above
+		}
+	}
+	slices.Reverse(down)
 	at := m.dir.Use()
 	defer func() { at.Free() }()
-	for _, dir := range slices.Concat(slices.Repeat([]string{".."}, len(m.path)), way[:len(way)-1]) {
+	for _, dir := range slices.Concat(slices.Repeat([]string{".."}, ups), down) {
 		next, err := deeptree.OpenDir(at.File, dir)
 		if err != nil {
 			return err
@@ -242,7 +263,7 @@ func (m *Shaper) link(path, name string) error {
 		at.Free()
 		at = (&Dir{File: next}).Use()
 	}
-	if err := unix.Linkat(int(at.Fd()), way[len(way)-1], int(m.dir.Fd()), name, 0); err != nil {
+	if err := unix.Linkat(int(at.Fd()), first.name, int(m.dir.Fd()), name, 0); err != nil {
 		return fmt.Errorf("link %q: %w", name, err)
 	}
 	return nil

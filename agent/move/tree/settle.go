@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -21,13 +22,17 @@ func (m *Shaper) settle(dir *os.File, name string, e *Item) error {
 	if err != nil {
 		return err
 	}
-	if have.UID != e.UID || have.GID != e.GID {
+	if have.Type() != e.Type() {
+		return fmt.Errorf("%q has become something else", name)
+	}
+	given := have.UID == e.UID && have.GID == e.GID
+	if !given {
 		if err := unix.Fchownat(int(dir.Fd()), name, int(e.UID), int(e.GID), unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return fmt.Errorf("change the owner of %q: %w", name, err)
 		}
 	}
-	if e.Type() != unix.S_IFLNK {
-		if err := unix.Fchmodat(int(dir.Fd()), name, e.Mode&^unix.S_IFMT, 0); err != nil {
+	if e.Type() != unix.S_IFLNK && (!given || have.Mode != e.Mode) {
+		if err := chmod(dir, name, e.Mode); err != nil {
 			return fmt.Errorf("change the mode of %q: %w", name, err)
 		}
 	}
@@ -50,11 +55,24 @@ func (m *Shaper) settle(dir *os.File, name string, e *Item) error {
 			return fmt.Errorf("set attribute %s of %q: %w", x.Name, name, err)
 		}
 	}
-	return m.time(dir, name, e)
+	return setTime(dir, name, e.Mtime)
 }
 
-func (m *Shaper) time(dir *os.File, name string, e *Item) error {
-	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(e.Mtime)}
+// chmod changes the mode of what has the name, if it is of that type: a link that came in its place is not followed.
+func chmod(dir *os.File, name string, mode uint32) error {
+	fd, st, err := handle(dir, name)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if (st.Mode^mode)&unix.S_IFMT != 0 {
+		return unix.ESTALE
+	}
+	return unix.Chmod(fdPath(fd), mode&^unix.S_IFMT)
+}
+
+func setTime(dir *os.File, name string, t Time) error {
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Sec: t.Sec, Nsec: t.Nsec}}
 	if err := unix.UtimesNanoAt(int(dir.Fd()), name, times, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return fmt.Errorf("set the time of %q: %w", name, err)
 	}
@@ -154,8 +172,9 @@ func (w *Writing) Put(off int64, content []byte, hole int64) error {
 		w.h.Write(content)
 		_, err = w.f.WriteAt(content, off)
 	} else {
-		zeros(w.h, hole)
-		err = w.punch(off, hole)
+		if err = zeros(w.m.ctx, w.h, hole); err == nil {
+			err = w.punch(off, hole)
+		}
 	}
 	if w.next == min((w.index+1)*w.block, w.size) {
 		for int64(len(w.blocks)) <= w.index {
@@ -168,12 +187,13 @@ func (w *Writing) Put(off int64, content []byte, hole int64) error {
 
 var zero [64 << 10]byte
 
-func zeros(h hash.Hash, n int64) {
-	for n > 0 {
+func zeros(ctx context.Context, h hash.Hash, n int64) error {
+	for n > 0 && ctx.Err() == nil {
 		k := min(n, int64(len(zero)))
 		h.Write(zero[:k])
 		n -= k
 	}
+	return ctx.Err()
 }
 
 // punch makes a hole, or writes zeros where the file system knows no holes.

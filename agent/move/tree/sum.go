@@ -64,7 +64,7 @@ func (s *summer) Item(dir *os.File, e *Item, st *unix.Stat_t) error {
 	}
 	s.put('.')
 	s.text(e.Name)
-	s.put(uint64(e.Mode), uint64(e.UID), uint64(e.GID), uint64(e.Size), uint64(e.Mtime), e.Rdev, uint64(group), uint64(len(e.Xattrs)))
+	s.put(uint64(e.Mode), uint64(e.UID), uint64(e.GID), uint64(e.Size), uint64(e.Mtime.Sec), uint64(e.Mtime.Nsec), e.Rdev, uint64(group), uint64(len(e.Xattrs)))
 	s.text(e.Target)
 	for _, x := range e.Xattrs {
 		s.text(x.Name)
@@ -94,5 +94,6 @@ func (s *summer) content(dir *os.File, name string, st *unix.Stat_t) ([]byte, er
 	if !f.End(blocks) {
 		return nil, fmt.Errorf("%q is written to", name)
 	}
+	s.sums.Put(&f.Stat, blocks) // also of what has just changed: nobody writes to it
 	return SumOf(blocks), nil
 }
