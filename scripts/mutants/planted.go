@@ -17,7 +17,7 @@ type fault struct {
 	test                  suite
 }
 
-var allFaults = slices.Concat(faults, strangers, joined, differences, claimFaults, imageFaults, moveFaults)
+var allFaults = slices.Concat(faults, strangers, joined, differences, claimFaults, imageFaults, moveFaults, copyFaults)
 
 // isRule reports whether a fault of this rule is planted.
 func isRule(name string) bool {

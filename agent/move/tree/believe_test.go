@@ -179,6 +179,22 @@ func TestASealedTreeIsReadOnce(t *testing.T) {
 	}
 }
 
+// A sum that is asked for anew reads each file, whatever is believed of it.
+func TestASumThatIsAskedForAnewReadsEachFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	must(t, os.WriteFile(path, []byte("content"), 0o600))
+	var st unix.Stat_t
+	must(t, unix.Lstat(path, &st))
+	s := NewSums(later)
+	s.Put(&st, []Digest{{1}}) // something else
+	wrong, err := Sum(t.Context(), dir, s, false)
+	must(t, err)
+	if right, err := Sum(t.Context(), dir, s, true); err != nil || right == wrong {
+		t.Errorf("what was believed was summed, %v", err)
+	}
+}
+
 // The memory that is kept is bounded, however many files there are; what is not remembered is read again.
 func TestTheFilesThatAreRememberedAreBounded(t *testing.T) {
 	s := NewSums(later)

@@ -84,6 +84,13 @@ func TestASourceReachesNothingThroughALink(t *testing.T) {
 		t.Error("its mode is changed through a link")
 	}
 	h.untouched("all of it")
+	d := regular("f", 0)
+	d.Mode = unix.S_IFDIR | 0o700
+	_, err = h.s.Item(d)
+	must(t, err)
+	if err := h.s.settle(h.s.Dir().File, "f", regular("f", 1)); err == nil {
+		t.Error("a directory is settled as a file")
+	}
 }
 
 // A source cannot name what is not in the directory that it is in, nor enter what it has not shown as a directory.

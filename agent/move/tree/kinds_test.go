@@ -171,9 +171,10 @@ func TestOneKindBecomesAnother(t *testing.T) {
 
 // A tree that is deeper than any path is long, with one file in branches far from each other.
 func TestADeepTreeIsCopied(t *testing.T) {
-	const deep = 2000
+	const deep = 300
+	long := func(name string) string { return strings.Repeat(name, 100) }
 	p := newPair(t)
-	for _, branch := range []string{"a", "b"} {
+	for _, branch := range []string{long("a"), long("b")} {
 		at, err := unix.Open(p.from, unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		for range deep {
 			if err == nil {
@@ -189,7 +190,7 @@ func TestADeepTreeIsCopied(t *testing.T) {
 		switch f, err := unix.Openat(at, "file", unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600); {
 		case err != nil:
 			t.Fatal(err)
-		case branch == "a":
+		case branch == long("a"):
 			must(t, unix.Linkat(at, "file", unix.AT_FDCWD, p.at("link"), 0))
 			unix.Close(f)
 		default:
@@ -206,7 +207,7 @@ func TestADeepTreeIsCopied(t *testing.T) {
 	if err := unix.Lstat(filepath.Join(p.to, "link"), &st); err != nil || st.Nlink != 3 {
 		t.Errorf("it has %d names, %v", st.Nlink, err)
 	}
-	must(t, os.RemoveAll(p.at("a")), os.WriteFile(p.at("b/shallow"), nil, 0o600))
+	must(t, os.RemoveAll(p.at(long("a"))), os.WriteFile(p.at(long("b")+"/shallow"), nil, 0o600))
 	p.round()
 	p.equalSums("one branch deleted")
 }
@@ -253,6 +254,24 @@ const immutable = 0x10
 func setFlags(f *os.File, flags int) error {
 	return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags)
 }
+
+// A tree in which something is mounted is refused.
+func TestATreeOfSeveralFileSystemsIsRefused(t *testing.T) {
+	var dev, shm unix.Stat_t
+	if unix.Lstat("/dev", &dev) != nil || unix.Lstat("/dev/shm", &shm) != nil || dev.Dev == shm.Dev {
+		t.Skip("nothing is mounted in /dev")
+	}
+	if err := Walk(t.Context(), "/dev", nothing{}); !errors.Is(err, ErrMounted) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// nothing is a Visitor that does nothing.
+type nothing struct{}
+
+func (nothing) Enter(*os.File, int, string) error        { return nil }
+func (nothing) Item(*os.File, *Item, *unix.Stat_t) error { return nil }
+func (nothing) Leave() error                             { return nil }
 
 // A tree is a directory, and no link to one.
 func TestTheTopIsADirectory(t *testing.T) {
