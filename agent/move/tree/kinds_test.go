@@ -138,6 +138,25 @@ func (p *pair) changes() (text string) {
 	return text
 }
 
+// A change of owner clears setuid and capabilities in the kernel; they are given again.
+func TestAChangeOfOwnerTakesNothingElse(t *testing.T) {
+	if !treetest.Root() {
+		t.Skip("only root can change owners")
+	}
+	p := newPair(t)
+	give := func(owner int) {
+		must(t, os.Lchown(p.at("f"), owner, owner), unix.Chmod(p.at("f"), 0o6755),
+			unix.Setxattr(p.at("f"), "security.capability", treetest.Capability(), 0))
+	}
+	must(t, os.WriteFile(p.at("f"), []byte("x"), 0o600))
+	give(1)
+	p.round()
+	p.equal("copied")
+	give(2)
+	p.round()
+	p.equal("of another owner")
+}
+
 // What becomes a thing of another kind, or another file of the same name, is that at the other end, whatever was in it.
 func TestOneKindBecomesAnother(t *testing.T) {
 	kinds := map[string]func(path string) error{
