@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// soakFor is how long a piece of `make soak` goes on: it sets STEAD_SOAK to a duration. The seed is STEAD_SOAK_SEED or
-// drawn, and always told.
-func soakFor(t *testing.T) (time.Duration, *rand.Rand) {
+// soakFor is until when a piece of `make soak` goes on, all that it sets up included: make soak sets STEAD_SOAK to a duration. The
+// seed is STEAD_SOAK_SEED or drawn, and always told.
+func soakFor(t *testing.T) (end time.Time, chance *rand.Rand) {
 	t.Helper()
 	asked := os.Getenv("STEAD_SOAK")
 	if asked == "" {
@@ -29,7 +29,7 @@ func soakFor(t *testing.T) (time.Duration, *rand.Rand) {
 		}
 	}
 	t.Logf("soak for %v with seed %d", length, seed)
-	return length, rand.New(rand.NewPCG(seed, 0))
+	return time.Now().Add(length), rand.New(rand.NewPCG(seed, 0))
 }
 
 // cluster is three hosts with lives and databases under writes.
@@ -86,10 +86,10 @@ func (c *cluster) finish() {
 // TestHostsRebootInTurn: one host after the other is rebooted in an orderly way, in an order by chance, round after
 // round, while etcd and ZooKeeper on them are written to.
 func TestHostsRebootInTurn(t *testing.T) {
-	length, chance := soakFor(t)
+	end, chance := soakFor(t)
 	c := newCluster(t, "etcd", "zookeeper")
 	reboots := 0
-	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
+	for (reboots == 0 || time.Now().Before(end)) && !t.Failed() {
 		for _, i := range chance.Perm(c.n) {
 			c.act(host(i+1)+" is rebooted", func() { c.reboot(i+1, c.held...) })
 			c.settled()
@@ -105,7 +105,7 @@ const losses = 20
 
 // TestHostsLosePower: hosts lose their power by chance, one or two at once, also while they recover, and it comes back.
 func TestHostsLosePower(t *testing.T) {
-	length, chance := soakFor(t)
+	end, chance := soakFor(t)
 	c := newCluster(t, "etcd")
 	count, hurt := map[string]int{}, map[string]bool{}
 	was := c.lives(c.held...) // when all was well
@@ -119,7 +119,7 @@ func TestHostsLosePower(t *testing.T) {
 		was = c.lives(c.held...)
 		clear(hurt)
 	}
-	for end := time.Now().Add(length); (time.Now().Before(end) || count["power losses"] < losses) && !t.Failed(); {
+	for (time.Now().Before(end) || count["power losses"] < losses) && !t.Failed() {
 		hit := chance.Perm(c.n)[:1+chance.IntN(4)/3] // from 0
 		for n := range hit {
 			hit[n]++
@@ -147,7 +147,7 @@ func TestHostsLosePower(t *testing.T) {
 // TestHostsFreezeAndClocksAreSet: hosts hang for longer than the bound, lose their network, and have their clocks set,
 // by chance.
 func TestHostsFreezeAndClocksAreSet(t *testing.T) {
-	length, chance := soakFor(t)
+	end, chance := soakFor(t)
 	c := newCluster(t, "etcd")
 	step := func(step time.Duration) func() {
 		return func() { c.stepClock(1+chance.IntN(c.n), step, c.all...) }
@@ -164,7 +164,7 @@ func TestHostsFreezeAndClocksAreSet(t *testing.T) {
 		{"clock a day on", step(24 * time.Hour)},
 	}
 	count := map[string]int{}
-	for end := time.Now().Add(length); time.Now().Before(end) && !t.Failed(); {
+	for (len(count) == 0 || time.Now().Before(end)) && !t.Failed() {
 		for _, n := range chance.Perm(len(acts)) {
 			c.act(acts[n].what, acts[n].do)
 			c.settled()
