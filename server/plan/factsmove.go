@@ -114,9 +114,16 @@ func withoutLocal(volumes map[spec.ClaimName]*records.Volume) map[spec.ClaimName
 	return out
 }
 
-// movesVolumes: the member has a move that decides of its volumes. One that is aborted, or arrived, leaves them where they are.
+// movesVolumes: the member has a move that decides of its volumes. One that is aborted, or arrived, leaves them where they are, but
+// for one that arrived before a restore: it is flipped again.
 func (f moveFacts) movesVolumes(t *memberState) bool {
-	return t.Move != nil && t.Move.Phase != moves.MoveAborting && (t.Move.Phase != moves.MoveFlipped || !f.arrived(t.Move))
+	switch {
+	case t.Move == nil:
+		return false
+	case t.Move.Phase == moves.MoveAborting:
+		return f.arrived(t.Move)
+	}
+	return t.Move.Phase != moves.MoveFlipped || !f.arrived(t.Move)
 }
 
 // factsOf are the facts about a move.

@@ -205,9 +205,11 @@ func (s volumes) dropVolumes(t *memberState) {
 		v, said := t.Volumes[claim], t.Said[claim]
 		a := DropVolume{ID: t.ID, Claim: claim, Volume: v.UID, Turn: v.Turn}
 		switch {
+		case t.volumesLost: // in this very step: what was said before that does not count
+			continue
 		case proof.VolumeGone(v, said):
 			a.Text = fmt.Sprintf("node %s says that it is %s", v.Node, said.State)
-		case proof.LostWithHost(v, s.node(v.Node)) && !t.volumesLost:
+		case proof.LostWithHost(v, s.node(v.Node)):
 			a.Left, a.Text = true, fmt.Sprintf("node %s was fenced; if it returns, what is left there goes to its trash", v.Node)
 		default:
 			continue

@@ -214,8 +214,16 @@ func TestAMoveIsAborted(t *testing.T) {
 }
 
 func TestAVolumeThatMovesIsNotGivenUp(t *testing.T) {
+	for name, move := range map[string]func(*World){
+		"it is sealed": moving(0, moves.MoveSealing, moves.MoveSealed, ""), "it arrived before a restore": moving(0, moves.MoveAborting, "", moves.MoveArrived, older),
+	} {
+		t.Run(name, func(t *testing.T) { refusesToGiveUp(t, move) })
+	}
+}
+
+func refusesToGiveUp(t *testing.T, move func(*World)) {
 	w := world(t, "ordered 1 volumes n1 n2 0:moved@n1")
-	moving(0, moves.MoveSealing, moves.MoveSealed, "")(&w)
+	move(&w)
 	id := w.Slots[0].ID
 	for _, verb := range []records.VolumeVerb{records.VerbLost, records.VerbReclaim} {
 		q := records.VolumeRequest{ID: id, Claim: "data", Volume: w.Slots[0].Volumes["data"].UID, Verb: verb, Token: w.Slots[0].Identity.LastToken}

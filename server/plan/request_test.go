@@ -186,6 +186,8 @@ func TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt(t *testing.T) {
 			change: asks(1, records.VerbLost), want: "set=1/Lost | 1:VolumeReclaiming"},
 		{name: "and without its set", world: "gone volumes n1 0:volume",
 			change: asks(0, records.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
+		{name: "what its node said before does not count", world: "ordered 1 volumes n1 0:volume=Keep+Trashed",
+			change: asks(0, records.VerbLost), want: "set=0/Lost | 0:VolumeReclaiming"},
 		{name: "lost with its host, which is off: recorded first", world: "ordered 1 volumes n1 n2~ 0:volume@n2",
 			change: asks(0, records.VerbLost, hostOff), want: "set=0/Lost | 0:NodeSilent"},
 		{name: "a life that runs uses it", world: "ordered 1 volumes n1 0:ready",
