@@ -194,7 +194,7 @@ func (a *Agent) newClient() *session.Client {
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
 		Prepared: a.prepared, Prepare: a.preparer.Load().Take,
 		MoveReports: a.moved, TakeMoves: a.takeMoves(),
-		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts, TunnelChanged: a.c.Tunnel,
+		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts, TunnelChanged: a.c.Tunnel, ServersTold: a.c.Servers,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})
 }

@@ -59,6 +59,8 @@ type Config struct {
 	Hosts func([]netip.Addr)
 	// Tunnel takes what servers say of the tunnel between hosts, in the same way; nil: nobody does.
 	Tunnel func(*records.HostTunnel)
+	// Servers takes the addresses of the cluster's servers, host:port, in the same way; nil: nobody does.
+	Servers func([]string)
 	// Repair puts back what is missing of the host's own part of the network; called
 	// with each repair of the members' links. It must end with its context. Optional.
 	Repair func(context.Context) error
@@ -123,6 +125,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Listed == nil {
 		c.Listed = func(spec.Sequence) {}
+	}
+	if c.Servers == nil {
+		c.Servers = func([]string) {}
 	}
 	if c.Tunnel == nil {
 		c.Tunnel = func(*records.HostTunnel) {}

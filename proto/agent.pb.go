@@ -1249,7 +1249,10 @@ type Pictures struct {
 	// tunnel_json is the tunnel between hosts; empty: as told before.
 	TunnelJson []byte `protobuf:"bytes,8,opt,name=tunnel_json,json=tunnelJson,proto3" json:"tunnel_json,omitempty"` // records.HostTunnel
 	// histories are SetHistories in place of histories_json, each marshalled once for all nodes.
-	Histories     [][]byte `protobuf:"bytes,7,rep,name=histories,proto3" json:"histories,omitempty"`
+	Histories [][]byte `protobuf:"bytes,7,rep,name=histories,proto3" json:"histories,omitempty"`
+	// servers are the addresses, host:port, at which nodes reach the servers of the cluster; empty: as told
+	// before.
+	Servers       []string `protobuf:"bytes,9,rep,name=servers,proto3" json:"servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1336,6 +1339,13 @@ func (x *Pictures) GetTunnelJson() []byte {
 func (x *Pictures) GetHistories() [][]byte {
 	if x != nil {
 		return x.Histories
+	}
+	return nil
+}
+
+func (x *Pictures) GetServers() []string {
+	if x != nil {
+		return x.Servers
 	}
 	return nil
 }
@@ -2325,7 +2335,7 @@ const file_agent_proto_rawDesc = "" +
 	"\vorders_json\x18\x01 \x03(\fR\n" +
 	"ordersJson\";\n" +
 	"\fPreparations\x12+\n" +
-	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\x83\x02\n" +
+	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\x9d\x02\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
@@ -2335,7 +2345,8 @@ const file_agent_proto_rawDesc = "" +
 	"\x04sets\x18\x06 \x03(\fR\x04sets\x12\x1f\n" +
 	"\vtunnel_json\x18\b \x01(\fR\n" +
 	"tunnelJson\x12\x1c\n" +
-	"\thistories\x18\a \x03(\fR\thistories\"@\n" +
+	"\thistories\x18\a \x03(\fR\thistories\x12\x18\n" +
+	"\aservers\x18\t \x03(\tR\aservers\"@\n" +
 	"\vFilesUpdate\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +

@@ -38,6 +38,7 @@ type Link struct {
 	log   *slog.Logger
 	clock func() time.Duration        // time since boot
 	again func(context.Context) error // renew
+	named []string                    // servers that the operator named
 
 	mu   sync.Mutex
 	mine *trust.Credential // replaced as a whole, never changed
@@ -48,13 +49,13 @@ type Link struct {
 // Enroll returns the node's link. At first it makes a key, and has a server sign it for a
 // join token; it tries until one answers or ctx ends, and fails when one refuses. A node
 // that has a certificate needs no token and no server, and a new token is tried once.
-// servers are host:port; none: those of before.
+// servers are host:port; they are asked beside those that servers told of before.
 func Enroll(ctx context.Context, h *home.Home, servers []string, token string, log *slog.Logger) (*Link, error) {
 	mine, err := credential(h, servers)
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{home: h, log: log, clock: watchdog.BootTime, mine: mine}
+	l := &Link{home: h, log: log, clock: watchdog.BootTime, mine: mine, named: servers}
 	l.again = l.renew
 	var t trust.JoinToken
 	if token != "" {
@@ -91,9 +92,7 @@ func credential(h *home.Home, servers []string) (*trust.Credential, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the node's certificate: %w", err)
 	}
-	if len(servers) > 0 {
-		c.Servers = servers
-	}
+	c.Servers = joined(servers, c.Servers)
 	if len(c.Servers) == 0 {
 		return nil, errors.New("no server is known; name one or more with --join HOST:PORT")
 	}
@@ -172,19 +171,41 @@ func (l *Link) take(fresh *trust.Credential, given *proto.Certificate) error {
 	if err := fresh.Take(given.GetCertificate(), given.GetCa()); err != nil {
 		return err
 	}
-	fresh.Servers = slices.Clone(fresh.Servers)
-	for _, address := range given.GetServers() {
-		if !slices.Contains(fresh.Servers, address) {
-			fresh.Servers = append(fresh.Servers, address)
-		}
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fresh.Servers = joined(l.mine.Servers, given.GetServers()) // Told may have replaced those with which fresh was made
 	if err := fresh.Save(l.home.CredentialPath()); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.mine, l.due = fresh, l.clock()+time.Duration(given.GetLifeMillis())*time.Millisecond*2/3
 	return nil
+}
+
+// Told takes the addresses of all servers, as one of them told, for the next Dial. They are kept for the agent after this
+// one, and replace those told before; those that the operator named stay.
+func (l *Link) Told(servers []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	fresh := *l.mine
+	fresh.Servers = joined(l.named, servers)
+	if slices.Equal(fresh.Servers, l.mine.Servers) {
+		return
+	}
+	l.mine = &fresh
+	if err := fresh.Save(l.home.CredentialPath()); err != nil {
+		l.log.Warn("addresses of servers not saved", "err", err)
+	}
+}
+
+// joined is a, and what of b is not in it.
+func joined(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, address := range b {
+		if !slices.Contains(all, address) {
+			all = append(all, address)
+		}
+	}
+	return all
 }
 
 func (l *Link) now() (*trust.Credential, int) {

@@ -173,7 +173,7 @@ func TestWhatIsGivenIsKeptAndDueInTime(t *testing.T) {
 	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
 	must(t, err)
-	l := &Link{home: h, clock: func() time.Duration { return time.Minute }}
+	l := &Link{home: h, clock: func() time.Duration { return time.Minute }, mine: mine}
 	given := &proto.Certificate{Certificate: der, Ca: der, Servers: []string{"a:1", "b:1"}, LifeMillis: (3 * time.Hour).Milliseconds()}
 	must(t, l.take(mine, given))
 	kept, err := trust.Load(h.CredentialPath())
@@ -185,6 +185,41 @@ func TestWhatIsGivenIsKeptAndDueInTime(t *testing.T) {
 	must(t, err)
 	if err := l.take(other, given); err == nil || !bytes.Equal(l.mine.Key, mine.Key) {
 		t.Errorf("a certificate of another key: got %v", err)
+	}
+}
+
+// A node keeps the servers that it was told of beside those that its operator named, over restarts, and forgets those that
+// are gone.
+func TestServersThatWereToldAreKept(t *testing.T) {
+	h := newHome(t)
+	mine, err := trust.NewCredential([]string{"a:1"})
+	must(t, err)
+	mine.Certificate, mine.CA = []byte{1}, []byte{2}
+	must(t, mine.Save(h.CredentialPath()))
+	start := func(named ...string) *Link {
+		l, err := Enroll(t.Context(), h, named, "", slog.New(slog.DiscardHandler))
+		must(t, err)
+		return l
+	}
+	want := func(l *Link, servers string) {
+		t.Helper()
+		if mine, _ := l.now(); strings.Join(mine.Servers, " ") != servers {
+			t.Errorf("its servers are %v; want %s", mine.Servers, servers)
+		}
+	}
+	l := start("a:1")
+	l.Told([]string{"a:1", "b:1", "c:1"})
+	want(l, "a:1 b:1 c:1")
+	l.Told([]string{"b:1", "c:1"}) // a was named
+	want(l, "a:1 b:1 c:1")
+	l = start("a:1")
+	want(l, "a:1 b:1 c:1")
+	l.Told([]string{"c:1"})
+	want(l, "a:1 c:1")
+	l = start("d:1")
+	want(l, "d:1 a:1 c:1")
+	if kept, err := trust.Load(h.CredentialPath()); err != nil || !bytes.Equal(kept.Certificate, mine.Certificate) {
+		t.Errorf("kept: %v", err)
 	}
 }
 

@@ -108,6 +108,9 @@ func (s *Session) takeSnapshots(p *proto.Pictures) error {
 	} else if t != nil {
 		c.cfg.TunnelChanged(t)
 	}
+	if len(p.GetServers()) > 0 {
+		c.cfg.ServersTold(p.GetServers())
+	}
 	if hosts, moved := c.cfg.Snapshots.PutHosts(p.GetHosts()); moved {
 		c.cfg.HostsChanged(hosts)
 	}

@@ -98,9 +98,9 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		return err
 	}
 	defer at.Close()
-	dial, renew, err := reach(ctx, o, at, dial, log)
+	to, err := reach(ctx, o, at, dial, log)
 	if err == nil {
-		err = session.Join(ctx, at, dial, facts.Boot, facts, log)
+		err = session.Join(ctx, at, to.dial, facts.Boot, facts, log)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -123,7 +123,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	}
 	m.Prepare(ctx)
 	a, err := agent.New(agent.Config{
-		Home: at, RunDir: o.RunDir, Dial: dial,
+		Home: at, RunDir: o.RunDir, Dial: to.dial, Servers: to.told,
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes, Moves: m.Moves, Copier: m.Copier,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
 		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Tunnel: m.UpdateTunnel, Interests: m.SetInterests, Logger: log,
@@ -146,7 +146,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		}
 		return nil
 	})
-	group.Go(func() error { renew(running); return nil })
+	group.Go(func() error { to.keep(running); return nil })
 	group.Go(func() error { m.WatchConditions(running, a.SetConditions); return nil })
 	group.Go(func() error { return m.Run(running) })
 	group.Go(func() error { m.CollectImages(running, a.Images); return nil })
@@ -178,18 +178,24 @@ func logAddress(f *records.NodeFacts, log *slog.Logger) {
 	}
 }
 
-// reach returns how the node connects to a server, and what keeps that way open until its
-// context ends: a socket, or with --join a link to other hosts, for which the node enrolls
-// first.
-func reach(ctx context.Context, o hostOptions, at *home.Home, socket session.Dial, log *slog.Logger) (session.Dial, func(context.Context), error) {
+// way is how a node connects to servers.
+type way struct {
+	dial session.Dial
+	keep func(context.Context) // keeps it open until its context ends
+	told func(servers []string)
+}
+
+// reach returns how the node connects to servers: by a socket, or with --join by a link to other
+// hosts, for which the node enrolls first.
+func reach(ctx context.Context, o hostOptions, at *home.Home, socket session.Dial, log *slog.Logger) (way, error) {
 	if len(o.Join) == 0 {
-		return socket, func(ctx context.Context) { <-ctx.Done() }, nil
+		return way{dial: socket, keep: func(ctx context.Context) { <-ctx.Done() }}, nil
 	}
 	link, err := session.Enroll(ctx, at, o.Join, o.Token, log)
 	if err != nil {
-		return nil, nil, err
+		return way{}, err
 	}
-	return link.Dial, link.Run, nil
+	return way{dial: link.Dial, keep: link.Run, told: link.Told}, nil
 }
 
 // serveAgentMetrics serves metrics of the agent and its DNS on lis (nil: not at all) until ctx

@@ -83,8 +83,8 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 	}
 	part("the server", srv.Run)
 	part("the agent", func(ctx context.Context) error {
-		return c.node(ctx, "host-a", "boot-1", c.host, func(context.Context, *home.Home) (session.Dial, func(context.Context), error) {
-			return func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }, func(context.Context) {}, nil
+		return c.node(ctx, "host-a", "boot-1", c.host, func(context.Context, *home.Home) (way, error) {
+			return way{dial: func(context.Context) (*grpc.ClientConn, error) { return srv.Dial() }, keep: func(context.Context) {}}, nil
 		})
 	})
 	t.Cleanup(func() {
@@ -102,13 +102,13 @@ func newCluster(t *testing.T, keep func(store.Store) store.Store, more ...func(*
 
 // node is the agent of a host until ctx ends; to is its way to a server.
 func (c *cluster) node(ctx context.Context, name spec.NodeName, boot spec.BootID, host *fakert.Host,
-	to func(context.Context, *home.Home) (session.Dial, func(context.Context), error)) (err error) {
+	to func(context.Context, *home.Home) (way, error)) (err error) {
 	at, err := home.Open(filepath.Join(c.dir, string(name)), name)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, at.Close()) }()
-	dial, keep, err := to(ctx, at)
+	servers, err := to(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -116,13 +116,13 @@ func (c *cluster) node(ctx context.Context, name spec.NodeName, boot spec.BootID
 	defer keeping.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	keeping.Go(func() { keep(ctx) })
+	keeping.Go(func() { servers.keep(ctx) })
 	facts := records.NodeFacts{CPUMillis: 4000, MemoryBytes: 1 << 30, Version: "test"}
-	if err := session.Join(ctx, at, dial, boot, facts, c.log); err != nil {
+	if err := session.Join(ctx, at, servers.dial, boot, facts, c.log); err != nil {
 		return err
 	}
 	a, err := agent.New(agent.Config{
-		Home: at, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: dial, Runtime: host, Network: host, Volumes: host,
+		Home: at, RunDir: filepath.Join(c.dir, "run-"+string(name)), Dial: servers.dial, Servers: servers.told, Runtime: host, Network: host, Volumes: host,
 		Boot: boot, Facts: facts, Logger: c.log, Tuning: agent.Tuning{Soon: time.Millisecond, Later: 10 * time.Millisecond},
 		VolumeUses: func() (uses []runtime.VolumeUse) {
 			for _, id := range host.Volumes() {

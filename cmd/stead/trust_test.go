@@ -12,7 +12,6 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/runtime/fakert"
-	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/server"
 	"github.com/stead-project/stead/server/access/accesstest"
 	"github.com/stead-project/stead/server/seal"
@@ -53,7 +52,7 @@ func (c *cluster) elsewhereOn(host *fakert.Host, boot spec.BootID, name spec.Nod
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.t.Context()))
 	end := make(chan error, 1)
 	go func() {
-		end <- c.node(ctx, name, boot, host, func(ctx context.Context, at *home.Home) (session.Dial, func(context.Context), error) {
+		end <- c.node(ctx, name, boot, host, func(ctx context.Context, at *home.Home) (way, error) {
 			return reach(ctx, o, at, nil, c.log)
 		})
 	}()
@@ -80,7 +79,7 @@ func (c *cluster) barred(words string, name spec.NodeName, o hostOptions) {
 		c.t.Fatal(err)
 	}
 	defer at.Close()
-	if _, _, err := reach(ctx, o, at, nil, c.log); err == nil || !strings.Contains(err.Error(), words) {
+	if _, err := reach(ctx, o, at, nil, c.log); err == nil || !strings.Contains(err.Error(), words) {
 		c.t.Errorf("%s: got %v, want %q", name, err, words)
 	}
 }

@@ -44,6 +44,9 @@ func (v View) Memories() []Memory {
 	return list
 }
 
+// Servers are those with the embedded store whose records can be read, by name. They must not be changed.
+func Servers(v View) []*records.Server { return listed(v.servers) }
+
 // applyBootstrapped needs the key only: what is in the record is for people. The key
 // names a set's uid, or the namespace and name of a set that is gone.
 func (s *state) applyBootstrapped(of string, ev store.Event, ch *Changes) {

@@ -38,6 +38,7 @@ type viewContent struct {
 	Endpoints *records.EndpointsRecord
 	Slices    []*records.SliceRecord
 	Policies  []*records.NetworkPolicyRecord
+	Servers   []*records.Server
 	Revs      [2]store.Rev // of count and hellos
 	Held      int          // sets and nodes of which anything is kept
 }
@@ -47,7 +48,7 @@ func contentOf(c *Cache) (p viewContent) {
 		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Services: maps.Clone(ServiceAddresses(v)), Ports: maps.Clone(NodePorts(v)), Removed: v.RemovedSets()}
 		p.Web, p.Endpoints, p.Slices = FindService(v, "default", "web"), FindEndpoints(v, "default", "web"), SlicesOf(v, "default", "web")
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
-		p.Policies = NetworkPolicies(v, "default")
+		p.Policies, p.Servers = NetworkPolicies(v, "default"), Servers(v)
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
@@ -133,6 +134,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.SliceKey("default", "web"), records.SliceRecord{Meta: metaOf(r)}),
 		put(store.HoldKey, records.Hold{Cause: "seen"}), put(store.CountKey, records.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
 		put(store.KnownKey("a"), records.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
+		put(store.ServerKey("s1"), records.Server{Name: []string{"s1", "s2"}[r.IntN(2)], UID: "u"}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
 		store.Put(store.WasBootstrappedKey(ref), nil),
 	}

@@ -59,6 +59,7 @@ type Changes struct {
 	Members    map[spec.Identity]bool  // of which a record moved
 	Leadership bool
 	Room       bool // a life left its node: another may fit there
+	Servers    bool // servers with the embedded store
 
 	nodes map[spec.NodeName]*NodeChanges // what concerns one node
 	files bool                           // a ConfigMap or Secret
@@ -88,6 +89,7 @@ func (s *Subscription) add(ch *Changes) {
 	g.All = g.All || ch.All
 	g.Leadership = g.Leadership || ch.Leadership
 	g.Room = g.Room || ch.Room
+	g.Servers = g.Servers || ch.Servers
 	maps.Copy(g.Sets, ch.Sets)
 	maps.Copy(g.Nodes, ch.Nodes)
 	maps.Copy(g.Services, ch.Services)
@@ -114,7 +116,7 @@ func (s *Subscription) Take() Changes {
 
 // none: nothing changed.
 func (c *Changes) none() bool {
-	return !c.All && !c.Leadership && !c.Room && len(c.Sets)+len(c.Nodes)+len(c.Services)+len(c.Policies)+len(c.Members) == 0
+	return !c.All && !c.Leadership && !c.Room && !c.Servers && len(c.Sets)+len(c.Nodes)+len(c.Services)+len(c.Policies)+len(c.Members) == 0
 }
 
 // Close ends it: nothing is gathered any more.

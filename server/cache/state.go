@@ -57,6 +57,7 @@ type state struct {
 	broken          map[string]error                // by key
 	count           entry[records.Count]            // of the last restore
 	memories        map[string]entry[records.Known] // by server
+	servers         map[string]entry[records.Server]
 }
 
 func newState(rev store.Rev) *state {
@@ -85,6 +86,7 @@ func newState(rev store.Rev) *state {
 		wasBootstrapped: map[spec.SetRef]bool{},
 		broken:          map[string]error{},
 		memories:        map[string]entry[records.Known]{},
+		servers:         map[string]entry[records.Server]{},
 	}
 }
 
@@ -224,6 +226,9 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	case store.KindKnown:
 		ch.All = true
 		return keep(s, s.memories, rest, ev, func(*records.Known) string { return ev.Key }) // it does not name its server
+	case store.KindServer:
+		ch.Servers = true
+		return keep(s, s.servers, rest, ev, func(r *records.Server) string { return store.ServerKey(r.Name) })
 	}
 	return err // kinds of newer versions are not ours to judge
 }

@@ -34,6 +34,9 @@ type snapshotPublisher struct {
 	// hosts are the addresses of all nodes, ascending, and hosted the round that changed them.
 	hosts        []string
 	hostsVersion uint64
+	// servers are the addresses of all servers that the store tells of, ascending, and serversVersion the round that changed them.
+	servers        []string
+	serversVersion uint64
 	// kind is that of the tunnel between them, as this server was told. tunnel is all of it in JSON, empty if there was never anything
 	// to say, and tunnelVersion the round that changed it.
 	kind          string
@@ -89,7 +92,7 @@ type setChange struct {
 // round publishes what differs after ch, and returns how many sessions it woke. The snapshot of a set that is gone stays
 // as a short note, so that each session sends it.
 func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
-	version, hosts, tunnel := p.version+1, p.hosts, p.tunnel
+	version, hosts, servers, tunnel := p.version+1, p.hosts, p.servers, p.tunnel
 	var changes []setChange
 	var seq spec.Sequence
 	near := map[spec.NodeName]bool{}
@@ -98,6 +101,9 @@ func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 		seq = s.seq
 		if ch.All || len(ch.Nodes) > 0 {
 			hosts, tunnel = hostsOf(v.Nodes()), p.nextTunnel(v.Nodes())
+		}
+		if ch.All || ch.Servers {
+			servers = serversOf(v)
 		}
 		for ref, t := range p.touched(s, ch) {
 			was := p.sets[ref]
@@ -113,7 +119,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 		c := &changes[i]
 		c.full, c.brief = p.sets[c.next.Ref].stepsFrom(&c.difference, version, p.domain)
 	}
-	p.publish(version, seq, hosts, tunnel, changes)
+	p.publish(version, seq, hosts, servers, tunnel, changes)
 	if ch.All {
 		return p.watchers.wakeAll()
 	}
@@ -121,12 +127,16 @@ func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 }
 
 // publish takes over what a round found.
-func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts []string, tunnel []byte, changes []setChange) {
+func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts, servers []string, tunnel []byte, changes []setChange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.version, p.seq = version, seq
 	if !slices.Equal(hosts, p.hosts) {
 		p.hosts, p.hostsVersion = hosts, version
+		p.watchers.noteFar(nil, true)
+	}
+	if !slices.Equal(servers, p.servers) {
+		p.servers, p.serversVersion = servers, version
 		p.watchers.noteFar(nil, true)
 	}
 	if !bytes.Equal(tunnel, p.tunnel) {
@@ -218,91 +228,13 @@ func hostsOf(nodes []plan.Node) (hosts []string) {
 	return slices.Compact(hosts)
 }
 
-// unsent is what a session has not sent yet.
-type unsent struct {
-	sets  [][]byte // differences, in the order of their sets
-	docs  [][]byte // snapshots for a node that does not know differences, in that order
-	hosts []string // the addresses of all nodes, when they changed
-	// tunnel is the tunnel between them in JSON, when it changed.
-	tunnel []byte
-	seq    spec.Sequence
-	next   uint64 // the version to ask with next
-}
-
-// none: there is nothing.
-func (n *unsent) none() bool { return len(n.sets)+len(n.docs)+len(n.hosts)+len(n.tunnel) == 0 }
-
-// need is what a session is to be sent.
-type need struct {
-	since       uint64                 // what is newer than this version; 0: all sets that exist, and all hosts
-	differences bool                   // else documents
-	brief       func(spec.SetRef) bool // nil: no set is sent in brief
-	whole       map[spec.SetRef]bool   // sets that are sent whole
-	turned      map[spec.SetRef]bool   // sets that were in the other form up to that version
-}
-
-// since returns what a session needs.
-func (p *snapshotPublisher) since(want need) unsent {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := unsent{seq: p.seq, next: p.version}
-	brief := func(ref spec.SetRef) bool { return want.brief != nil && want.brief(ref) }
-	for _, ref := range p.movedSince(want.since) {
-		switch s := p.sets[ref]; {
-		case want.since == 0 && s.body.Gone, want.whole[ref], want.turned[ref]:
-		case want.differences:
-			n.sets = append(n.sets, s.since(want.since, brief(ref), p.domain)...)
-		default:
-			n.docs = append(n.docs, s.jsonDoc())
-		}
+// serversOf lists the addresses of the servers of which the store tells, each once, ascending.
+func serversOf(v cache.View) (addresses []string) {
+	for _, s := range cache.Servers(v) {
+		addresses = append(addresses, s.Addresses...)
 	}
-	for _, ref := range slices.SortedFunc(maps.Keys(want.whole), spec.SetRef.Compare) {
-		n.sets = append(n.sets, p.published(ref).wholeDoc(brief(ref), p.domain))
-	}
-	for _, ref := range slices.SortedFunc(maps.Keys(want.turned), spec.SetRef.Compare) {
-		if !want.whole[ref] {
-			n.sets = append(n.sets, p.published(ref).turned(want.since, brief(ref), p.domain)...)
-		}
-	}
-	if p.hostsVersion > want.since {
-		n.hosts = p.hosts // replaced whole, never changed
-	}
-	if p.tunnelVersion > want.since {
-		n.tunnel = p.tunnel
-	}
-	return n
-}
-
-// published is a set as it was published last; of one that was not, that it is gone. mu is held.
-func (p *snapshotPublisher) published(ref spec.SetRef) *publishedSet {
-	if s := p.sets[ref]; s != nil {
-		return s
-	}
-	s := &publishedSet{body: records.Snapshot{Ref: ref, Sequence: p.seq, Gone: true}}
-	s.full.number, s.brief.number = p.version, p.version
-	return s
-}
-
-// movedSince lists the sets that changed after version, in order; mu is held.
-func (p *snapshotPublisher) movedSince(version uint64) []spec.SetRef {
-	if p.moved.until == p.version && p.moved.since == version && p.version > 0 {
-		return p.moved.refs
-	}
-	var refs []spec.SetRef
-	if version == 0 || version < p.oldest {
-		for ref, s := range p.sets {
-			if s.full.number > version {
-				refs = append(refs, ref)
-			}
-		}
-	} else {
-		for i := len(p.rounds) - 1; i >= 0 && p.rounds[i].version > version; i-- {
-			refs = append(refs, p.rounds[i].sets...)
-		}
-	}
-	slices.SortFunc(refs, spec.SetRef.Compare)
-	p.moved = movedSets{version, p.version, slices.Compact(refs)}
-	return p.moved.refs
+	slices.Sort(addresses)
+	return slices.Compact(addresses)
 }
 
 // waitFor blocks until a round has seen revision rev, or ctx ends.

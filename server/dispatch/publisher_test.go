@@ -38,6 +38,29 @@ func TestANodeHearsOfAllHosts(t *testing.T) {
 	want("a host that was removed", "192.0.2.3")
 }
 
+// Servers that come while the node is connected are told at once: it may lose the one that it knows.
+func TestANodeHearsOfAllServers(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	server := func(name, at string) {
+		r.Record(store.ServerKey(name), records.Server{Name: name, UID: spec.UID(name), Addresses: []string{at}})
+	}
+	server("s1", "192.0.2.1:7443")
+	n := r.connect(n1)
+	want := func(what string, servers ...string) {
+		t.Helper()
+		m := n.next(what, func(m *proto.ToNode) bool { return len(m.GetPictures().GetServers()) > 0 })
+		if got := m.GetPictures().GetServers(); !slices.Equal(got, servers) {
+			t.Fatalf("%s: got %q, want %q", what, got, servers)
+		}
+	}
+	want("the servers at first", "192.0.2.1:7443")
+	server("s2", "192.0.2.2:7443")
+	want("a server that came", "192.0.2.1:7443", "192.0.2.2:7443")
+	r.Commit(store.Del(store.ServerKey("s1")))
+	want("a server that was removed", "192.0.2.2:7443")
+}
+
 // drawn are the pictures of some news, as words.
 func (n unsent) drawn(t *testing.T) (list []string) {
 	t.Helper()

@@ -29,9 +29,10 @@ type matrix struct {
 	chance  *rand.Rand
 	sets    []*folk
 
-	edited  string   // the set that was updated last
-	joined  bool     // the agents need no token any more
-	servers []string // HOST:PORT
+	edited   string   // the set that was updated last
+	joined   bool     // the agents need no token any more
+	servers  []string // HOST:PORT
+	standing []int    // servers with a store of their own
 }
 
 // newMatrix starts all of it and loads the images named, and that of the tool, onto every host.

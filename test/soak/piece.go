@@ -69,6 +69,11 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
+		name: "servers", what: "servers with their own etcd, four hosts, etcd under load: one becomes three, each is killed, disks and quorum are lost, by chance",
+		pkg: "./test/e2e", test: "^TestServersWithTheirOwnStore$", env: byChance,
+		tells: []string{"soak for", "acts:", "load:"},
+	},
+	{
 		name: "lab-reboot", what: "hosts with kernels of their own, etcd and ZooKeeper: orderly reboots in turn",
 		pkg: "./test/lab", test: "^TestHostsRebootInTurn$", env: inLab, tells: []string{"acts:", "load:"},
 	},
