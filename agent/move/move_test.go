@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,13 +25,14 @@ const moveID = "0000000000000000000000000000000a"
 
 var (
 	db0   = spec.Identity{Namespace: "default", Set: "db", Ordinal: 0}
-	claim = moves.MoveClaim{Claim: "data", Old: "aaaa", New: "bbbb", Number: 1, Class: "local"}
+	claim = moves.MoveClaim{Claim: "data", Old: strings.Repeat("a", 32), New: strings.Repeat("b", 32), Number: 1, Class: "local", SizeBytes: 32 << 20}
 )
 
 // node is a host with the real parts, whose rounds the test makes by hand.
 type node struct {
 	t       *testing.T
 	dir     string
+	sized   bool // the class local has sizes that are enforced
 	volumes *volume.Volumes
 	copier  *peer.Exchange
 	mover   *move.Mover
@@ -41,8 +43,8 @@ type node struct {
 	said    []moves.MoveReport
 }
 
-func newNode(t *testing.T) *node {
-	n := &node{t: t, dir: t.TempDir(), now: time.Now()}
+func newNode(t *testing.T, sized bool) *node {
+	n := &node{t: t, dir: t.TempDir(), now: time.Now(), sized: sized}
 	n.start()
 	return n
 }
@@ -50,7 +52,11 @@ func newNode(t *testing.T) *node {
 // start starts the agent, anew after the one before.
 func (n *node) start() {
 	n.t.Helper()
-	v, err := volume.New(volume.Config{Root: filepath.Join(n.dir, "root"), RunDir: filepath.Join(n.dir, "run"), ClusterID: "c"})
+	config := volume.Config{Root: filepath.Join(n.dir, "root"), RunDir: filepath.Join(n.dir, "run"), ClusterID: "c"}
+	if n.sized {
+		config.Sized = []string{claim.Class}
+	}
+	v, err := volume.New(config)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -95,7 +101,9 @@ func (n *node) take(orders ...moves.MoveOrder) moves.MoveReport {
 }
 
 func (n *node) ensure(id string, fresh bool) (string, error) {
-	return n.volumes.Ensure(n.t.Context(), db0, records.MemberVolume{Claim: "data", ID: records.VolumeID(id), Number: 1, Class: "local"}, fresh, nil)
+	return n.volumes.Ensure(n.t.Context(), db0, records.MemberVolume{
+		Claim: claim.Claim, ID: records.VolumeID(id), Number: claim.Number, Class: claim.Class, SizeBytes: claim.SizeBytes,
+	}, fresh, nil)
 }
 
 // journey is a move between two nodes, with the servers' part played by the test.
@@ -105,9 +113,11 @@ type journey struct {
 	sums     []moves.MoveSum
 }
 
-func newJourney(t *testing.T) *journey {
-	j := &journey{t: t, from: newNode(t), to: newNode(t)}
-	path, err := j.from.ensure("aaaa", true)
+func newJourney(t *testing.T) *journey { return journeyOf(t, newNode(t, false), newNode(t, false)) }
+
+func journeyOf(t *testing.T, from, to *node) *journey {
+	j := &journey{t: t, from: from, to: to}
+	path, err := j.from.ensure(claim.Old, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,14 +183,14 @@ func TestAMove(t *testing.T) {
 			j.want("source", s, moves.MoveSealed)
 			j.want("target", d, moves.MoveCopied)
 			again()
-			if _, err := j.from.ensure("aaaa", false); !errors.Is(err, runtime.ErrSealed) {
+			if _, err := j.from.ensure(claim.Old, false); !errors.Is(err, runtime.ErrSealed) {
 				t.Errorf("the source starts a life: %v", err)
 			}
 			s, d = j.both(moves.MoveFlipped)
 			j.want("source", s, moves.MoveSealed)
 			j.want("target", d, moves.MoveArrived)
 			again()
-			path, err := j.to.ensure("bbbb", false)
+			path, err := j.to.ensure(claim.New, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +220,7 @@ func TestAMoveIsAborted(t *testing.T) {
 	o := j.order(moves.MoveSource, moves.MoveAborting)
 	o.Unseal = true
 	j.want("source", j.from.take(o), moves.MoveUnsealed)
-	if _, err := j.from.ensure("aaaa", false); err != nil {
+	if _, err := j.from.ensure(claim.Old, false); err != nil {
 		t.Error(err)
 	}
 	if s, d := j.from.take(), j.to.take(); s.State != "" || d.State != "" {
@@ -241,7 +251,7 @@ func TestNothingIsSealedThatALifeMayUse(t *testing.T) {
 	if s.Error == "" {
 		t.Error("nobody is told why")
 	}
-	if _, err := j.from.ensure("aaaa", false); err != nil {
+	if _, err := j.from.ensure(claim.Old, false); err != nil {
 		t.Errorf("it is locked out: %v", err)
 	}
 	j.from.open, j.from.onOpen = spec.Token{}, nil

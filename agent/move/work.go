@@ -123,7 +123,7 @@ func (m *Mover) failed(j *job, op step.Op, err error) {
 	if j.tries == 1 {
 		m.c.Logger.Warn("move not continued", "member", j.part.ID.String(), "reason", string(op), "err", err)
 	}
-	never := errors.Is(err, ErrNever) || errors.Is(err, syscall.ENOSPC) ||
+	never := errors.Is(err, ErrNever) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, runtime.ErrNoSpace) ||
 		errors.Is(err, runtime.ErrForeign) || errors.Is(err, runtime.ErrExists) || errors.Is(err, runtime.ErrAbsent)
 	if never && (op == step.Offer || op == step.Copy || op == step.Last) {
 		j.failed = err.Error()
@@ -138,6 +138,9 @@ func (m *Mover) failed(j *job, op step.Op, err error) {
 func (m *Mover) do(ctx context.Context, j *job, v step.Situation, op step.Op) error {
 	if v.Order == nil || v.Order.Phase == moves.MoveAborting || v.Order.Phase == moves.MoveFlipped {
 		m.c.Copier.Withdraw(j.part.Move)
+		if err := m.c.Volumes.Release(ctx, j.part); err != nil {
+			return err
+		}
 	} else if err := m.keep(ctx, j); err != nil {
 		return err
 	}

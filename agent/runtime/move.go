@@ -35,6 +35,8 @@ type MoveDisk struct {
 type MoveTree struct {
 	Claim spec.ClaimName
 	Path  string
+	// SizeBytes is how large the volume is where its class enforces sizes; 0: it has what the disk has.
+	SizeBytes int64
 }
 
 // MoveVolumes does with the volumes of moves what a node is told to. All of it is durable when it returns, and may be
@@ -53,12 +55,14 @@ type MoveVolumes interface {
 	// those that are sealed for this move.
 	Seal(ctx context.Context, p MovePart) error
 	Unseal(ctx context.Context, p MovePart) error
-	// Stage makes the directories into which is copied, beside the volumes of their classes. ErrExists, ErrForeign: something is
-	// where the volumes are to come.
+	// Stage makes what is copied into, beside the volumes of their classes: directories, or file systems of the claims' sizes.
+	// ErrExists, ErrForeign: something is where the volumes are to come. ErrNoSpace: the disk has no room for the sizes.
 	Stage(ctx context.Context, p MovePart) ([]MoveTree, error)
 	// Arrive renames what was copied into its place, under the new ids, and notes the volumes as made. It goes on where an
 	// earlier call ended.
 	Arrive(ctx context.Context, p MovePart) error
 	// Discard deletes what is in staging.
 	Discard(ctx context.Context, p MovePart) error
+	// Release unmounts what Source and Stage have mounted; nobody reads or writes it any more.
+	Release(ctx context.Context, p MovePart) error
 }

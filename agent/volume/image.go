@@ -167,8 +167,12 @@ func reserve(f *os.File, bytes int64) error {
 }
 
 // mountImage mounts the image at place for a member, if it is not, and returns the directory of its data.
-// An image that is not the volume's, or is damaged, is left as it is.
-func (v *Volumes) mountImage(ctx context.Context, root *os.Root, place string, member spec.Identity, volume records.VolumeID) (_ string, err error) {
+func (v *Volumes) mountImage(ctx context.Context, root *os.Root, place string, member spec.Identity, volume records.VolumeID) (string, error) {
+	return v.mountAt(ctx, root, place, volume, filepath.Join(v.images, scratchOf(member), string(volume)))
+}
+
+// mountAt mounts the image at place at target. An image that is not the volume's, or is damaged, is left as it is.
+func (v *Volumes) mountAt(ctx context.Context, root *os.Root, place string, volume records.VolumeID, target string) (_ string, err error) {
 	path := filepath.Join(root.Name(), place, imageFile)
 	defer wrap.Error(&err, "mount %s", path)
 	f, err := root.OpenFile(filepath.Join(place, imageFile), os.O_RDWR, 0)
@@ -179,7 +183,6 @@ func (v *Volumes) mountImage(ctx context.Context, root *os.Root, place string, m
 	if err := checkImage(f, volume); err != nil {
 		return "", err
 	}
-	target := filepath.Join(v.images, scratchOf(member), string(volume))
 	if err := v.mounted(f, target); err != nil {
 		return "", err
 	}

@@ -139,20 +139,6 @@ func (m *Moves) Look(ctx context.Context, p runtime.MovePart) (d runtime.MoveDis
 	return d, nil
 }
 
-// isDirectory fails unless the volume at place is there, and is a directory: images are not moved yet.
-func isDirectory(root *os.Root, place string) error {
-	switch is, err := kindAt(root, place); {
-	case err != nil:
-		return err
-	case is == kindImage:
-		return fmt.Errorf("%w: %s is an image with a size that is enforced (--sized-class), and such a volume cannot be moved; scale the member away, give the volume up, and let the set copy its data",
-			runtime.ErrExists, filepath.Join(root.Name(), place))
-	case is == kindNone:
-		return fmt.Errorf("%w: %s is not there", runtime.ErrAbsent, filepath.Join(root.Name(), place, dataDir))
-	}
-	return nil
-}
-
 func (m *Moves) newOwner(p runtime.MovePart, c moves.MoveClaim) owner {
 	return m.v.ownerOf(p.ID, c.Claim, records.VolumeID(c.New), c.Number)
 }
@@ -161,19 +147,19 @@ func (m *Moves) newOwner(p runtime.MovePart, c moves.MoveClaim) owner {
 func (m *Moves) Stage(ctx context.Context, p runtime.MovePart) (trees []runtime.MoveTree, err error) {
 	defer wrap.Error(&err, "make room for the volumes of %s", p.ID)
 	for _, c := range p.Claims {
-		if slices.Contains(m.v.sized, c.Class) {
-			return nil, fmt.Errorf("%w: this node enforces sizes of the class %s (--sized-class), and no volume can be moved into such a class; choose a node where it does not",
-				runtime.ErrExists, c.Class)
-		}
 		if err := m.inClass(p, c, func(root *os.Root, place string) error {
 			if there, err := isInPlace(root, place, m.newOwner(p, c)); err != nil {
 				return err
 			} else if there {
 				return fmt.Errorf("%w: %s has arrived", runtime.ErrExists, filepath.Join(root.Name(), place))
 			}
-			data := filepath.Join(stagingOf(p), string(c.Claim), dataDir)
-			trees = append(trees, runtime.MoveTree{Claim: c.Claim, Path: filepath.Join(root.Name(), data)})
-			return m.v.writer.MakeDirs(root, data)
+			staging := filepath.Join(stagingOf(p), string(c.Claim))
+			if err := m.stageVolume(ctx, root, staging, c); err != nil {
+				return err
+			}
+			t, err := m.treeAt(ctx, root, staging, p, c, records.VolumeID(c.New))
+			trees = append(trees, t)
+			return err
 		}); err != nil {
 			return nil, err
 		}
@@ -185,6 +171,9 @@ func (m *Moves) Stage(ctx context.Context, p runtime.MovePart) (trees []runtime.
 // without, and a volume is noted as made after it: what says that the move is done is written last.
 func (m *Moves) Arrive(ctx context.Context, p runtime.MovePart) (err error) {
 	defer wrap.Error(&err, "put the volumes of %s in their place", p.ID)
+	if err := m.Release(ctx, p); err != nil {
+		return err
+	}
 	for _, c := range p.Claims {
 		if _, made, err := m.v.wasMade(records.VolumeID(c.New)); err != nil {
 			return err
@@ -204,10 +193,21 @@ func (m *Moves) arrive(root *os.Root, place string, p runtime.MovePart, c moves.
 	if err != nil {
 		return err
 	}
+	at := place
 	if !there {
-		if err := isDirectory(root, staging); err != nil {
-			return err
-		}
+		at = staging
+	}
+	is, err := kindAt(root, at)
+	if err == nil && is == kindNone {
+		err = fmt.Errorf("%w: %s is not there", runtime.ErrAbsent, filepath.Join(root.Name(), at, dataDir))
+	}
+	if err == nil && is == kindImage {
+		err = m.syncImage(root, at)
+	}
+	if err != nil {
+		return err
+	}
+	if !there {
 		if err := v.do("own", func() error { return v.writeOwner(root, staging, want) }); err != nil {
 			return err
 		}
@@ -221,12 +221,15 @@ func (m *Moves) arrive(root *os.Root, place string, p runtime.MovePart, c moves.
 	if err := errors.Join(v.writer.SyncDir(root, filepath.Dir(place)), v.writer.SyncDir(root, place), except(v.writer.SyncDir(root, stagingOf(p)), fs.ErrNotExist)); err != nil {
 		return err
 	}
-	return v.do("made", func() error { return v.noteMade(made{Class: c.Class, owner: want}) })
+	return v.do("made", func() error { return v.noteMade(made{Class: c.Class, Image: is == kindImage, owner: want}) })
 }
 
 // Discard implements runtime.MoveVolumes.
 func (m *Moves) Discard(ctx context.Context, p runtime.MovePart) (err error) {
 	defer wrap.Error(&err, "discard what was copied of %s", p.ID)
+	if err := m.Release(ctx, p); err != nil {
+		return err
+	}
 	for _, c := range p.Claims {
 		if err := m.inClass(p, c, func(root *os.Root, _ string) error {
 			if err := m.v.do("discard", func() error { return deeptree.Erase(ctx, root, stagingOf(p)) }); err != nil {

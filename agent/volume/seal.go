@@ -77,11 +77,12 @@ func (m *Moves) Source(ctx context.Context, p runtime.MovePart) (trees []runtime
 		case have.Seal.Move != "" && have.Seal.Move != p.Move:
 			return have.notSealed(path)
 		}
-		if err := isDirectory(root, place); err != nil {
+		if err := unmounted(path); err != nil {
 			return err
 		}
-		trees = append(trees, runtime.MoveTree{Claim: c.Claim, Path: filepath.Join(path, dataDir)})
-		return unmounted(path)
+		t, err := m.treeAt(ctx, root, place, p, c, want.Volume)
+		trees = append(trees, t)
+		return err
 	})
 	return trees, err
 }

@@ -56,4 +56,12 @@ var copyFaults = []fault{
 		suite{"agent/move/peer", "^TestAMessageTakesNoMoreMemoryThanItsLength$"}},
 	{"S21", "agent/move/peer/peer.go", "make(chan struct{}, hellosMost)", "make(chan struct{}, 1<<20)",
 		suite{"agent/move/peer", "^TestHandshakesAreBounded$"}},
+	{"S12", "agent/move/work.go", "if err := m.c.Volumes.Release(ctx, j.part); err != nil {", "if err := error(nil); err != nil {",
+		suite{"agent/move", "^TestAVolumeMovesBetweenClassesWithSizesAndWithout$"}}, // as root only
+	{"S12", "agent/volume/move.go", "Image: is == kindImage, ", "",
+		suite{"agent/move", "^TestAVolumeMovesBetweenClassesWithSizesAndWithout$"}}, // as root only
+	{"S12", "agent/volume/seal.go", "return m.v.writer.SyncDir(root, place) // the try", "return nil // the try",
+		suite{"agent/volume", "^TestAMoveGoesOnWhereverTheAgentIsKilled$"}},
+	{"S12", "agent/volume/seal.go", "\t\treturn m.v.writer.SyncDir(root, place)\n\t})\n}\n\n// lookSource", "\t\treturn nil\n\t})\n}\n\n// lookSource",
+		suite{"agent/volume", "^TestAMoveGoesOnWhereverTheAgentIsKilled$"}},
 }

@@ -46,6 +46,10 @@ func (c *Exchange) Round(ctx context.Context, peer move.Other, trees []runtime.M
 			if ctx.Err() != nil {
 				err = ctx.Err()
 			}
+			if errors.Is(err, unix.ENOSPC) && one.SizeBytes > 0 {
+				err = fmt.Errorf("it does not fit into %d bytes, the size of the claim, which is enforced on this node (--sized-class); apply a larger size, or choose a node that does not enforce it: %w",
+					one.SizeBytes, err)
+			}
 			return t.copied, fmt.Errorf("copy volume %s: %w", one.Claim, never(err))
 		}
 	}

@@ -133,7 +133,7 @@ func openFile(dir *os.File, name string, flags int) (*os.File, unix.Stat_t, erro
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return nil, st, fmt.Errorf("open %q: it has become something else: %w", name, unix.ENOENT)
 	}
-	open, err := unix.Open(fdPath(fd), flags|unix.O_CLOEXEC, 0)
+	open, err := unix.Open(fdPath(fd), flags|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, st, fmt.Errorf("open %q: %w", name, err)
 	}
