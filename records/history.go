@@ -175,5 +175,5 @@ func (t *Recorded) Add(c *Change) {
 	m := &t.Members[i]
 	m.Token, m.Revision = c.Token, c.Revision
 	m.Ready, m.Left = c.Kind == ChangeReady, c.Kind == ChangeLeft
-	m.Gone = m.Left && (c.Reason == string(ReasonScaleDown) || c.Reason == string(ReasonDelete))
+	m.Gone = m.Left && Reason(c.Reason).IsUnwanted()
 }

@@ -26,15 +26,22 @@ const (
 	ReasonReplace   Reason = "Replace"   // the life before failed or vanished
 	ReasonScaleUp   Reason = "ScaleUp"   // a member beyond those at creation
 	ReasonScaleDown Reason = "ScaleDown" // the ordinal is out of range
-	ReasonDelete    Reason = "Delete"    // the set is being deleted
-	ReasonUpdate    Reason = "Update"    // the template changed
-	ReasonRestart   Reason = "Restart"   // a user asked
-	ReasonFailed    Reason = "Failed"    // the life ended by itself
-	ReasonDrain     Reason = "Drain"     // its node is to be empty
+	// ReasonScaleToZero is the ScaleDown of a set that is to have no members: all stop, and none leaves the others.
+	ReasonScaleToZero Reason = "ScaleToZero"
+	ReasonDelete      Reason = "Delete"  // the set is being deleted
+	ReasonUpdate      Reason = "Update"  // the template changed
+	ReasonRestart     Reason = "Restart" // a user asked
+	ReasonFailed      Reason = "Failed"  // the life ended by itself
+	ReasonDrain       Reason = "Drain"   // its node is to be empty
 	// ReasonNodeShutdown: its host is being shut down or rebooted.
 	ReasonNodeShutdown Reason = "NodeShutdown"
 	ReasonMove         Reason = "Move" // its volumes go to another node, and it with them
 )
+
+// IsUnwanted reports that a life ends because its set does not want the member any more.
+func (r Reason) IsUnwanted() bool {
+	return r == ReasonScaleDown || r == ReasonScaleToZero || r == ReasonDelete
+}
 
 // Member is the record members/<ns>/<set>/<ordinal>: the present life of an
 // identity and what we want of it. Only writer: engine.

@@ -56,7 +56,7 @@ func newFollower(token spec.Token, place Place, disk SetDisk) *follower {
 // forgetMissing has what was removed from the member's directory shown again; until is what
 // is written in confirmed.
 func (m *follower) forgetMissing(set *followedSet, until Uptime, disk SetDisk) {
-	if m.version == set.version && !disk.IsShown(set.key, SetFile, m.place) {
+	if m.version == set.version && !(disk.IsShown(set.key, SetFile, m.place) && disk.IsShown(set.key, SetEnvFile, m.place)) {
 		m.version = 0
 	}
 	if m.eventsVersion == set.eventsVersion && set.eventsVersion > 0 && !disk.IsShown(set.key, EventsFile, m.place) {
@@ -128,7 +128,7 @@ func (s *SetFiles) writeKnown(set *followedSet) error {
 	return s.writeSet(set, snapshot)
 }
 
-// writeSet writes bootstrapped, which stays once it is true, and set.json, in which neither
+// writeSet writes bootstrapped, which stays once it is true, set.env, and set.json, in which neither
 // the event nor confirmedUntil goes back.
 func (s *SetFiles) writeSet(set *followedSet, snapshot records.Snapshot) error {
 	set.bootstrapped = set.bootstrapped || snapshot.Bootstrapped
@@ -147,6 +147,9 @@ func (s *SetFiles) writeSet(set *followedSet, snapshot records.Snapshot) error {
 	}
 	snapshot.Told = event
 	doc, err := Set(&snapshot, confirmed)
+	if err == nil {
+		err = s.c.Disk.Write(set.key, SetEnvFile, SetEnv(&snapshot))
+	}
 	if err == nil {
 		err = s.c.Disk.Write(set.key, SetFile, doc)
 	}
@@ -196,8 +199,10 @@ func (set *followedSet) show(m *follower, disk SetDisk) error {
 	if m.version == set.version || m.Sequence.Compare(set.snapshot.Sequence) > 0 || m.wasShownMore(set) {
 		return nil
 	}
-	if err := disk.Link(set.key, SetFile, m.place); err != nil {
-		return err
+	for _, name := range []string{SetEnvFile, SetFile} {
+		if err := disk.Link(set.key, name, m.place); err != nil {
+			return err
+		}
 	}
 	m.Sequence, m.Event, m.ConfirmedUntil, m.version = set.snapshot.Sequence, set.event, set.confirmed, set.version
 	return nil

@@ -11,6 +11,7 @@
 //	set.json            its set as last seen: replicas, the ordinals it started with,
 //	                    generation, bootstrapped, sequence, the last event included and
 //	                    peers in ordinal order; the sequence never goes back
+//	set.env             the same for a plain shell, which reads it with "."
 //	events              what became of the set and its members, one JSON object a line,
 //	                    numbered, the same for every member: the newest 256
 //	confirmed           until when set.json and events are confirmed to be current: a
@@ -20,13 +21,13 @@
 //	volume-new          one line "<claim> first" or "<claim> replaced" for each volume
 //	                    on which the member was never ready when its containers were
 //	                    started; absent when there is none
-//	termination-reason  one word (ScaleDown, Delete, Replace, Update, Restart, Drain), written
-//	                    before the stop signal
+//	termination-reason  one word (ScaleDown, ScaleToZero, Delete, Replace, Update, Restart, Drain),
+//	                    written before the stop signal
 //
 // Everything is on tmpfs below the agent's run directory: Secrets that are mounted as
 // files never touch a disk. Those used as variables are in the container's description,
-// which the runtime keeps on disk. What all members of a set read alike (set.json, events,
-// bootstrapped, confirmed) SetFiles writes once and links into the directory of each.
+// which the runtime keeps on disk. What all members of a set read alike (set.json, set.env,
+// events, bootstrapped, confirmed) SetFiles writes once and links into the directory of each.
 package files
 
 import (
@@ -52,6 +53,7 @@ const SteadDir = "/run/stead"
 const (
 	MemberFile       = "member.json"
 	SetFile          = "set.json"
+	SetEnvFile       = "set.env"
 	EventsFile       = "events"
 	ConfirmedFile    = "confirmed"
 	BootstrappedFile = "bootstrapped"
@@ -213,12 +215,10 @@ func Events(changes []records.Change) ([]byte, error) {
 
 // Set is the content of set.json: one line.
 func Set(p *records.Snapshot, confirmed Uptime) ([]byte, error) {
-	peers := slices.Concat(p.Peers, p.Expected)
-	slices.SortFunc(peers, func(a, b records.Peer) int { return a.Ordinal - b.Ordinal })
 	b, err := json.Marshal(setDoc{
 		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas,
 		Ordinals: append([]int{}, p.InitialOrdinals...), Generation: p.Generation, Bootstrapped: p.Bootstrapped,
-		Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]records.Peer{}, peers...),
+		Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]records.Peer{}, sortedPeers(p)...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", SetFile, err)

@@ -33,7 +33,7 @@ type SetFilesConfig struct {
 	Logger *slog.Logger
 }
 
-// SetFiles shows the members of a node their sets: set.json, events, bootstrapped and
+// SetFiles shows the members of a node their sets: set.json, set.env, events, bootstrapped and
 // confirmed. Each content is written once, and linked into the directory of each member that
 // follows its set. Safe for concurrent use.
 type SetFiles struct {

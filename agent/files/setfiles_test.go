@@ -155,7 +155,7 @@ func TestEveryMemberIsShownWhatItWouldBeShownAlone(t *testing.T) {
 					is(states[len(states)-1])
 					r.moved()
 					r.settle()
-					_ = os.Remove(filepath.Join(r.place(n).Stead, []string{SetFile, EventsFile, ConfirmedFile, BootstrappedFile}[rnd.IntN(4)]))
+					_ = os.Remove(filepath.Join(r.place(n).Stead, []string{SetFile, SetEnvFile, EventsFile, ConfirmedFile, BootstrappedFile}[rnd.IntN(5)]))
 					r.follow(n)
 				}
 			case 3, 4:
@@ -221,6 +221,7 @@ func (r *setRig) wantAlone(follows map[int]bool) {
 		if got := read(r.t, p.Stead, SetFile); got != string(doc) {
 			r.t.Fatalf("db-%d is shown\n%s, want\n%s", n, got, doc)
 		}
+		equal(r.t, "set.env", read(r.t, p.Stead, SetEnvFile), string(SetEnv(&want)))
 		told := min(r.known.Told.Number, records.LastChange(r.history).Number)
 		if head.Event.Number < told || until != Uptime(r.until).truncated() {
 			r.t.Fatalf("db-%d is shown event %d until %s, want %d until %s", n, head.Event.Number, until, told, Uptime(r.until))
@@ -251,7 +252,7 @@ func TestWhatMembersAreShownIsWrittenOnceASet(t *testing.T) {
 		for n := range members {
 			r.follow(n)
 		}
-		equal(t, "written while they started", r.disk.writes, 3)
+		equal(t, "written while they started", r.disk.writes, 4)
 		r.settle()
 		r.disk.writes, r.disk.links = 0, 0
 		for rev := range int64(50) { // more than one a second
@@ -261,15 +262,15 @@ func TestWhatMembersAreShownIsWrittenOnceASet(t *testing.T) {
 			r.sets.Turn()
 			r.now = r.now.Add(10 * time.Millisecond)
 		}
-		equal(t, "written in half a second: at once", r.disk.writes, 2)
-		equal(t, "linked", r.disk.links, 2*members)
+		equal(t, "written in half a second: at once", r.disk.writes, 3)
+		equal(t, "linked", r.disk.links, 3*members)
 		r.settle()
-		equal(t, "written in a second", r.disk.writes, 4)
-		equal(t, "linked", r.disk.links, 4*members)
+		equal(t, "written in a second", r.disk.writes, 6)
+		equal(t, "linked", r.disk.links, 6*members)
 		for n := range members { // a repair that finds all as it was
 			r.follow(n)
 		}
-		equal(t, "after a repair", r.disk.writes+r.disk.links, 4+4*members)
+		equal(t, "after a repair", r.disk.writes+r.disk.links, 6+6*members)
 	}
 }
 

@@ -17,7 +17,17 @@ type fault struct {
 	test                  suite
 }
 
-var allFaults = slices.Concat(faults, strangers, joined, differences, claimFaults, imageFaults, moveFaults, copyFaults)
+var allFaults = slices.Concat(
+	faults,
+	strangers,
+	joined,
+	differences,
+	claimFaults,
+	imageFaults,
+	moveFaults,
+	copyFaults,
+	contract,
+)
 
 // isRule reports whether a fault of this rule is planted.
 func isRule(name string) bool {

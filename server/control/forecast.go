@@ -204,7 +204,7 @@ func (t *teller) order(s sentence) string {
 // mostDown is how many members the update takes down at once.
 func (t *teller) mostDown() (most int) {
 	for _, step := range t.Steps {
-		if stop, is := step.Action.(plan.Stop); is && stop.Reason != records.ReasonScaleDown {
+		if stop, is := step.Action.(plan.Stop); is && !stop.Reason.IsUnwanted() {
 			most = max(most, step.Down)
 		}
 	}

@@ -98,7 +98,7 @@ func (s step) reason(t *memberState) records.Reason {
 		switch {
 		case t.Member.Goal == records.GoalRun:
 			return records.ReasonReplace
-		case t.Member.StopReason != records.ReasonScaleDown && t.Member.StopReason != records.ReasonDelete:
+		case !t.Member.StopReason.IsUnwanted():
 			return t.Member.StopReason
 		}
 	}

@@ -97,7 +97,7 @@ func (d *historyDiff) surplus() records.Reason {
 	if d.w.Set.Deleting {
 		return records.ReasonDelete
 	}
-	return records.ReasonScaleDown
+	return scaleDown(d.w.Set)
 }
 
 func (d *historyDiff) addLeft(id spec.Identity, m records.RecordedMember, reason records.Reason) {

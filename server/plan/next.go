@@ -92,7 +92,7 @@ func (s step) startAndStop() {
 	if disturbed := cured || restarted || drained || moved; !s.create(disturbed && s.ordered()) { // rules 3 and 4
 		return
 	}
-	if s.shrink(records.ReasonScaleDown) || !s.ordered() { // rule 5
+	if s.shrink(scaleDown(s.world.Set)) || !s.ordered() { // rule 5
 		s.roll(cured) // rule 7
 	}
 }

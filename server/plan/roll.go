@@ -131,7 +131,7 @@ func (s step) recreate() bool {
 		case t.wanted:
 			s.stop(t, records.ReasonUpdate, why)
 		default:
-			s.stop(t, records.ReasonScaleDown, why)
+			s.stop(t, scaleDown(s.world.Set), why)
 		}
 	}
 	s.blockWhileRecreating()

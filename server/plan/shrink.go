@@ -28,6 +28,15 @@ func (s step) forgetSurplus() {
 	}
 }
 
+// scaleDown is why members that are out of range stop: a set without members keeps what
+// they have, so that nobody has to take leave of the others.
+func scaleDown(set *records.Set) records.Reason {
+	if set.Replicas() == 0 {
+		return records.ReasonScaleToZero
+	}
+	return records.ReasonScaleDown
+}
+
 // shrink stops members out of range (rules 1 and 5): highest first, each after the
 // one above is gone; Parallel: all at once. They need not be healthy. What becomes of
 // the volumes of all of them is recorded before the first stops. It reports whether

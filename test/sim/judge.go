@@ -257,7 +257,7 @@ func (j *judge) forgotten(v cache.View, b store.Batch, key string) {
 		if !j.proven(v, s.Member) {
 			j.w.fail("proof", "%s %s is forgotten, and nothing proves that it is over", s.ID, s.Member.Token)
 		}
-		if s.Member.StopReason != records.ReasonScaleDown && s.Member.StopReason != records.ReasonDelete {
+		if !s.Member.StopReason.IsUnwanted() {
 			j.undecided(v, b, &s)
 		}
 	}

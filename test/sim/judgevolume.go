@@ -222,7 +222,7 @@ func (j *judge) dropped(v cache.View, old *records.Volume, key string) {
 // that by then it is recorded what becomes of its volumes; with OrderedReady, of those of
 // all members that leave.
 func (j *judge) stops(v cache.View, b store.Batch, m *records.Member) {
-	if m.StopReason != records.ReasonScaleDown && m.StopReason != records.ReasonDelete {
+	if !m.StopReason.IsUnwanted() {
 		return
 	}
 	x := v.World(m.ID.Ref())

@@ -23,7 +23,7 @@ func (c *planChecker) order() {
 			starts++
 			c.begins(a.Member)
 		case plan.Stop:
-			if a.Reason == records.ReasonDelete || a.Reason == records.ReasonScaleDown && !c.Recreates() {
+			if a.Reason == records.ReasonDelete || a.Reason.IsUnwanted() && !c.Recreates() {
 				stops++
 				c.leaves(a)
 			}
@@ -126,7 +126,10 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 			c.fail("churn", "%s is ended for a deletion that nobody asked for", a.ID)
 		}
 		return false
-	case records.ReasonScaleDown:
+	case records.ReasonScaleDown, records.ReasonScaleToZero:
+		if (a.Reason == records.ReasonScaleToZero) != (c.x.Set.Replicas() == 0) {
+			c.fail("churn", "%s is ended with the reason %s in a set of %d", a.ID, a.Reason, c.x.Set.Replicas())
+		}
 		if c.IsWanted(o) {
 			c.fail("churn", "%s is wanted, and leaves", a.ID)
 		}
