@@ -30,9 +30,13 @@ func Connect(ctx context.Context, address string, secure *tls.Config) (*grpc.Cli
 	if err := probe(ctx, address, secure); err != nil {
 		return nil, fmt.Errorf("reach server %s: %w", address, err)
 	}
-	return grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(secure)),
-		grpc.WithContextDialer(dial),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)))
+	return NewClient("passthrough:///"+address, grpc.WithTransportCredentials(credentials.NewTLS(secure)), grpc.WithContextDialer(dial))
+}
+
+// NewClient returns a connection for calls of a server at target, with options of its own. The caller closes it.
+func NewClient(target string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	options = append(options, grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessageBytes), grpc.MaxCallSendMsgSize(MaxMessageBytes)))
+	return grpc.NewClient(target, append(options, checksServer()...)...)
 }
 
 // probe connects once by hand: of the connections that gRPC makes nobody is told why they

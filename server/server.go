@@ -108,8 +108,7 @@ func (s *Server) Dial() (*grpc.ClientConn, error) { return Dial(s.cfg.Socket) }
 
 // Dial returns a connection to the server at a socket's path. The caller closes it.
 func Dial(socket string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(proto.MaxMessageBytes), grpc.MaxCallSendMsgSize(proto.MaxMessageBytes)))
+	return proto.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
 func (s *Server) listen(ctx context.Context) (*access.Listeners, error) {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
@@ -50,6 +51,9 @@ func unary(log *slog.Logger) grpc.UnaryServerInterceptor {
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
 		defer rescue(log, info.FullMethod, &err)
+		if err := proto.CheckCaller(ctx, func(md metadata.MD) error { return grpc.SetHeader(ctx, md) }); err != nil {
+			return nil, err
+		}
 		out, err = call(ctx, req)
 		return out, toStatus(err)
 	}
@@ -69,6 +73,9 @@ func streams(stopping context.Context, log *slog.Logger) grpc.StreamServerInterc
 		defer cancel()
 		defer context.AfterFunc(stopping, cancel)()
 		defer rescue(log, info.FullMethod, &err)
+		if err := proto.CheckCaller(ctx, stream.SetHeader); err != nil {
+			return err
+		}
 		err = call(srv, boundStream{stream, ctx})
 		if stopping.Err() != nil && ctx.Err() != nil {
 			return status.Error(codes.Unavailable, "the server is stopping")

@@ -33,6 +33,7 @@ type Lab struct {
 	certs      *certs
 	storeFlags []string // of servers, for the external etcd
 	join       []string // flags of an agent that has its servers on other hosts
+	program    string   // of the next server or agent; empty: the program under test
 	boot       string   // file with the host's boot id; empty: the kernel's
 	client     string   // client file of who has no server on the machine; empty: Socket
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -40,7 +41,7 @@ func (l *Lab) containerdSocket() string { return l.path("ctd.sock") }
 // startServer starts (again) the server and waits until it answers.
 func (l *Lab) startServer(flags ...string) {
 	l.t.Helper()
-	argv := append([]string{steadBinary, "server", "--data-dir", l.path("server"), "--socket", l.Socket}, l.storeFlags...)
+	argv := append([]string{cmp.Or(l.program, steadBinary), "server", "--data-dir", l.path("server"), "--socket", l.Socket}, l.storeFlags...)
 	argv = append(argv, flags...)
 	l.server = l.start("server", argv...)
 	l.eventually(time.Minute, "the server answers", func() error {
@@ -81,7 +82,7 @@ func (l *Lab) startAgent(flags ...string) {
 	if way == nil {
 		way = []string{"--server", "unix://" + l.Socket}
 	}
-	argv := append(append([]string{steadBinary, "agent"}, way...), l.agentFlags()...)
+	argv := append(append([]string{cmp.Or(l.program, steadBinary), "agent"}, way...), l.agentFlags()...)
 	before := l.sessions()
 	l.agent = l.start("agent", append(argv, flags...)...)
 	l.eventually(time.Minute, "the node connects", func() error {
