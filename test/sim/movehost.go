@@ -212,6 +212,8 @@ func (h hostMoves) arrive(fs *fileSystem, p runtime.MovePart, c moves.MoveClaim)
 	})
 }
 
+func (h hostMoves) Release(context.Context, runtime.MovePart) error { return nil } // nothing is mounted here
+
 func (h hostMoves) Discard(_ context.Context, p runtime.MovePart) error {
 	return h.each(p, func(c moves.MoveClaim, fs *fileSystem, _ volumeKey) error {
 		copied := fs.staging[p.Move][records.VolumeID(c.New)]
