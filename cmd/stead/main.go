@@ -128,7 +128,7 @@ Try it on one machine:
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), moveCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), copyCommand(c), editCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c),
-		statusCommand(c), topCommand(c), versionCommand(c), tokenCommand(c), clientCommand(c),
+		statusCommand(c), topCommand(c), versionCommand(c), manCommand(), tokenCommand(c), clientCommand(c),
 	)
 	root.AddCommand(aliasCommands(c)...)
 	root.SetHelpCommand(helpCommand())
