@@ -128,9 +128,15 @@ $(DEBTOOLS)/usr/bin/docker-registry:
 	-@cd .cache/debs && { apt-get download -qq docker-registry || { apt-get update -qq && apt-get download -qq docker-registry; }; }
 	-@dpkg-deb -x .cache/debs/docker-registry_*.deb $(DEBTOOLS)
 
-conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd ## the bodies of our contracts against the real things (root)
+# And its Prometheus, which tests the alerts.
+$(DEBTOOLS)/usr/bin/prometheus:
+	@mkdir -p .cache/debs $(DEBTOOLS)
+	-@cd .cache/debs && { apt-get download -qq prometheus || { apt-get update -qq && apt-get download -qq prometheus; }; }
+	-@dpkg-deb -x .cache/debs/prometheus_*.deb $(DEBTOOLS)
+
+conformance: $(GOTEST) $(NODE) $(DEBTOOLS)/usr/bin/etcd $(DEBTOOLS)/usr/bin/prometheus ## the bodies of our contracts against the real things, the package, the alerts (root)
 	$(call say,"conformance")
-	@$(ROOT_TEST) $(AGAIN) -p 2 -timeout 30m $(ROOT_PKGS)
+	@$(ROOT_TEST) $(AGAIN) -p 2 -timeout 30m $(ROOT_PKGS) ./test/watch
 
 ifneq ($(wildcard test/box),)
 BOX = box
@@ -140,7 +146,7 @@ box: $(GOTEST) $(NODE) ## a cluster in one process
 endif
 
 STORE ?= embedded
-e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd $(DEBTOOLS)/usr/bin/docker-registry ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
+e2e: build $(GOTEST) image $(DEBTOOLS)/usr/bin/etcd $(DEBTOOLS)/usr/bin/docker-registry $(DEBTOOLS)/usr/bin/prometheus ## real containerd, real etcd members, dig (root); STORE=external: on Debian's etcd with TLS
 	$(call say,"e2e")
 	@STEAD_E2E_STORE=$(STORE) $(ROOT_TEST) $(AGAIN) -p 1 -parallel 6 -timeout 45m ./test/e2e/...
 

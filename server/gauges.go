@@ -17,6 +17,7 @@ import (
 var (
 	setsGauge     = prometheus.NewDesc("stead_sets", "Sets.", nil, nil)
 	membersGauge  = prometheus.NewDesc("stead_members", "Members that have a life, by its phase.", []string{"phase"}, nil)
+	wantedGauge   = prometheus.NewDesc("stead_members_wanted", "Members that sets ask for: the sum of their replicas.", nil, nil)
 	readyGauge    = prometheus.NewDesc("stead_members_ready", "Members that are ready, on a node with a session.", nil, nil)
 	blockedGauge  = prometheus.NewDesc("stead_members_blocked", "Members that wait, by reason; only at the leader.", []string{"reason"}, nil)
 	restartsGauge = prometheus.NewDesc("stead_member_restarts", "Restarts in place of the containers of the lives that are there now.", nil, nil)
@@ -45,7 +46,7 @@ type gauges struct {
 // Describe implements prometheus.Collector.
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		setsGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
+		setsGauge, wantedGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
 		bytesGauge, quotaGauge, alarmGauge, answerGauge, ignoredCount, backupAge, backupFailing, planTime, commitTime,
 	} {
 		out <- d
@@ -59,6 +60,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	c := g.count()
 	tell(setsGauge, float64(c.sets))
+	tell(wantedGauge, float64(c.wanted))
 	for phase, n := range c.phases {
 		tell(membersGauge, float64(n), string(phase))
 	}
@@ -102,9 +104,9 @@ func (g *gauges) backups(tell func(*prometheus.Desc, float64, ...string)) {
 
 // counted is what a look at the world finds.
 type counted struct {
-	sets, ready, restarts, leads int
-	phases                       map[records.Phase]int
-	nodes                        map[string]int // by cache.NodeState.State
+	sets, wanted, ready, restarts, leads int
+	phases                               map[records.Phase]int
+	nodes                                map[string]int // by cache.NodeState.State
 }
 
 // nodeLabels are the states of nodes as nodesGauge has them.
@@ -117,8 +119,12 @@ func (g *gauges) count() counted {
 	g.s.cache.Look(func(v cache.View) {
 		judge := proof.NewJudge(v.Nodes(), v.Epoch())
 		for _, ref := range v.Sets() {
+			w := v.World(ref)
 			c.sets++
-			for _, slot := range v.World(ref).Slots {
+			if !w.Set.Deleting {
+				c.wanted += w.Set.Replicas()
+			}
+			for _, slot := range w.Slots {
 				c.member(&slot)
 				if judge.EffectiveReady(slot.Member, slot.Report) {
 					c.ready++

@@ -316,7 +316,7 @@ func TestMetricsAndHealth(t *testing.T) {
 	put(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
 		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Boot: "b"})),
 		store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x", Boot: "b", ID: 1})))
-	tells(`stead_members{phase="Assigned"} 1`, `stead_members_blocked{reason="Starting"} 1`, "stead_members_ready 0\n", `stead_nodes{state="live"} 1`)
+	tells(`stead_members{phase="Assigned"} 1`, `stead_members_blocked{reason="Starting"} 1`, "stead_members_wanted 1\n", "stead_members_ready 0\n", `stead_nodes{state="live"} 1`)
 	_, kvs, err := cfg.Store.Get(t.Context(), store.MemberKey(id))
 	if err != nil {
 		t.Fatal(err)
