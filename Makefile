@@ -25,10 +25,13 @@ GO_FILES = $(shell $(GIT) ls-files -co --exclude-standard '*.go' | grep -v '\.pb
 
 say = @printf '\n== %s\n' $(1)
 
-.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz bench bench-guard bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
+# VERSION= names it; the default is the tag of the commit, or 0.0.0~git<commit>.
+RELEASE_VERSION = $(if $(filter command line,$(origin VERSION)),-version $(VERSION))
+
+.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz release release-check bench bench-guard bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: bin/stead ## bin/stead, and the programs that it has in it, static
 
@@ -169,6 +172,16 @@ mutants: ## every condition of the pure packages negated or dropped, and the fau
 # FUZZ="-time 1m -run dnsd/FuzzRespond" is one minute of one.
 fuzz: ## every fuzz test for ten minutes, what is new kept as seeds (two hours; FUZZ="-time 1m -run dnsd/")
 	@$(GO) run ./scripts/fuzz $(FUZZ)
+
+release: ## dist/ of the commit: program, Debian package, SBOM, checksums; VERSION=1.2.3 (needs dpkg-deb)
+	@$(GO) run ./scripts/release $(RELEASE_VERSION)
+
+# In another directory, with nothing cached.
+release-check: release ## is dist/ the same when it is made once more, from scratch? (ten minutes)
+	$(call say,"the release once more")
+	@dir=$$(mktemp -d) && trap 'chmod -R u+w $$dir && rm -rf $$dir' EXIT && mkdir $$dir/tmp && \
+	  TMPDIR=$$dir/tmp GOCACHE=$$dir/cache $(GO) run ./scripts/release $(RELEASE_VERSION) -to $$dir/dist >/dev/null && \
+	  diff dist/SHA256SUMS $$dir/dist/SHA256SUMS && echo "the same, byte by byte"
 
 bench: build ## every figure beside its floor, in one table (root, about five minutes)
 	@$(GO) run ./test/bench/table

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/stead-project/stead/agent/runtime/runtimetest"
@@ -20,7 +21,8 @@ const (
 // install makes a cluster of the hosts as docs/OPERATIONS.md says, and loads the images named.
 func (h *hosts) install(archives ...string) {
 	h.Helper()
-	h.each(h.copyStead)
+	h.deb = h.pack(version)
+	h.each(h.installStead)
 	// `enable --now` returns when the server answers: the units are Type=notify.
 	h.ssh(1, "echo STEAD_SERVER_OPTIONS=--listen "+server+" > /etc/default/stead && "+
 		"echo STEAD_AGENT_OPTIONS=--address "+address(1)+" >> /etc/default/stead && "+
@@ -57,18 +59,27 @@ func (h *hosts) loadImages(i int, archives ...string) {
 	}
 }
 
-// copyStead puts the program and its units onto a host.
-func (h *hosts) copyStead(i int) {
-	for _, files := range [][]string{
-		{steadBin, "/usr/local/bin/"},
-		{"../../deploy/stead.service", "../../deploy/stead-server.service", "../../deploy/stead-agent.service", "/etc/systemd/system/"},
-	} {
-		if out, err := h.try(hanging, script, append([]string{"put", fmt.Sprint(i)}, files...)...); err != nil {
-			h.Errorf("copy to %s: %v %s", host(i), err, out)
-		}
+// The versions of the packages: what is installed, and what the runbook's upgrade has.
+const version, newer = "0.0.0~lab1", "0.0.0~lab2"
+
+// pack makes a Debian package of the program under test.
+func (h *hosts) pack(version string) (deb string) {
+	h.Helper()
+	dir := filepath.Join(h.dir, "deb-"+version)
+	args := []string{"-C", "../..", "go", "run", "./scripts/release", "-program", "bin/stead", "-gzip", "-version", version, "-to", dir}
+	if out, err := h.try(hanging, "env", args...); err != nil {
+		h.Fatalf("make the package: %v\n%s", err, out)
 	}
-	if out, err := h.trySSH(i, "chmod 755 /usr/local/bin/stead && systemctl daemon-reload"); err != nil {
-		h.Errorf("%s: %v %s", host(i), err, out)
+	return filepath.Join(dir, "stead_"+version+"_"+runtime.GOARCH+".deb")
+}
+
+// installStead installs the package on a host.
+func (h *hosts) installStead(i int) {
+	if out, err := h.try(hanging, script, "put", fmt.Sprint(i), h.deb, "/tmp/"); err != nil {
+		h.Errorf("copy to %s: %v %s", host(i), err, out)
+	}
+	if out, err := h.trySSH(i, "apt-get install -y /tmp/"+filepath.Base(h.deb)); err != nil {
+		h.Errorf("install on %s: %v %s", host(i), err, out)
 	}
 }
 

@@ -28,6 +28,7 @@ type hosts struct {
 	n        int
 	dir      string
 	tool     string // the program of test/e2e/tool
+	deb      string // the package of Stead
 	people   string // client file of who works on this machine's end of the hosts' network
 	heard    string // what the witness heard of lives
 	stalls   []stall

@@ -185,7 +185,7 @@ func TestAHostLostForGoodIsReplaced(t *testing.T) {
 	c.lab("wipe", fmt.Sprint(gone))
 	c.act("a new host is up", func() {
 		c.lab("start", fmt.Sprint(fresh))
-		c.copyStead(fresh)
+		c.installStead(fresh)
 		c.join(fresh)
 		c.eventually("the new host has a session", func() error { return c.hasSession(fresh) })
 		c.loadImages(fresh, etcdArchive, c.dir+"/tool.tar")
