@@ -56,7 +56,7 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
-	reserve := store.NewReserve(known.Judge(cfg.Store))
+	reserve := store.NewReserve(store.NewFormatted(known.Judge(cfg.Store)))
 	cfg.Store = reserve
 	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), fencing: fence.NewOutcomes(), serving: make(chan struct{})}
 	s.makeBackups()
@@ -162,6 +162,8 @@ func (s *Server) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	formatEnd := g.start(s.followFormat)
+	defer formatEnd()
 	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.cache, s.cfg.Name) })
 	defer memoryEnd()
 	key, err := access.OpenKey(g.ctx, s.cfg.Store, s.cfg.KeyFile)
@@ -248,8 +250,11 @@ func (s *Server) init(ctx context.Context) error {
 }
 
 func (s *Server) meet(ctx context.Context) error {
-	_, kvs, err := s.cfg.Store.Get(ctx, store.ClusterKey)
+	_, kvs, err := s.cfg.Store.Get(ctx, store.ClusterKey, store.FormatKey)
 	if err != nil {
+		return err
+	}
+	if err := store.CheckFormat(kvs, store.Format); err != nil {
 		return err
 	}
 	if err := s.memory.Owns(string(kvs[store.ClusterKey].Value)); err != nil {

@@ -38,6 +38,7 @@ type running struct {
 	conn *grpc.ClientConn
 	api  proto.ControlClient
 	stop func() error // stops it and returns what Run returned
+	end  <-chan error // what Run returned
 	logs *servertest.Logs
 }
 
@@ -69,8 +70,12 @@ func start(t *testing.T, cfg Config) *running {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	end := make(chan error, 1)
-	go func() { end <- s.Run(ctx) }()
+	end := make(chan error, 2) // of one who waits for it, and of stop
+	go func() {
+		err := s.Run(ctx)
+		end <- err
+		end <- err
+	}()
 	conn, err := s.Dial()
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +97,7 @@ func start(t *testing.T, cfg Config) *running {
 	case <-time.After(patience):
 		t.Fatalf("never serving: %s", logs)
 	}
-	return &running{t, s, conn, proto.NewControlClient(conn), stop, logs}
+	return &running{t, s, conn, proto.NewControlClient(conn), stop, end, logs}
 }
 
 const manifests = `

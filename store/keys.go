@@ -55,6 +55,7 @@ const (
 	KindHellos         = "hellos"
 	KindKnown          = "known"
 	KindServer         = "servers"
+	KindFormat         = "format"
 )
 
 // The single keys.
@@ -68,6 +69,7 @@ const (
 	ContinuityKey = KindContinuity // records.Chain; written by the leader
 	HoldKey       = KindHold       // records.Hold; written by who finds that the store went back
 	CountKey      = KindCount      // records.Count; of the newest restore
+	FormatKey     = KindFormat     // records.Format; written by each server, with what is new
 	HellosKey     = KindHellos     // written by each hello that adds a node or changes its strays, and with KnownKey
 )
 

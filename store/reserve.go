@@ -16,7 +16,7 @@ import (
 // restore is declared. Each has one record for a node, a life or the cluster.
 var essential = []string{
 	KindSession, KindFacts, KindNode, KindFence, KindReport, KindLeader, KindEpoch, KindCluster, KindRevoked,
-	KindContinuity, KindHold, KindCount, KindHellos, KindKnown,
+	KindContinuity, KindHold, KindCount, KindHellos, KindKnown, KindFormat,
 }
 
 // lookEvery is how often Reserve asks how full the store is.

@@ -40,7 +40,8 @@ type viewContent struct {
 	Policies  []*records.NetworkPolicyRecord
 	Servers   []*records.Server
 	Revs      [2]store.Rev // of count and hellos
-	Held      int          // sets and nodes of which anything is kept
+	Format    *records.Format
+	Held      int // sets and nodes of which anything is kept
 }
 
 func contentOf(c *Cache) (p viewContent) {
@@ -48,7 +49,7 @@ func contentOf(c *Cache) (p viewContent) {
 		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Services: maps.Clone(ServiceAddresses(v)), Ports: maps.Clone(NodePorts(v)), Removed: v.RemovedSets()}
 		p.Web, p.Endpoints, p.Slices = FindService(v, "default", "web"), FindEndpoints(v, "default", "web"), SlicesOf(v, "default", "web")
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
-		p.Policies, p.Servers = NetworkPolicies(v, "default"), Servers(v)
+		p.Policies, p.Servers, p.Format = NetworkPolicies(v, "default"), Servers(v), v.Format()
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
@@ -132,7 +133,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.ServiceKey("default", "web"), records.ServiceRecord{Meta: metaOf(r)}),
 		put(store.EndpointsKey("default", "web"), records.EndpointsRecord{Meta: metaOf(r)}),
 		put(store.SliceKey("default", "web"), records.SliceRecord{Meta: metaOf(r)}),
-		put(store.HoldKey, records.Hold{Cause: "seen"}), put(store.CountKey, records.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"),
+		put(store.HoldKey, records.Hold{Cause: "seen"}), put(store.CountKey, records.Count{Epoch: int64(r.IntN(2))}), put(store.HellosKey, "n"), put(store.FormatKey, records.Format{Lowest: 1 + r.IntN(2)}),
 		put(store.KnownKey("a"), records.Known{Nodes: map[spec.NodeName]spec.UID{node: "a"}}),
 		put(store.ServerKey("s1"), records.Server{Name: []string{"s1", "s2"}[r.IntN(2)], UID: "u"}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),

@@ -53,9 +53,10 @@ type state struct {
 	serviceAddrs    map[netip.Addr]*records.ServiceAddress
 	nodePorts       map[int32]*records.NodePort
 	bootstrapped    map[spec.UID]bool
-	wasBootstrapped map[spec.SetRef]bool            // bootstrapped sets that are gone
-	broken          map[string]error                // by key
-	count           entry[records.Count]            // of the last restore
+	wasBootstrapped map[spec.SetRef]bool // bootstrapped sets that are gone
+	broken          map[string]error     // by key
+	count           entry[records.Count] // of the last restore
+	format          entry[records.Format]
 	memories        map[string]entry[records.Known] // by server
 	servers         map[string]entry[records.Server]
 }
@@ -223,6 +224,9 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	case store.KindCount:
 		ch.All = true
 		s.count, err = decode(s, ev, func(*records.Count) string { return store.CountKey })
+	case store.KindFormat:
+		ch.All = true
+		s.format, err = decode(s, ev, func(*records.Format) string { return store.FormatKey })
 	case store.KindKnown:
 		ch.All = true
 		return keep(s, s.memories, rest, ev, func(*records.Known) string { return ev.Key }) // it does not name its server

@@ -121,7 +121,7 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 // shared are the guards of every transaction about a set.
 func (l *leader) shared(v cache.View, ref spec.SetRef) []store.Compare {
 	return []store.Compare{
-		l.term.Compare(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey), v.Seen(store.SetKey(ref)),
+		l.term.Compare(), v.Seen(store.EpochKey), store.NotHeld(), v.Seen(store.CountKey), v.Seen(store.FormatKey), v.Seen(store.SetKey(ref)),
 	}
 }
 

@@ -163,7 +163,7 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	id := member(0)
 	var set records.Set
 	revision := store.RevisionKey(db, spec.HashTemplate(set.Spec.Template))
-	shared := []string{store.LeaderKey, store.EpochKey, store.HoldKey, store.CountKey, store.SetKey(db)}
+	shared := []string{store.LeaderKey, store.EpochKey, store.HoldKey, store.CountKey, store.FormatKey, store.SetKey(db)}
 	place := []string{store.NodeKey("n1"), store.FactsKey("n1"), store.SessionKey("n1")}
 	own := []string{store.MemberKey(id), store.ReportKey(id), store.IdentityKey(id)}
 	asked, said := store.VolumeRequestKey(id, "data"), store.VolumeReportKey(id, "data", "v")

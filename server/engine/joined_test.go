@@ -95,7 +95,7 @@ func TestAReportIsStoredInOneTransactionWithWhatFollows(t *testing.T) {
 // SAFETY S7: whatever the report or the decision relied on is changed in turn, unseen: neither is written.
 func TestAJoinedTransactionComparesWhatBothReliedOn(t *testing.T) {
 	for _, end := range []bool{false, true} {
-		shared := []string{store.LeaderKey, store.EpochKey, store.HoldKey, store.CountKey, store.SetKey(db)}
+		shared := []string{store.LeaderKey, store.EpochKey, store.HoldKey, store.CountKey, store.FormatKey, store.SetKey(db)}
 		keys := append(shared, store.SessionKey("n1"), store.MemberKey(member(0)), store.ReportKey(member(0)), store.HellosKey, store.FactsKey("n1"))
 		for _, key := range append(keys, "") {
 			t.Run(fmt.Sprint(key, end), func(t *testing.T) {

@@ -11,7 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/etcdembed"
 	"github.com/stead-project/stead/test/judge"
@@ -53,9 +55,9 @@ func (l *Lab) dump() (map[string]store.KV, int64) {
 	return all, st.Rev
 }
 
-// changed are the keys that differ between two dumps in content, in order; what has a lease, or is
-// written for as long as the store is used, does not count, and of the facts of nodes only that they
-// are there.
+// changed are the keys that differ between two dumps, in order. Each session writes itself, its node's facts and the reports
+// of its lives, and each leader itself and the chain: of these counts only what a report says of its life. A status is
+// the one of before, for a member is not ready while its node's agent is between two sessions.
 func changed(was, now map[string]store.KV) (keys []string) {
 	all := maps.Clone(was)
 	maps.Copy(all, now)
@@ -68,6 +70,14 @@ func changed(was, now map[string]store.KV) (keys []string) {
 			if a.Mod == 0 || b.Mod == 0 {
 				keys = append(keys, key)
 			}
+		case store.KindStatus:
+			if a.Create != b.Create || !bytes.Equal(a.Value, b.Value) {
+				keys = append(keys, key)
+			}
+		case store.KindReport:
+			if !bytes.Equal(ofLife(a), ofLife(b)) {
+				keys = append(keys, key)
+			}
 		default:
 			if a.Mod != b.Mod || a.Create != b.Create {
 				keys = append(keys, key)
@@ -76,6 +86,16 @@ func changed(was, now map[string]store.KV) (keys []string) {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// ofLife is a report without what each session says anew.
+func ofLife(kv store.KV) []byte {
+	r, err := store.Decode[records.Report](kv)
+	if err != nil {
+		return kv.Value
+	}
+	r.Session, r.Seq, r.ReadyFor, r.At = 0, 0, 0, time.Time{}
+	return store.Encode(r)
 }
 
 // generations is a cluster whose servers and agents are started with one program or the other.
@@ -114,7 +134,7 @@ func (g *generations) unchanged(what string) {
 	now, _ := g.hosts[0].dump()
 	if keys := changed(g.store, now); len(keys) > 0 {
 		for _, key := range keys {
-			g.t.Logf("%s was %s\nand is %s", key, g.store[key].Value, now[key].Value)
+			g.t.Logf("%s was, at %d, %s\nand is, at %d, %s", key, g.store[key].Mod, g.store[key].Value, now[key].Mod, now[key].Value)
 		}
 		judge.Broken(g.t, "%s wrote %q", what, keys)
 	}

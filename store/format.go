@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/stead-project/stead/records"
+)
+
+// Format is the highest format of a store that this program knows. It rises with each release that stores what the
+// release before must not pass over.
+const Format = 2
+
+// sinceFormat are the kinds of keys that servers of lower formats pass over, and must not: where there is one they would
+// start what is held, or take the store for theirs alone.
+var sinceFormat = map[string]struct {
+	format int
+	why    string
+}{
+	KindMove:        {2, "a volume was moved"},
+	KindMoveRequest: {2, "a volume was moved"},
+	KindServer:      {2, "servers share the store"},
+}
+
+// ErrFormat: the store is of a later release.
+var ErrFormat = errors.New("later release")
+
+// CheckFormat returns an error that is ErrFormat if a program that knows formats up to known may not use the store of
+// which kvs has FormatKey, if it is there.
+func CheckFormat(kvs map[string]KV, known int) error {
+	f, err := DecodeIn[records.Format](kvs, FormatKey)
+	if err != nil {
+		return err
+	}
+	if why := f.Refusal(known); why != "" {
+		return fmt.Errorf("%w: %s", ErrFormat, why)
+	}
+	return nil
+}
+
+// Formatted is a store in which FormatKey says which servers may use it: a transaction that is the first to write what
+// others must know raises it, so that there is never one without the other.
+type Formatted struct {
+	Store
+	raised atomic.Int64 // the key is known to have at least this; 0: it was not looked at
+}
+
+// NewFormatted returns s, which no other writer of this process uses without it.
+func NewFormatted(s Store) *Formatted { return &Formatted{Store: s} }
+
+// Commit implements Store. The first transaction of a new kind has an operation and a compare more: it is one of few, a
+// request or a server's record.
+func (f *Formatted) Commit(ctx context.Context, t Txn) (Rev, error) {
+	want := records.Format{}
+	for _, op := range t.Then {
+		kind, _ := Kind(op.Key)
+		if since := sinceFormat[kind]; !op.Delete && since.format > want.Lowest {
+			want = records.Format{Lowest: since.format, Why: since.why}
+		}
+	}
+	if int64(want.Lowest) <= f.raised.Load() {
+		return f.Store.Commit(ctx, t)
+	}
+	_, kvs, err := f.Store.Get(ctx, FormatKey)
+	if err != nil {
+		return 0, err
+	}
+	now, err := DecodeIn[records.Format](kvs, FormatKey)
+	if err != nil {
+		return 0, err
+	}
+	if now == nil || now.Lowest < want.Lowest {
+		t.If = append(t.If[:len(t.If):len(t.If)], Seen(FormatKey, kvs[FormatKey].Mod))
+		t.Then = append(t.Then[:len(t.Then):len(t.Then)], Put(FormatKey, Encode(want)))
+	}
+	rev, err := f.Store.Commit(ctx, t)
+	if err == nil {
+		f.raised.Store(int64(want.Lowest))
+	}
+	return rev, err
+}
