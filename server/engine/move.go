@@ -64,10 +64,12 @@ func ended(v cache.View, id spec.Identity) error {
 	return nil
 }
 
-// volumesOf fails unless the volumes of a move are where it has them: at the source, and to be kept.
-func volumesOf(v cache.View, m *moves.Move) error {
+// volumesOf fails unless the volumes of a move are where it has them: at the source, and to be kept; going: or given up later
+// by a policy.
+func volumesOf(v cache.View, m *moves.Move, going bool) error {
 	for _, c := range m.Claims {
-		if now := v.Volume(m.ID, c.Claim); now == nil || string(now.UID) != c.Old || now.Node != m.From.Node || now.Fate != records.FateKeep {
+		now := v.Volume(m.ID, c.Claim)
+		if now == nil || string(now.UID) != c.Old || now.Node != m.From.Node || now.Fate != records.FateKeep && !(going && now.Fate == records.FateDelete) {
 			return fmt.Errorf("move of %s: its volume of the claim %s is not %s on node %s", m.ID, c.Claim, c.Old, m.From.Node)
 		}
 	}
@@ -80,7 +82,7 @@ func (d *decision) beginMove(v cache.View, a plan.BeginMove) error {
 	if v.ModRev(store.MoveKey(m.ID)) != 0 {
 		return fmt.Errorf("begin a move of %s: it has one", m.ID)
 	}
-	if err := volumesOf(v, m); err != nil {
+	if err := volumesOf(v, m, false); err != nil {
 		return err
 	}
 	c := d.comparing(v)
@@ -138,7 +140,7 @@ func (d *decision) flipMove(v cache.View, a plan.FlipMove) error {
 		err = ended(v, now.ID)
 	}
 	if err == nil {
-		err = volumesOf(v, now)
+		err = volumesOf(v, now, now.Epoch != v.Epoch())
 	}
 	if err == nil && !plan.MayFlip(now, v.Nodes(), v.Epoch()) {
 		err = fmt.Errorf("flip the move of %s: node %s does not have what node %s sealed", now.ID, now.To.Node, now.From.Node)

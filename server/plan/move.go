@@ -62,7 +62,7 @@ func (s mover) advanceMove(t *memberState) {
 	case moves.MoveSealing:
 		s.flip(t)
 	case moves.MoveAborting:
-		if s.arrived(m) {
+		if s.arrived(m) && s.flippable(t) {
 			s.flip(t)
 		} else if text, left := s.abortOver(t); text != "" {
 			s.endMove(t, left, text)
@@ -135,6 +135,17 @@ func (f moveFacts) changedVolume(t *memberState) string {
 	return ""
 }
 
+// flippable: the volumes of a move are what it names. What arrived before a restore is flipped also if a policy gives it up.
+func (f moveFacts) flippable(t *memberState) bool {
+	for _, c := range t.Move.Claims {
+		v := t.Volumes[c.Claim]
+		if v == nil || string(v.UID) != c.Old || v.Node != t.Move.From.Node || v.Fate != records.FateKeep && !(v.Fate == records.FateDelete && f.arrived(t.Move)) {
+			return false
+		}
+	}
+	return true
+}
+
 // flip makes the copies the volumes, when the target has all of the sealed source: by the sums of both, or because it was
 // flipped already in a history of the store that is lost. Before that it records the sums of the source.
 func (s mover) flip(t *memberState) {
@@ -142,7 +153,7 @@ func (s mover) flip(t *memberState) {
 	source := s.said(m, moves.MoveSource)
 	lost := s.arrived(m)
 	switch {
-	case !t.endedByWord() || len(t.Strays) > 0 || s.changedVolume(t) != "" || !s.reaches(m.To):
+	case !t.endedByWord() || len(t.Strays) > 0 || !s.flippable(t) || !s.reaches(m.To):
 	case !lost && m.Sums == nil:
 		if state(source) == moves.MoveSealed && sumsOfAll(m, source.Sums) {
 			next := *m

@@ -205,6 +205,7 @@ func TestAMoveIsAborted(t *testing.T) {
 		{name: "also of one that was not stopped in that store", world: "ordered 1 volumes n1 n2 0:running@n1", change: moving(0, moves.MoveCopying, moves.MoveSealed, moves.MoveArrived, older), want: "stop=0/Move | 0:Stopping"},
 		{name: "or is not wanted any more", world: "ordered 0 volumes n1 n2 0:volume@n1", change: moving(0, moves.MoveCopying, moves.MoveFailed, moves.MoveArrived, older), want: "move=0/Stopping |"},
 		{name: "and of one that is being aborted", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveAborting, moves.MoveSealed, moves.MoveArrived, older), want: "flip=0@n2 | 0:Moving"},
+		{name: "also when a policy gives its volume up", world: "ordered 0 volumes n1 n2 0:volume@n1=Delete", change: moving(0, moves.MoveSealing, moves.MoveFailed, moves.MoveArrived, older), want: "flip=0@n2 |"},
 		{name: "in the same store that is no proof", world: "ordered 1 volumes n1 n2 0:moved@n1", change: moving(0, moves.MoveSealing, moves.MoveSealed, moves.MoveArrived), want: "move=0/Sealing | 0:Moving"},
 		{name: "what was said before a restore does not count", world: "ordered 1 volumes n1 n2 0:moved@n1", change: func(w *World) {
 			moving(0, moves.MoveFlipped, moves.MoveSealed, moves.MoveArrived, flipped)(w)
