@@ -128,18 +128,17 @@ func TestAMessageTakesNoMoreMemoryThanItsLength(t *testing.T) {
 		k       kind
 		content []byte
 	}{
-		"entries that are not there":      {batchFrame, slices.Concat(length(1), length(math.MaxInt64))},
-		"many entries":                    {batchFrame, slices.Concat(length(1), length(1<<20), bytes.Repeat(item, 1<<18))},
-		"attributes that are not there":   {batchFrame, slices.Concat(length(1), length(1), attributes)},
-		"attributes without a name":       {batchFrame, slices.Concat(length(1), length(1), attributes, make([]byte, 1<<20))},
-		"a name that is not there":        {batchFrame, slices.Concat(length(1), length(1), length(255))},
-		"a long name":                     {batchFrame, slices.Concat(length(1), length(1), length(1<<20), make([]byte, 1<<20))},
-		"a negative length":               {batchFrame, slices.Concat(length(1), length(-1))},
-		"a number that does not end":      {batchFrame, bytes.Repeat([]byte{0xff}, 1<<20)},
-		"blocks that are not there":       {needsFrame, slices.Concat(length(1), length(1), length(0), length(0), length(tree.BlocksMost))},
-		"files that are not there":        {needsFrame, slices.Concat(length(1), length(batchEntries))},
-		"files twice":                     {needsFrame, packed(needs{Files: []need{{Index: 1}, {Index: 1}}})},
-		"a frame that is longer than any": {batchFrame, make([]byte, frameMost+1)},
+		"entries that are not there":    {batchFrame, slices.Concat(length(1), length(math.MaxInt64))},
+		"many entries":                  {batchFrame, slices.Concat(length(1), length(1<<18), bytes.Repeat(item, 1<<18))},
+		"attributes that are not there": {batchFrame, slices.Concat(length(1), length(1), attributes)},
+		"attributes without a name":     {batchFrame, slices.Concat(length(1), length(1), attributes, make([]byte, 1<<20))},
+		"a name that is not there":      {batchFrame, slices.Concat(length(1), length(1), length(255))},
+		"a long name":                   {batchFrame, slices.Concat(length(1), length(1), length(1<<20), make([]byte, 1<<20))},
+		"a negative length":             {batchFrame, slices.Concat(length(1), length(-1))},
+		"a number that does not end":    {batchFrame, bytes.Repeat([]byte{0xff}, 1<<20)},
+		"blocks that are not there":     {needsFrame, slices.Concat(length(1), length(1), length(0), length(0), length(tree.BlocksMost))},
+		"files that are not there":      {needsFrame, slices.Concat(length(1), length(batchEntries))},
+		"files twice":                   {needsFrame, packed(needs{Files: []need{{Index: 1}, {Index: 1}}})},
 	} {
 		said := frame(c.k, c.content)
 		before := allocated()
@@ -153,6 +152,15 @@ func TestAMessageTakesNoMoreMemoryThanItsLength(t *testing.T) {
 		if took := allocated() - before; err == nil || took > uint64(len(c.content))+512<<10 {
 			t.Errorf("%s: %d bytes took %d, error %v", name, len(c.content), took, err)
 		}
+	}
+}
+
+// The memory for a message is not taken before its length is known to be one that is sent.
+func TestALengthThatNobodySendsTakesNoMemory(t *testing.T) {
+	before := allocated()
+	_, _, err := newWire(&spoken{in: bytes.NewReader([]byte{byte(batchFrame), 0x0f, 0xff, 0xff, 0xff})}).receive(nil, true)
+	if took := allocated() - before; err == nil || took > 1<<20 {
+		t.Errorf("it took %d bytes, error %v", took, err)
 	}
 }
 
@@ -172,18 +180,19 @@ func TestASourceKeepsFewBatchesOpen(t *testing.T) {
 // Content is taken of files that were needed, once, and for them alone.
 func TestContentIsTakenOfWhatWasNeeded(t *testing.T) {
 	shown := slices.Concat(framed(enterFrame, enter{Name: "."}),
-		framed(batchFrame, batch{Number: 1, Entries: []tree.Item{{Name: ".", Mode: unix.S_IFDIR | 0o700}, {Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1}, {Name: "p", Mode: unix.S_IFIFO}}}))
+		framed(batchFrame, batch{Number: 1, Entries: []tree.Item{{Name: ".", Mode: unix.S_IFDIR | 0o700}, {Name: "f", Mode: unix.S_IFREG | 0o600, Size: 1}, {Name: "p", Mode: unix.S_IFIFO}, {Name: "q", Mode: unix.S_IFREG, Size: 1}}}))
 	f := tree.Item{Name: "f", Mode: unix.S_IFREG | 0o600, UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	data := frame(dataFrame, append(make([]byte, 8), 'x'))
 	whole := slices.Concat(framed(fileFrame, file{1, 1, 1}), data, framed(endFrame, end{Batch: 1, Index: 1, OK: true, Item: f}))
-	top := f
-	top.Name, top.Mode = "g", unix.S_IFREG|0o600
+	q := f
+	q.Name = "q"
+	rest := slices.Concat(framed(endFrame, end{Batch: 1, Index: 3, Item: q}), framed(leaveFrame, total{}), framed(doneFrame, total{}))
 	for name, c := range map[string]struct {
 		said []byte
 		good bool
 	}{
-		"as it is":                  {slices.Concat(whole, framed(leaveFrame, total{}), framed(doneFrame, total{})), true},
-		"an end without the file":   {slices.Concat(framed(endFrame, end{Batch: 1, Index: 1, Item: f}), framed(doneFrame, total{})), true},
+		"as it is":                  {slices.Concat(whole, rest), true},
+		"an end without the file":   {slices.Concat(framed(endFrame, end{Batch: 1, Index: 1, Item: f}), rest), true},
 		"no end":                    {framed(doneFrame, total{}), false},
 		"of a pipe":                 {framed(fileFrame, file{1, 2, 1}), false},
 		"of another batch":          {framed(fileFrame, file{2, 1, 1}), false},
@@ -192,7 +201,7 @@ func TestContentIsTakenOfWhatWasNeeded(t *testing.T) {
 		"content of no file":        {data, false},
 		"a hole of no file":         {frame(holeFrame, make([]byte, 16)), false},
 		"a hole of no length":       {slices.Concat(framed(fileFrame, file{1, 1, 1}), frame(holeFrame, make([]byte, 3))), false},
-		"the end of another name":   {slices.Concat(framed(fileFrame, file{1, 1, 1}), data, framed(endFrame, end{Batch: 1, Index: 1, OK: true, Item: top})), false},
+		"the end of another name":   {slices.Concat(framed(fileFrame, file{1, 1, 1}), data, framed(endFrame, end{Batch: 1, Index: 1, OK: true, Item: q}), rest), false},
 		"the end of another batch":  {framed(endFrame, end{Batch: 7, Index: 1, Item: f}), false},
 		"an end that is no file":    {slices.Concat(framed(fileFrame, file{1, 1, 1}), framed(endFrame, end{Batch: 1, Index: 1, Item: tree.Item{Name: "f", Mode: unix.S_IFLNK}})), false},
 		"a kind that nobody knows":  {frame('?', nil), false},

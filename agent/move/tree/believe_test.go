@@ -198,10 +198,11 @@ func TestASumThatIsAskedForAnewReadsEachFile(t *testing.T) {
 // The memory that is kept is bounded, however many files there are; what is not remembered is read again.
 func TestTheFilesThatAreRememberedAreBounded(t *testing.T) {
 	s := NewSums(later)
-	for i := range uint64(cachedMost + 10) {
+	s.most = 100
+	for i := range uint64(110) {
 		s.Put(&unix.Stat_t{Ino: i}, nil)
 	}
-	if len(s.files) != cachedMost {
+	if len(s.files) != s.most {
 		t.Errorf("%d are remembered", len(s.files))
 	}
 	old := unix.Stat_t{Ino: 3, Size: 1}

@@ -54,14 +54,17 @@ type known struct {
 
 // Sums remembers the sums of files that have not changed since. Safe for concurrent use.
 type Sums struct {
-	now func() time.Time // the clock of the file systems
+	now  func() time.Time // the clock of the file systems
+	most int              // cachedMost
 
 	mu    sync.Mutex
 	files map[fileID]known
 }
 
 // NewSums returns an empty one.
-func NewSums(now func() time.Time) *Sums { return &Sums{now: now, files: map[fileID]known{}} }
+func NewSums(now func() time.Time) *Sums {
+	return &Sums{now: now, most: cachedMost, files: map[fileID]known{}}
+}
 
 // Clear forgets all.
 func (s *Sums) Clear() {
@@ -90,7 +93,7 @@ func (s *Sums) Put(st *unix.Stat_t, blocks []Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := fileID{st.Dev, st.Ino}
-	if _, had := s.files[id]; !had && len(s.files) >= cachedMost {
+	if _, had := s.files[id]; !had && len(s.files) >= s.most {
 		return
 	}
 	k := known{size: st.Size, mtime: st.Mtim.Nano(), ctime: st.Ctim.Nano(), sum: Digest(SumOf(blocks))}

@@ -153,8 +153,23 @@ func TestAChangeOfOwnerTakesNothingElse(t *testing.T) {
 	p.round()
 	p.equal("copied")
 	give(2)
+	p.sum(p.from, p.src, true) // its content is known, and not written again
 	p.round()
 	p.equal("of another owner")
+}
+
+// Names of one file that become files of their own are such, and what is written to one is not written to the other.
+func TestNamesOfOneFileBecomeFilesOfTheirOwn(t *testing.T) {
+	p := newPair(t)
+	must(t, os.WriteFile(p.at("a"), []byte("one"), 0o600), os.Link(p.at("a"), p.at("b")), os.Link(p.at("a"), p.at("c")))
+	p.round()
+	p.equal("one file")
+	must(t, os.Remove(p.at("b")), os.WriteFile(p.at("b"), []byte("two"), 0o600), os.Remove(p.at("c")), os.Link(p.at("b"), p.at("c")))
+	p.round()
+	p.equal("two files")
+	must(t, os.Remove(p.at("c")), os.Link(p.at("a"), p.at("c")))
+	p.round()
+	p.equal("one has another name")
 }
 
 // What becomes a thing of another kind, or another file of the same name, is that at the other end, whatever was in it.
