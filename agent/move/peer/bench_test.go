@@ -139,7 +139,7 @@ func benchMove(b *testing.B, l load) {
 	go func() { written <- l.churn(ctx, from) }()
 	defer stop()
 
-	cpu, began := spent(b), time.Now()
+	cpu := spent(b)
 	var first time.Duration
 	rounds := 0
 	for {
