@@ -2874,6 +2874,234 @@ func (x *MoveResponse) GetOn() string {
 	return ""
 }
 
+type RebalanceRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Sets          []string               `protobuf:"bytes,2,rep,name=sets,proto3" json:"sets,omitempty"` // none: all of the namespace
+	AllNamespaces bool                   `protobuf:"varint,3,opt,name=all_namespaces,json=allNamespaces,proto3" json:"all_namespaces,omitempty"`
+	DryRun        bool                   `protobuf:"varint,4,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Max           int32                  `protobuf:"varint,5,opt,name=max,proto3" json:"max,omitempty"` // of moves; 0: any number
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceRequest) Reset() {
+	*x = RebalanceRequest{}
+	mi := &file_control_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceRequest) ProtoMessage() {}
+
+func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
+func (*RebalanceRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *RebalanceRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RebalanceRequest) GetSets() []string {
+	if x != nil {
+		return x.Sets
+	}
+	return nil
+}
+
+func (x *RebalanceRequest) GetAllNamespaces() bool {
+	if x != nil {
+		return x.AllNamespaces
+	}
+	return false
+}
+
+func (x *RebalanceRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *RebalanceRequest) GetMax() int32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+type RebalanceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Moves         []*RebalanceRow        `protobuf:"bytes,1,rep,name=moves,proto3" json:"moves,omitempty"` // in the order in which members stop
+	Stays         []*RebalanceRow        `protobuf:"bytes,2,rep,name=stays,proto3" json:"stays,omitempty"` // members that would be better elsewhere, and cannot be moved
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceResponse) Reset() {
+	*x = RebalanceResponse{}
+	mi := &file_control_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceResponse) ProtoMessage() {}
+
+func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceResponse.ProtoReflect.Descriptor instead.
+func (*RebalanceResponse) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *RebalanceResponse) GetMoves() []*RebalanceRow {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *RebalanceResponse) GetStays() []*RebalanceRow {
+	if x != nil {
+		return x.Stays
+	}
+	return nil
+}
+
+type RebalanceRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`
+	From          string                 `protobuf:"bytes,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            string                 `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`        // "": it stays
+	Bytes         int64                  `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"` // what its local volumes may hold
+	Why           string                 `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`
+	After         string                 `protobuf:"bytes,7,opt,name=after,proto3" json:"after,omitempty"` // the member of its set that has to be available again before it stops; "": none
+	Waits         string                 `protobuf:"bytes,8,opt,name=waits,proto3" json:"waits,omitempty"` // what else it waits for; "": nothing
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RebalanceRow) Reset() {
+	*x = RebalanceRow{}
+	mi := &file_control_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RebalanceRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RebalanceRow) ProtoMessage() {}
+
+func (x *RebalanceRow) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RebalanceRow.ProtoReflect.Descriptor instead.
+func (*RebalanceRow) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *RebalanceRow) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *RebalanceRow) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+func (x *RebalanceRow) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *RebalanceRow) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *RebalanceRow) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *RebalanceRow) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *RebalanceRow) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *RebalanceRow) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
 type FenceNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2884,7 +3112,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +3124,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +3137,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -2935,7 +3163,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2947,7 +3175,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2960,7 +3188,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -2981,7 +3209,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3221,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3234,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -3041,7 +3269,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3053,7 +3281,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3066,7 +3294,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -3101,7 +3329,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3113,7 +3341,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3126,7 +3354,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -3374,7 +3602,25 @@ const file_control_proto_rawDesc = "" +
 	"totalBytes\x12\x10\n" +
 	"\x03why\x18\n" +
 	" \x01(\tR\x03why\x12\x0e\n" +
-	"\x02on\x18\v \x01(\tR\x02on\"G\n" +
+	"\x02on\x18\v \x01(\tR\x02on\"\x96\x01\n" +
+	"\x10RebalanceRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04sets\x18\x02 \x03(\tR\x04sets\x12%\n" +
+	"\x0eall_namespaces\x18\x03 \x01(\bR\rallNamespaces\x12\x17\n" +
+	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12\x10\n" +
+	"\x03max\x18\x05 \x01(\x05R\x03max\"o\n" +
+	"\x11RebalanceResponse\x12,\n" +
+	"\x05moves\x18\x01 \x03(\v2\x16.stead.v1.RebalanceRowR\x05moves\x12,\n" +
+	"\x05stays\x18\x02 \x03(\v2\x16.stead.v1.RebalanceRowR\x05stays\"\xbc\x01\n" +
+	"\fRebalanceRow\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06member\x18\x02 \x01(\tR\x06member\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\tR\x02to\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x10\n" +
+	"\x03why\x18\x06 \x01(\tR\x03why\x12\x14\n" +
+	"\x05after\x18\a \x01(\tR\x05after\x12\x14\n" +
+	"\x05waits\x18\b \x01(\tR\x05waits\"G\n" +
 	"\x10FenceNodeRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1f\n" +
 	"\vpowered_off\x18\x02 \x01(\bR\n" +
@@ -3391,7 +3637,7 @@ const file_control_proto_rawDesc = "" +
 	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xac\f\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xf2\f\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -3404,7 +3650,8 @@ const file_control_proto_rawDesc = "" +
 	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
 	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12D\n" +
 	"\tDrainNode\x12\x1a.stead.v1.DrainNodeRequest\x1a\x1b.stead.v1.DrainNodeResponse\x125\n" +
-	"\x04Move\x12\x15.stead.v1.MoveRequest\x1a\x16.stead.v1.MoveResponse\x12?\n" +
+	"\x04Move\x12\x15.stead.v1.MoveRequest\x1a\x16.stead.v1.MoveResponse\x12D\n" +
+	"\tRebalance\x12\x1a.stead.v1.RebalanceRequest\x1a\x1b.stead.v1.RebalanceResponse\x12?\n" +
 	"\tFenceNode\x12\x1a.stead.v1.FenceNodeRequest\x1a\x16.stead.v1.EditResponse\x12A\n" +
 	"\n" +
 	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
@@ -3433,7 +3680,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -3478,15 +3725,18 @@ var file_control_proto_goTypes = []any{
 	(*DrainRow)(nil),             // 40: stead.v1.DrainRow
 	(*MoveRequest)(nil),          // 41: stead.v1.MoveRequest
 	(*MoveResponse)(nil),         // 42: stead.v1.MoveResponse
-	(*FenceNodeRequest)(nil),     // 43: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 44: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 45: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 46: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 47: stead.v1.EditResponse
-	nil,                          // 48: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 49: stead.v1.Frame
-	(*Size)(nil),                 // 50: stead.v1.Size
-	(*NodeUsage)(nil),            // 51: stead.v1.NodeUsage
+	(*RebalanceRequest)(nil),     // 43: stead.v1.RebalanceRequest
+	(*RebalanceResponse)(nil),    // 44: stead.v1.RebalanceResponse
+	(*RebalanceRow)(nil),         // 45: stead.v1.RebalanceRow
+	(*FenceNodeRequest)(nil),     // 46: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 47: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 48: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 49: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 50: stead.v1.EditResponse
+	nil,                          // 51: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 52: stead.v1.Frame
+	(*Size)(nil),                 // 53: stead.v1.Size
+	(*NodeUsage)(nil),            // 54: stead.v1.NodeUsage
 }
 var file_control_proto_depIdxs = []int32{
 	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -3497,72 +3747,76 @@ var file_control_proto_depIdxs = []int32{
 	11, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	24, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	27, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	49, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	50, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	52, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	53, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	29, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
-	49, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
-	51, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
+	52, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
+	54, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
 	34, // 13: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	48, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	51, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
 	40, // 15: stead.v1.DrainNodeResponse.left:type_name -> stead.v1.DrainRow
 	40, // 16: stead.v1.DrainNodeResponse.waiting:type_name -> stead.v1.DrainRow
-	0,  // 17: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	6,  // 18: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	10, // 19: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	12, // 20: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	12, // 21: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	15, // 22: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	36, // 23: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	45, // 24: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	46, // 25: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	37, // 26: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	38, // 27: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
-	41, // 28: stead.v1.Control.Move:input_type -> stead.v1.MoveRequest
-	43, // 29: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	44, // 30: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	4,  // 31: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	2,  // 32: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	17, // 33: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	19, // 34: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	20, // 35: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	22, // 36: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	25, // 37: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	26, // 38: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	28, // 39: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
-	30, // 40: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
-	32, // 41: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	35, // 42: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 43: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	8,  // 44: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	11, // 45: stead.v1.Control.Get:output_type -> stead.v1.Object
-	13, // 46: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	14, // 47: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	16, // 48: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	47, // 49: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	47, // 50: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	47, // 51: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	47, // 52: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	39, // 53: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
-	42, // 54: stead.v1.Control.Move:output_type -> stead.v1.MoveResponse
-	47, // 55: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	47, // 56: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	47, // 57: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	3,  // 58: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	18, // 59: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	21, // 60: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	21, // 61: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	23, // 62: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	49, // 63: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	49, // 64: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	49, // 65: stead.v1.Control.Forward:output_type -> stead.v1.Frame
-	31, // 66: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
-	33, // 67: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	33, // 68: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	43, // [43:69] is the sub-list for method output_type
-	17, // [17:43] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	45, // 17: stead.v1.RebalanceResponse.moves:type_name -> stead.v1.RebalanceRow
+	45, // 18: stead.v1.RebalanceResponse.stays:type_name -> stead.v1.RebalanceRow
+	0,  // 19: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
+	6,  // 20: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	10, // 21: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	12, // 22: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	12, // 23: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	15, // 24: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	36, // 25: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	48, // 26: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	49, // 27: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	37, // 28: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	38, // 29: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
+	41, // 30: stead.v1.Control.Move:input_type -> stead.v1.MoveRequest
+	43, // 31: stead.v1.Control.Rebalance:input_type -> stead.v1.RebalanceRequest
+	46, // 32: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	47, // 33: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 34: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	2,  // 35: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	17, // 36: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	19, // 37: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	20, // 38: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	22, // 39: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	25, // 40: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	26, // 41: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	28, // 42: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
+	30, // 43: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
+	32, // 44: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	35, // 45: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 46: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	8,  // 47: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	11, // 48: stead.v1.Control.Get:output_type -> stead.v1.Object
+	13, // 49: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	14, // 50: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	16, // 51: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	50, // 52: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	50, // 53: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	50, // 54: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	50, // 55: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	39, // 56: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
+	42, // 57: stead.v1.Control.Move:output_type -> stead.v1.MoveResponse
+	44, // 58: stead.v1.Control.Rebalance:output_type -> stead.v1.RebalanceResponse
+	50, // 59: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	50, // 60: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	50, // 61: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	3,  // 62: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	18, // 63: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	21, // 64: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	21, // 65: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	23, // 66: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	52, // 67: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	52, // 68: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	52, // 69: stead.v1.Control.Forward:output_type -> stead.v1.Frame
+	31, // 70: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
+	33, // 71: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	33, // 72: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	46, // [46:73] is the sub-list for method output_type
+	19, // [19:46] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3580,7 +3834,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,6 +31,7 @@ const (
 	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
 	Control_DrainNode_FullMethodName     = "/stead.v1.Control/DrainNode"
 	Control_Move_FullMethodName          = "/stead.v1.Control/Move"
+	Control_Rebalance_FullMethodName     = "/stead.v1.Control/Rebalance"
 	Control_FenceNode_FullMethodName     = "/stead.v1.Control/FenceNode"
 	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
 	Control_Restore_FullMethodName       = "/stead.v1.Control/Restore"
@@ -89,6 +90,10 @@ type ControlClient interface {
 	// dry_run it only tells what it means. Codes: NOT_FOUND; INVALID_ARGUMENT; FAILED_PRECONDITION it cannot be moved there, or
 	// not be aborted any more; ABORTED something changed meanwhile.
 	Move(ctx context.Context, in *MoveRequest, opts ...grpc.CallOption) (*MoveResponse, error)
+	// Rebalance has members of sets move to where placement prefers them now, so that they are spread over the nodes: it asks
+	// for the moves, and Move tells of each. With dry_run it only tells which. Codes: NOT_FOUND a set; FAILED_PRECONDITION the
+	// store is held or waits for nodes; ABORTED something changed meanwhile, some moves may be asked for.
+	Rebalance(ctx context.Context, in *RebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error)
 	// FenceNode takes a person's word that a node is off for proof that its lives are over.
 	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
 	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
@@ -272,6 +277,16 @@ func (c *controlClient) Move(ctx context.Context, in *MoveRequest, opts ...grpc.
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MoveResponse)
 	err := c.cc.Invoke(ctx, Control_Move_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) Rebalance(ctx context.Context, in *RebalanceRequest, opts ...grpc.CallOption) (*RebalanceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RebalanceResponse)
+	err := c.cc.Invoke(ctx, Control_Rebalance_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -487,6 +502,10 @@ type ControlServer interface {
 	// dry_run it only tells what it means. Codes: NOT_FOUND; INVALID_ARGUMENT; FAILED_PRECONDITION it cannot be moved there, or
 	// not be aborted any more; ABORTED something changed meanwhile.
 	Move(context.Context, *MoveRequest) (*MoveResponse, error)
+	// Rebalance has members of sets move to where placement prefers them now, so that they are spread over the nodes: it asks
+	// for the moves, and Move tells of each. With dry_run it only tells which. Codes: NOT_FOUND a set; FAILED_PRECONDITION the
+	// store is held or waits for nodes; ABORTED something changed meanwhile, some moves may be asked for.
+	Rebalance(context.Context, *RebalanceRequest) (*RebalanceResponse, error)
 	// FenceNode takes a person's word that a node is off for proof that its lives are over.
 	// Effects name them. Codes: NOT_FOUND; FAILED_PRECONDITION it has a session;
 	// INVALID_ARGUMENT the word is not given; ABORTED something changed meanwhile.
@@ -582,6 +601,9 @@ func (UnimplementedControlServer) DrainNode(context.Context, *DrainNodeRequest) 
 }
 func (UnimplementedControlServer) Move(context.Context, *MoveRequest) (*MoveResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Move not implemented")
+}
+func (UnimplementedControlServer) Rebalance(context.Context, *RebalanceRequest) (*RebalanceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Rebalance not implemented")
 }
 func (UnimplementedControlServer) FenceNode(context.Context, *FenceNodeRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method FenceNode not implemented")
@@ -855,6 +877,24 @@ func _Control_Move_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_Rebalance_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RebalanceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).Rebalance(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_Rebalance_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).Rebalance(ctx, req.(*RebalanceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_FenceNode_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(FenceNodeRequest)
 	if err := dec(in); err != nil {
@@ -1110,6 +1150,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Move",
 			Handler:    _Control_Move_Handler,
+		},
+		{
+			MethodName: "Rebalance",
+			Handler:    _Control_Rebalance_Handler,
 		},
 		{
 			MethodName: "FenceNode",

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -47,12 +48,16 @@ type ShownSet struct {
 	Deleting bool   `json:"deleting,omitempty"`
 	Orphaned bool   `json:"orphaned,omitempty"`
 	Edits    []Edit `json:"edits,omitempty"`
+	// Moves are those of its members that are asked for or under way, by ordinal.
+	Moves []moves.ShownMove `json:"moves,omitempty"`
 }
 
 // ShownMember is a member's status: its row of the set's table, and its report.
 type ShownMember struct {
 	MemberStatus
 	Report *Report `json:"report,omitempty"`
+	// Move is asked for or under way; nil: none is.
+	Move *moves.ShownMove `json:"move,omitempty"`
 }
 
 // ShownNode is a node's status; its NodeFacts are nil until it has connected once.

@@ -72,7 +72,7 @@ func (m *Mover) report(j *job, o *moves.MoveOrder, next step.Next) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if j.part.Role == moves.MoveTarget {
-		r.DoneBytes, r.TotalBytes = j.said.DoneBytes, j.said.TotalBytes
+		r.DoneBytes, r.TotalBytes, r.BytesPerSecond = j.said.DoneBytes, j.said.TotalBytes, j.said.BytesPerSecond
 	}
 	if r.Error == "" && j.said.State == r.State && j.tries > 0 {
 		r.Error = j.said.Error // until a try goes through
@@ -283,12 +283,17 @@ func (m *Mover) round(ctx context.Context, j *job, o *moves.MoveOrder, fresh boo
 		return nil, 0, err
 	}
 	var told time.Time
+	var before int64
 	copied, err = m.c.Copier.Round(ctx, peerOf(o), trees, fresh, func(done, total int64) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		if now := m.c.Now(); now.Sub(told) >= tellEvery || done == total {
-			told = now
-			j.said.DoneBytes, j.said.TotalBytes = done, total
+			rate := int64(0)
+			if past := now.Sub(told).Seconds(); !told.IsZero() && done != total && past > 0 {
+				rate = int64(float64(max(done-before, 0)) / past)
+			}
+			told, before = now, done
+			j.said.DoneBytes, j.said.TotalBytes, j.said.BytesPerSecond = done, total, rate
 			m.say()
 		}
 	})

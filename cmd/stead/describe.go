@@ -112,6 +112,9 @@ func (d describer) set(ctx context.Context, got *proto.Object) error {
 	for _, c := range st.Conditions {
 		fmt.Fprintf(d.out, "%-13s %s\n", c.Type+":", scalar.Plain(c.Status+" "+c.Reason+" "+c.Message))
 	}
+	for i := range st.Moves {
+		fmt.Fprintf(d.out, "%-13s %s\n", "Move:", scalar.Plain(st.Moves[i].Member+" "+moveLine(&st.Moves[i])))
+	}
 	if err := d.rows(st); err != nil {
 		return err
 	}
@@ -191,6 +194,9 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 		"Revision", string(st.Revision),
 		"Life", lifeText(m, &st.MemberStatus),
 	)
+	if st.Move != nil {
+		fmt.Fprintf(d.out, "%-13s %s\n", "Move:", scalar.Plain(moveLine(st.Move)))
+	}
 	if m.StopReason != "" {
 		fmt.Fprintf(d.out, "%-13s reason %s\n", "Stopping:", m.StopReason)
 	}

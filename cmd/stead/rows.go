@@ -29,7 +29,7 @@ var columns = map[string]column{
 	},
 	proto.KindMember: {
 		head: []string{"NAME", "READY", "PHASE", "RESTARTS", "AGE", "NODE", "ADDRESS", "REVISION", "BLOCKED"},
-		wide: []string{"TOKEN", "REASON", "IMAGES"},
+		wide: []string{"MOVE", "TOKEN", "REASON", "IMAGES"},
 		row:  rowOf(memberRow),
 	},
 	proto.KindVolume: {
@@ -107,7 +107,7 @@ func memberRow(o *shownMember) (cells, wide []any) {
 	row := o.Status.MemberStatus
 	return []any{row.Name, yesNo(row.Ready), phaseText(row), row.Restarts, age(row.BeganAt), row.Node, addressText(row), row.Revision,
 			blockedText(row)},
-		[]any{row.Token, o.Spec.Reason, images}
+		[]any{moveText(o.Status.Move), row.Token, o.Spec.Reason, images}
 }
 
 func yesNo(yes bool) string {

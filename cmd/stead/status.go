@@ -26,7 +26,7 @@ func statusCommand(c *cli) *cobra.Command {
 		Short: "Show the health of servers, store, nodes and sets on one screen",
 		Long: `Show on one screen: the servers and their leader; how full the store is, and its alarms;
 whether the store went back, and which nodes its restore waits for; the nodes without a
-session; and, of all namespaces, the sets that are not healthy, with what their members wait
+session; the moves of members and how far they are; and, of all namespaces, the sets that are not healthy, with what their members wait
 for. It works also while the store is full. The exit code only says whether the server
 answered.`,
 		Example: `  stead status`,
@@ -58,6 +58,9 @@ func (c *cli) overview(ctx context.Context, out io.Writer) error {
 		fact(out, "tunnel", "%s", tunnelText(t))
 	}
 	if err := printNodes(out, nodes.GetObjects(), info.GetTunnel()); err != nil {
+		return err
+	}
+	if err := printMoves(out, sets.GetObjects()); err != nil {
 		return err
 	}
 	return c.printSets(ctx, out, sets.GetObjects())

@@ -185,9 +185,11 @@ type MoveReport struct {
 	Key  string `json:"key,omitempty"`
 	Port uint16 `json:"port,omitempty"`
 	// DoneBytes of TotalBytes are at the target, as it knows; reported now and then.
-	DoneBytes  int64     `json:"doneBytes,omitempty"`
-	TotalBytes int64     `json:"totalBytes,omitempty"`
-	Sums       []MoveSum `json:"sums,omitempty"`
+	DoneBytes  int64 `json:"doneBytes,omitempty"`
+	TotalBytes int64 `json:"totalBytes,omitempty"`
+	// BytesPerSecond is how many came in a second since it was told before; 0: none, or that is not known.
+	BytesPerSecond int64     `json:"bytesPerSecond,omitempty"`
+	Sums           []MoveSum `json:"sums,omitempty"`
 	// Error is why it failed, or what holds it up now: a sentence.
 	Error string `json:"error,omitempty"`
 }

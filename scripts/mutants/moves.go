@@ -32,6 +32,12 @@ var moveFaults = []fault{
 		suite{"server/engine", "^TestAStartThatKnewOfNoMoveIsNotWrittenWhileOneHolds$"}},
 	{"S12", "server/engine/move.go", "c.once(store.VolumeKey(m.ID, claim.Claim), store.VolumeRequestKey(m.ID, claim.Claim))", "_ = claim",
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
+	{"S12", "server/plan/rebalance.go", "closed.Cordon = true", "closed.Cordon = n.Node.Cordon",
+		suite{"server/plan", "^TestRebalance$"}},
+	{"S12", "server/plan/rebalance.go", "if fixed := s.fixed(t, node); fixed != \"\" {", "if fixed := s.fixed(t, node); false {",
+		suite{"server/plan", "^TestRebalance$"}},
+	{"S12", "server/plan/rebalance.go", "worse = worse || have <= has", "_ = worse",
+		suite{"server/plan", "^TestRebalance$"}},
 	{"S12", "server/dispatch/move.go", "return end.Node != at.node || end.UID != at.uid", "return false",
 		suite{"server/dispatch", "^TestANodeSpeaksOfItsOwnMovesOnly$"}},
 }

@@ -78,6 +78,7 @@ var allowed = map[string]role{
 	proto.Control_EditNode_FullMethodName:      roleAdmin | roleRoot,
 	proto.Control_DrainNode_FullMethodName:     roleAdmin | roleRoot,
 	proto.Control_Move_FullMethodName:          roleAdmin | roleRoot,
+	proto.Control_Rebalance_FullMethodName:     roleAdmin | roleRoot,
 	proto.Control_FenceNode_FullMethodName:     roleAdmin | roleRoot,
 	proto.Control_RemoveNode_FullMethodName:    roleAdmin | roleRoot,
 	proto.Control_Restore_FullMethodName:       roleAdmin | roleRoot,

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records/moves"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -43,6 +44,16 @@ func MoveOf(v View, id spec.Identity) *moves.Move { return v.lookup(id).move.rec
 
 // MoveRequestOf is what a person asks about the move of an identity; nil: nothing.
 func MoveRequestOf(v View, id spec.Identity) *moves.MoveRequest { return v.lookup(id).moveAsk.record }
+
+// MovingOf are the members of a set of which a move is asked for or under way, by ordinal.
+func MovingOf(v View, ref spec.SetRef) (list []plan.Slot) {
+	for _, l := range v.find(ref).slots {
+		if l.move.record != nil || l.moveAsk.record != nil {
+			list = append(list, l.view)
+		}
+	}
+	return list
+}
 
 // MovesOn lists the moves in which node has a part, by identity.
 func MovesOn(v View, node spec.NodeName) (list []*moves.Move) {

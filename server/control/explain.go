@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -25,7 +26,13 @@ func (s sets) Explain(_ context.Context, r *proto.ExplainRequest) (*proto.Explai
 		return nil, notFound(proto.KindSet, ns, string(ref.Name))
 	}
 	out := &proto.ExplainResponse{}
-	for _, row := range explainRows(p) {
+	rows := explainRows(p)
+	s.cfg.Cache.Look(func(v cache.View) {
+		for _, m := range movesOf(v, ref) {
+			rows = append(rows, &proto.ExplainRow{Member: m.Member, What: fmt.Sprintf("moves from %s to %s (%s)", m.From, m.To, m.Phase), Why: moveWhy(&m)})
+		}
+	})
+	for _, row := range rows {
 		if member == "" || row.GetMember() == member {
 			out.Rows = append(out.Rows, row)
 		}
@@ -91,6 +98,16 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			add(a.Volume.ID.MemberName(), fmt.Sprintf("its volume %s: %s", a.Volume.Claim, a.Volume.Fate), a.Text)
 		case plan.VoidRequest:
 			add(a.ID.MemberName(), fmt.Sprintf("what was asked of its volume %s is not done", a.Claim), a.Text)
+		case plan.BeginMove:
+			add(a.Move.ID.MemberName(), "begins its move to "+string(a.Move.To.Node), a.Text)
+		case plan.AdvanceMove:
+			add(a.Move.ID.MemberName(), fmt.Sprintf("its move continues (%s)", a.Move.Phase), a.Text)
+		case plan.FlipMove:
+			add(a.Move.ID.MemberName(), "its copied volumes become the volumes", a.Text)
+		case plan.EndMove:
+			add(a.Move.ID.MemberName(), "its move ends", a.Text)
+		case plan.VoidMoveRequest:
+			add(a.ID.MemberName(), "what was asked about its move is not done", a.Text)
 		case plan.RemoveSet:
 			add("", "is removed", "it is being deleted and no member is left")
 		}
@@ -102,4 +119,12 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 		add(b.ID.MemberName(), "waits", b.Text)
 	}
 	return rows
+}
+
+// moveWhy is why a move is given up, and what it waits for.
+func moveWhy(m *moves.ShownMove) string {
+	if m.Why == "" {
+		return m.Waits
+	}
+	return fmt.Sprintf("it is given up (%s); %s", m.Why, m.Waits)
 }

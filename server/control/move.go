@@ -32,55 +32,72 @@ func (s volumes) Move(ctx context.Context, r *proto.MoveRequest) (*proto.MoveRes
 		return nil, invalid("the rate must be 0 or more")
 	}
 	q := moves.MoveRequest{ID: id, Verb: moves.MoveBegin, BytesPerSecond: r.GetBytesPerSecond(), By: user(ctx)}
-	var w plan.World
-	var guards []store.Compare
-	var missing error
-	s.cfg.Cache.Look(func(v cache.View) {
-		w = s.cfg.Planner.World(v, id.Ref(), nil)
-		guards = []store.Compare{
-			v.Seen(store.SetKey(id.Ref())), v.Seen(store.MemberKey(id)), v.Seen(store.MoveKey(id)), v.Seen(store.MoveRequestKey(id)),
-		}
-		slot := slotOf(w.Slots, id)
-		if slot == nil || w.Set == nil {
-			missing = notFound(proto.KindMember, id.Namespace, r.GetMember())
-			return
-		}
-		for claim := range slot.Volumes {
-			guards = append(guards, v.Seen(store.VolumeKey(id, claim)), v.Seen(store.VolumeRequestKey(id, claim)))
-		}
+	effects, err := s.askMove(ctx, q, r.GetDryRun(), func(v cache.View, slot *plan.Slot, q *moves.MoveRequest) error {
 		if r.GetAbort() {
 			q.Verb = moves.MoveAbort
 			if slot.Move != nil {
 				q.Move = slot.Move.Move
 			}
-		} else if n := proof.FindNode(v.Nodes(), spec.NodeName(r.GetNode())); n != nil {
-			q.To = moves.MoveEnd{Node: n.Node.Name, UID: n.Node.UID}
-			guards = append(guards, v.Seen(store.NodeKey(q.To.Node)))
-		} else {
-			missing = notFound(proto.KindNode, "", r.GetNode())
+			return nil
 		}
+		n := proof.FindNode(v.Nodes(), spec.NodeName(r.GetNode()))
+		if n == nil {
+			return notFound(proto.KindNode, "", r.GetNode())
+		}
+		q.To = moves.MoveEnd{Node: n.Node.Name, UID: n.Node.UID}
+		return nil
 	})
-	if missing != nil {
-		return nil, missing
-	}
-	if why := plan.MoveRefusal(w, q); why != "" {
-		return nil, precondition("%s: %s; nothing was changed", r.GetMember(), why)
-	}
-	slotOf(w.Slots, id).MoveAsked = &q
-	effects := describeMove(plan.Preview(w), id)
-	if !r.GetDryRun() {
-		q.At = time.Now().UTC()
-		err := s.commit(ctx, "member "+r.GetMember(), store.Txn{If: guards, Then: []store.Op{store.Put(store.MoveRequestKey(id), store.Encode(q))}})
-		if err != nil {
-			return nil, err
-		}
-		s.cfg.Logger.Info("move requested", "member", id.String(), "verb", string(q.Verb), "to", string(q.To.Node), "user", user(ctx))
+	if err != nil {
+		return nil, err
 	}
 	out, err := s.moveState(id)
 	if err == nil {
 		out.Effects = effects
 	}
 	return out, err
+}
+
+// askMove writes what a person asks about the move of a member, as complete makes it of what is stored, unless the planner
+// would refuse it: guarded by all that the judgement rests on. Effects are what it means.
+func (s volumes) askMove(ctx context.Context, q moves.MoveRequest, dryRun bool, complete func(cache.View, *plan.Slot, *moves.MoveRequest) error) (effects []string, err error) {
+	id, name := q.ID, q.ID.MemberName()
+	var w plan.World
+	var guards []store.Compare
+	var slot *plan.Slot
+	s.cfg.Cache.Look(func(v cache.View) {
+		w = s.cfg.Planner.World(v, id.Ref(), nil)
+		guards = []store.Compare{
+			v.Seen(store.SetKey(id.Ref())), v.Seen(store.MemberKey(id)), v.Seen(store.MoveKey(id)), v.Seen(store.MoveRequestKey(id)),
+		}
+		slot = slotOf(w.Slots, id)
+		if slot == nil || w.Set == nil {
+			err = notFound(proto.KindMember, id.Namespace, name)
+			return
+		}
+		for claim := range slot.Volumes {
+			guards = append(guards, v.Seen(store.VolumeKey(id, claim)), v.Seen(store.VolumeRequestKey(id, claim)))
+		}
+		if err = complete(v, slot, &q); q.To.Node != "" {
+			guards = append(guards, v.Seen(store.NodeKey(q.To.Node)))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if why := plan.MoveRefusal(w, q); why != "" {
+		return nil, precondition("%s: %s; nothing was changed", name, why)
+	}
+	slot.MoveAsked = &q
+	effects = describeMove(plan.Preview(w), id)
+	if dryRun {
+		return effects, nil
+	}
+	q.At = time.Now().UTC()
+	if err := s.commit(ctx, "member "+name, store.Txn{If: guards, Then: []store.Op{store.Put(store.MoveRequestKey(id), store.Encode(q))}}); err != nil {
+		return nil, err
+	}
+	s.cfg.Logger.Info("move requested", "member", id.String(), "verb", string(q.Verb), "to", string(q.To.Node), "user", user(ctx))
+	return effects, nil
 }
 
 // moveState is how the move of a member stands.

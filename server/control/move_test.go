@@ -2,6 +2,7 @@ package control
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -68,6 +69,18 @@ func TestAMoveIsForetoldWantedAndAborted(t *testing.T) {
 	out, err = ask(&proto.MoveRequest{Look: true})
 	if err != nil || out.GetPhase() != "Copying" || out.GetText() != "its volumes move from node n1 to node n2: Copying" {
 		t.Errorf("it stands %v, %v", out, err)
+	}
+	for _, show := range []struct{ kind, name string }{{proto.KindMember, "db-2"}, {proto.KindSet, "db"}} {
+		o, err := r.api.Get(r.as("alice"), &proto.GetRequest{Kind: show.kind, Name: show.name})
+		if err != nil || !strings.Contains(string(o.GetJson()), `"phase":"Copying"`) {
+			t.Errorf("%s %s shows no move: %s, %v", show.kind, show.name, o.GetJson(), err)
+		}
+	}
+	why, err := r.api.Explain(r.as("alice"), &proto.ExplainRequest{Name: "db-2"})
+	if err != nil || !slices.ContainsFunc(why.GetRows(), func(row *proto.ExplainRow) bool {
+		return row.GetWhat() == "moves from n1 to n2 (Copying)" && row.GetWhy() == "node n2 copies its volumes while it runs"
+	}) {
+		t.Errorf("it is explained %v, %v", why.GetRows(), err)
 	}
 	_, err = ask(&proto.MoveRequest{Node: "n2"})
 	refused(t, err, codes.FailedPrecondition)

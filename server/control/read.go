@@ -127,7 +127,7 @@ func (s queries) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records
 			continue
 		}
 		set := v.Set(ref)
-		items = append(items, showSet(set, st))
+		items = append(items, showSet(set, st, movesOf(v, ref)))
 	}
 	return items
 }

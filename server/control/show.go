@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/seal"
@@ -16,7 +17,7 @@ import (
 // steadVersion is the apiVersion of what Kubernetes does not have.
 const steadVersion = "stead/v1"
 
-func showSet(s *records.Set, st *records.SetStatus) item {
+func showSet(s *records.Set, st *records.SetStatus, moving []moves.ShownMove) item {
 	m := manifest.OfSet(s)
 	o := object{
 		APIVersion: m.APIVersion, Kind: m.Kind,
@@ -29,8 +30,18 @@ func showSet(s *records.Set, st *records.SetStatus) item {
 	if st == nil {
 		st = &records.SetStatus{}
 	}
-	o.Status = records.ShownSet{SetStatus: *st, Paused: s.Paused, Deleting: s.Deleting, Orphaned: s.Orphaned, Edits: s.Edits}
+	o.Status = records.ShownSet{SetStatus: *st, Paused: s.Paused, Deleting: s.Deleting, Orphaned: s.Orphaned, Edits: s.Edits, Moves: moving}
 	return item{kind: proto.KindSet, set: s.Ref.Name, body: o}
+}
+
+// movesOf are the moves of a set's members, asked for or under way.
+func movesOf(v cache.View, ref spec.SetRef) (list []moves.ShownMove) {
+	for _, slot := range cache.MovingOf(v, ref) {
+		if move := plan.ShownMove(&slot, v.Nodes(), v.Epoch()); move != nil {
+			list = append(list, *move)
+		}
+	}
+	return list
 }
 
 // showMembers shows every member that lives or is waited for; st has their rows.
@@ -43,10 +54,13 @@ func showMembers(v cache.View, ref spec.SetRef, st *records.SetStatus) []item {
 		}
 	}
 	live := liveNodes(w.Nodes)
+	moving := map[int]*moves.ShownMove{}
 	var out []item
 	for _, slot := range w.Slots {
+		move := plan.ShownMove(&slot, w.Nodes, w.Epoch)
+		moving[slot.ID.Ordinal] = move
 		if slot.Member != nil {
-			out = append(out, showMember(slot, rows[slot.ID.Ordinal], w.Set, live))
+			out = append(out, showMember(slot, rows[slot.ID.Ordinal], w.Set, live, move))
 			delete(rows, slot.ID.Ordinal)
 		}
 	}
@@ -54,14 +68,14 @@ func showMembers(v cache.View, ref spec.SetRef, st *records.SetStatus) []item {
 		id := spec.Identity{Namespace: ref.Namespace, Set: ref.Name, Ordinal: ordinal}
 		row.Phase, row.Ready, row.Token = "", false, ""
 		out = append(out, item{kind: proto.KindMember, set: ref.Name, body: object{
-			APIVersion: steadVersion, Kind: "Member", Status: records.ShownMember{MemberStatus: row},
+			APIVersion: steadVersion, Kind: "Member", Status: records.ShownMember{MemberStatus: row, Move: moving[ordinal]},
 			Metadata: records.ShownMeta{Name: id.MemberName(), Namespace: ref.Namespace, Labels: memberLabels(id, w.Set, "")},
 		}})
 	}
 	return out
 }
 
-func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live map[spec.NodeName]*records.Session) item {
+func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live map[spec.NodeName]*records.Session, move *moves.ShownMove) item {
 	m := slot.Member
 	row.Name, row.Ordinal = m.ID.MemberName(), m.ID.Ordinal
 	row.Node, row.Address, row.Revision = m.Node, m.Address, m.Revision
@@ -76,7 +90,7 @@ func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live
 		}
 	}
 	return item{kind: proto.KindMember, set: m.ID.Set, body: object{
-		APIVersion: steadVersion, Kind: "Member", Spec: m, Status: records.ShownMember{MemberStatus: row, Report: slot.Report},
+		APIVersion: steadVersion, Kind: "Member", Spec: m, Status: records.ShownMember{MemberStatus: row, Report: slot.Report, Move: move},
 		Metadata: records.ShownMeta{
 			Name: m.ID.MemberName(), Namespace: m.ID.Namespace, UID: m.Token.String(),
 			CreationTimestamp: m.BeganAt, Labels: memberLabels(m.ID, set, m.Revision),

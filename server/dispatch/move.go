@@ -92,7 +92,7 @@ func saneMoves(said []moves.MoveReport) []moves.MoveReport {
 	for i := range out {
 		r := &out[i]
 		sanitize(&r.Error, moveBytes)
-		r.DoneBytes, r.TotalBytes = max(r.DoneBytes, 0), max(r.TotalBytes, 0)
+		r.DoneBytes, r.TotalBytes, r.BytesPerSecond = max(r.DoneBytes, 0), max(r.TotalBytes, 0), max(r.BytesPerSecond, 0)
 		r.Sums = slices.Clone(r.Sums)
 		slices.SortFunc(r.Sums, func(a, b moves.MoveSum) int { return cmp.Compare(a.Claim, b.Claim) })
 	}
@@ -162,6 +162,6 @@ func (se *session) nextMoveReports() (now []moves.MoveReport, changed, again boo
 
 // equalButProgress: only how much is copied differs.
 func equalButProgress(a, b moves.MoveReport) bool {
-	a.DoneBytes, a.TotalBytes = b.DoneBytes, b.TotalBytes
+	a.DoneBytes, a.TotalBytes, a.BytesPerSecond = b.DoneBytes, b.TotalBytes, b.BytesPerSecond
 	return a.Equal(b)
 }

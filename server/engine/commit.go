@@ -84,7 +84,7 @@ func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
 		l.log.Info("volumes moved", "member", a.Move.ID.String(), "from", string(a.Move.From.Node), "to", string(a.Move.To.Node))
 	case plan.EndMove:
 		if a.Move.Phase == moves.MoveAborting {
-			e.mem.moveRests = e.mem.moveRests.aborted(a.Move.ID, now)
+			e.mem.moveRests = e.mem.moveRests.aborted(a.Move.ID, now, a.Move.Why)
 		}
 	case plan.RemoveSet:
 		l.log.Info("set removed", "set", e.ref.String())

@@ -253,27 +253,32 @@ func moveEvents(ref spec.SetRef, action plan.Action, now time.Time) []namedEvent
 // moveRest is how long the drain of a node begins no other move of a member whose move was aborted.
 const moveRest = 5 * time.Minute
 
-// moveRests is when moves of members were aborted last, in this term.
-type moveRests map[spec.Identity]time.Time
+// moveRests is when moves of members were aborted last, in this term, and why.
+type moveRests map[spec.Identity]abortedMove
 
-func (r moveRests) aborted(id spec.Identity, now time.Time) moveRests {
+type abortedMove struct {
+	at  time.Time
+	why string
+}
+
+func (r moveRests) aborted(id spec.Identity, now time.Time, why string) moveRests {
 	if r == nil {
 		r = moveRests{}
 	}
-	r[id] = now
+	r[id] = abortedMove{now, why}
 	return r
 }
 
 // waits are the times that are left.
-func (r moveRests) waits(now time.Time) map[spec.Identity]time.Duration {
-	var left map[spec.Identity]time.Duration
-	for id, at := range r {
-		if d := at.Add(moveRest).Sub(now); d <= 0 {
+func (r moveRests) waits(now time.Time) map[spec.Identity]plan.MoveRest {
+	var left map[spec.Identity]plan.MoveRest
+	for id, aborted := range r {
+		if d := aborted.at.Add(moveRest).Sub(now); d <= 0 {
 			delete(r, id)
 		} else if left == nil {
-			left = map[spec.Identity]time.Duration{id: d}
+			left = map[spec.Identity]plan.MoveRest{id: {Left: d, Why: aborted.why}}
 		} else {
-			left[id] = d
+			left[id] = plan.MoveRest{Left: d, Why: aborted.why}
 		}
 	}
 	return left

@@ -63,7 +63,7 @@ type World struct {
 	Rest map[spec.Identity]time.Duration
 	// MoveRest is how long the drain of a node begins no move of a member still, for its last was aborted;
 	// measured as Rest.
-	MoveRest map[spec.Identity]time.Duration
+	MoveRest map[spec.Identity]MoveRest
 	// Outages is how long lives have not been available, as this leader measured it since a
 	// plan first named them; a new leader starts again.
 	Outages map[Outage]time.Duration
@@ -79,6 +79,12 @@ type World struct {
 	Now time.Time
 	// prepared: every node counts as having the images of an update, as Preview assumes.
 	prepared bool
+}
+
+// MoveRest is how long the drain of a node leaves a member alone whose move was aborted, and why it was.
+type MoveRest struct {
+	Left time.Duration
+	Why  string
 }
 
 // Slot is what the store has of one identity.

@@ -13,14 +13,20 @@ type dumped struct {
 	World
 	VolumeID *struct{} `json:",omitempty"` // a function; ReadWorld counts instead
 	Rest     []restFor
-	MoveRest []restFor
+	MoveRest []moveRestFor
 	Outages  []outageFor
 }
 
-// restFor is an entry of World.Rest, or MoveRest.
+// restFor is an entry of World.Rest.
 type restFor struct {
 	ID  spec.Identity
 	For time.Duration
+}
+
+// moveRestFor is an entry of World.MoveRest.
+type moveRestFor struct {
+	ID spec.Identity
+	MoveRest
 }
 
 // outageFor is an entry of World.Outages.
@@ -38,7 +44,7 @@ func (w World) Dump() ([]byte, error) {
 		d.Rest = append(d.Rest, restFor{id, left})
 	}
 	for id, left := range w.MoveRest {
-		d.MoveRest = append(d.MoveRest, restFor{id, left})
+		d.MoveRest = append(d.MoveRest, moveRestFor{id, left})
 	}
 	for o, since := range w.Outages {
 		d.Outages = append(d.Outages, outageFor{o, since})
@@ -62,9 +68,9 @@ func ReadWorld(line []byte) (World, error) {
 	for _, r := range d.Rest {
 		w.Rest[r.ID] = r.For
 	}
-	w.MoveRest = map[spec.Identity]time.Duration{}
+	w.MoveRest = map[spec.Identity]MoveRest{}
 	for _, r := range d.MoveRest {
-		w.MoveRest[r.ID] = r.For
+		w.MoveRest[r.ID] = r.MoveRest
 	}
 	for _, o := range d.Outages {
 		w.Outages[o.Outage] = o.For

@@ -243,7 +243,10 @@ func TestADrainMovesMembers(t *testing.T) {
 		record.Cordon, record.Drain = true, &records.Drain{Move: true}
 		n.Node = &record
 	}
-	rest := func(w *World) { drains(w); w.MoveRest = map[spec.Identity]time.Duration{w.Slots[0].ID: time.Minute} }
+	rest := func(w *World) {
+		drains(w)
+		w.MoveRest = map[spec.Identity]MoveRest{w.Slots[0].ID: {time.Minute, "the disk is full"}}
+	}
 	check(t, []rule{
 		{name: "all are copied, at most four at a time", world: "ordered 5 volumes n1 n2 n3 0:ready@n1 1:ready@n1 2:ready@n1 3:ready@n1 4:ready@n1", change: drains,
 			want: "begin=4@n2 begin=3@n3 begin=2@n2 begin=1@n3 | 0:WaitingForTurn"},

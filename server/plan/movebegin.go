@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/stead-project/stead/records"
@@ -59,7 +60,7 @@ func (s mover) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 	if no := s.placer.Takes(s.moveTo(t), q.To.Node); no != nil {
 		return no.Text
 	}
-	return s.lacksMoves(q.To.Node)
+	return cmp.Or(s.lacksMoves(q.To.Node), s.sizedText(q.To.Node))
 }
 
 // movable is the node on which the local volumes of a member are, all together; why: they cannot be moved.
@@ -101,6 +102,15 @@ func (f moveFacts) lacksMoves(name spec.NodeName) string {
 	return ""
 }
 
+// sizedText says of a node that enforces sizes of a class of the set's claims that nothing is moved there; "": it does not.
+func (s mover) sizedText(name spec.NodeName) string {
+	n := s.node(name)
+	if n == nil || s.enforcesSizes(n) == "" {
+		return ""
+	}
+	return fmt.Sprintf("node %s enforces sizes of the class %s (--sized-class), and no volume can be moved into such a class", name, s.enforcesSizes(n))
+}
+
 // moveTo is what the next life of a member asks of the node to which its local volumes are to be moved.
 func (s mover) moveTo(t *memberState) *place.Request {
 	r := s.request(t)
@@ -140,9 +150,9 @@ func (s mover) moveForDrain(t *memberState) {
 	if why != "" {
 		return
 	}
-	if rest := s.world.MoveRest[t.ID]; rest > 0 {
-		s.wake(rest)
-		t.moveWaits = &place.Refusal{Reason: causes.BlockedBackOff, Text: "its last move was aborted; the drain of its node begins another after a while"}
+	if rest := s.world.MoveRest[t.ID]; rest.Left > 0 {
+		s.wake(rest.Left)
+		t.moveWaits = &place.Refusal{Reason: causes.BlockedBackOff, Text: fmt.Sprintf("its last move was aborted (%s); the drain of its node begins another after a while", rest.Why)}
 		return
 	}
 	no := func(reason causes.BlockedReason, text string) {
@@ -159,6 +169,8 @@ func (s mover) moveForDrain(t *memberState) {
 		no(refusal.Reason, refusal.Text)
 	case s.lacksMoves(n.Node.Name) != "":
 		no(causes.BlockedAgentTooOld, s.lacksMoves(n.Node.Name))
+	case s.sizedText(n.Node.Name) != "":
+		no(causes.BlockedNoClass, s.sizedText(n.Node.Name))
 	case s.fullOfMoves(from, n.Node.Name) != "":
 		no(causes.BlockedTurn, s.fullOfMoves(from, n.Node.Name))
 	default:

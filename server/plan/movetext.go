@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec/causes"
@@ -10,35 +11,55 @@ import (
 // movingText says for what a member waits that does not start because of its move.
 func (e explainer) movingText(t *memberState) (reason causes.BlockedReason, text string) {
 	m, f := t.Move, e.ofMoves()
-	text = fmt.Sprintf("it moves from node %s to node %s (%s)", m.From.Node, m.To.Node, f.progressText(m))
+	awaited, doing := f.doing(m)
+	text = fmt.Sprintf("it moves from node %s to node %s (%s): %s", m.From.Node, m.To.Node, f.progressText(m), doing)
+	if m.Phase == moves.MoveAborting {
+		text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s)%s", m.From.Node, m.To.Node, m.Why, doing)
+	}
+	if !f.reaches(awaited) {
+		return causes.BlockedNodeSilent, text
+	}
+	return causes.BlockedMoving, text
+}
+
+// doing is what is done next about a move, the end that is to do it, and what holds that end up.
+func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 	awaited, role := m.From, moves.MoveSource
-	switch m.Phase {
-	case moves.MoveStopping:
-		text += ": waiting until it is proven that its life on node " + string(m.From.Node) + " is over"
-	case moves.MoveSealing:
-		text += fmt.Sprintf(": node %s seals its volumes", m.From.Node)
-		if m.Sums != nil {
-			awaited, role = m.To, moves.MoveTarget
-			text = fmt.Sprintf("it moves from node %s to node %s (%s): node %s copies the rest and compares", m.From.Node, m.To.Node, f.progressText(m), m.To.Node)
-		}
-	case moves.MoveFlipped:
-		awaited, role = m.To, moves.MoveTarget
-		text += fmt.Sprintf(": node %s puts its volumes in their place", m.To.Node)
-	case moves.MoveAborting:
-		text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s): it starts again when node %s has its volumes back in use", m.From.Node, m.To.Node, m.Why, m.From.Node)
-		if !f.mayUnseal(m) {
-			awaited, role = m.To, moves.MoveTarget
-			text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s), and the store was restored since it began: waiting until node %s has said that it does not have the volumes; if node %s is gone for good: stead node remove %s",
-				m.From.Node, m.To.Node, m.Why, m.To.Node, m.To.Node, m.To.Node)
-		}
+	target := func() { awaited, role = m.To, moves.MoveTarget }
+	switch {
+	case m.Phase == moves.MoveCopying && (state(f.said(m, moves.MoveTarget)) == moves.MoveWarm || f.arrived(m)):
+		target()
+		text = "nearly all is copied; the member stops for the rest when it is its turn in the set's budget"
+	case m.Phase == moves.MoveCopying:
+		target()
+		text = fmt.Sprintf("node %s copies its volumes while it runs", m.To.Node)
+	case m.Phase == moves.MoveStopping:
+		text = fmt.Sprintf("waiting until it is proven that its life on node %s is over", m.From.Node)
+	case m.Phase == moves.MoveSealing && m.Sums == nil:
+		text = fmt.Sprintf("node %s seals its volumes", m.From.Node)
+	case m.Phase == moves.MoveSealing:
+		target()
+		text = fmt.Sprintf("node %s copies the rest and compares", m.To.Node)
+	case m.Phase == moves.MoveFlipped && f.arrived(m):
+		target()
+		text = fmt.Sprintf("its volumes are on node %s; when it is ready there, the old ones on node %s go to the trash", m.To.Node, m.From.Node)
+	case m.Phase == moves.MoveFlipped:
+		target()
+		text = fmt.Sprintf("node %s puts its volumes in their place", m.To.Node)
+	case f.mayUnseal(m):
+		text = fmt.Sprintf(": it starts again when node %s has its volumes back in use", m.From.Node)
+	default:
+		target()
+		text = fmt.Sprintf(", and the store was restored since it began: waiting until node %s has said that it does not have the volumes; if node %s is gone for good: stead node remove %s",
+			m.To.Node, m.To.Node, m.To.Node)
 	}
 	if r := f.said(m, role); r != nil && r.Error != "" {
 		text += fmt.Sprintf("; node %s says: %s", awaited.Node, r.Error)
 	}
 	if !f.reaches(awaited) {
-		return causes.BlockedNodeSilent, fmt.Sprintf("%s; node %s is unreachable", text, awaited.Node)
+		text += fmt.Sprintf("; node %s is unreachable", awaited.Node)
 	}
-	return causes.BlockedMoving, text
+	return awaited, text
 }
 
 // progressText is the phase of a move, and how much of it is copied.
@@ -85,6 +106,37 @@ func MoveText(m *moves.Move, nodes []Node, epoch int64) string {
 		}
 	}
 	return text
+}
+
+// ShownMove is how the move of a member stands, or what is asked for; nil: neither. nodes are all of the cluster.
+func ShownMove(slot *Slot, nodes []Node, epoch int64) *moves.ShownMove {
+	m, q := slot.Move, slot.MoveAsked
+	switch {
+	case m == nil && (q == nil || q.Verb != moves.MoveBegin):
+		return nil
+	case m == nil:
+		s := &moves.ShownMove{
+			Member: slot.ID.MemberName(), Phase: moves.MoveRequested, To: q.To.Node, By: q.By, BeganAt: q.At, LimitBytesPerSecond: q.BytesPerSecond,
+			Waits: "it is asked for, and begins when both nodes have room for another move",
+		}
+		for _, v := range slot.Volumes {
+			if !v.Shared {
+				s.From = v.Node
+			}
+		}
+		return s
+	}
+	f := factsOf(nodes, epoch)
+	s := &moves.ShownMove{
+		Member: slot.ID.MemberName(), Phase: m.Phase, From: m.From.Node, To: m.To.Node, By: m.By, BeganAt: m.BeganAt,
+		LimitBytesPerSecond: m.BytesPerSecond, Why: m.Why,
+	}
+	if r := f.said(m, moves.MoveTarget); r != nil {
+		s.DoneBytes, s.TotalBytes, s.BytesPerSecond = r.DoneBytes, r.TotalBytes, r.BytesPerSecond
+	}
+	_, doing := f.doing(m)
+	s.Waits = strings.TrimLeft(doing, ":, ")
+	return s
 }
 
 // MoveBytes is how many bytes of a move are at its target, and of how many; 0 and 0: that is not known.

@@ -25,6 +25,7 @@ type stage struct {
 	// gone: it was told that the set is; refused: why a person's request was not made.
 	gone    bool
 	refused string
+	answers []string      // what a person was told
 	ended   map[life]bool // lives that ended by themselves, of which nobody was told
 }
 
@@ -52,6 +53,7 @@ type stage struct {
 //	leader | restored         another server leads; the store is restored from a backup
 //	drain n1 | drain n1 at-once | uncordon n1   its members are to stop, or may start there again
 //	move db-1 n2 | abort db-1 | drain-move n1   its volumes go to another node, or not; all go from a node
+//	rebalance                 its members are spread over the nodes
 //	pass 600s                 time goes by
 func (s *stage) command(words []string) {
 	s.t.Helper()
@@ -77,6 +79,8 @@ func (s *stage) command(words []string) {
 		s.drain(spec.NodeName(words[1]), words[0] == "drain", len(words) > 2)
 	case words[0] == "move":
 		s.askMove(words[1], spec.NodeName(words[2]))
+	case words[0] == "rebalance":
+		s.rebalance()
 	case words[0] == "abort":
 		s.askMove(words[1], "")
 	case words[0] == "drain-move":
@@ -218,6 +222,10 @@ func lasting(old map[Outage]time.Duration, named []Outage, d time.Duration) map[
 // the set stands.
 func (s *stage) rest(out io.Writer) {
 	s.t.Helper()
+	for _, line := range s.answers {
+		fmt.Fprintln(out, "  "+line)
+	}
+	s.answers = nil
 	for range 200 {
 		s.w.Rev++
 		p := Next(s.w)

@@ -28,6 +28,23 @@ func (s *stage) askMove(name string, to spec.NodeName) {
 	}
 }
 
+// rebalance asks for what spreads the members of the set, and tells it.
+func (s *stage) rebalance() {
+	s.t.Helper()
+	s.canMove()
+	r := Rebalance([]World{s.w}, func(spec.SetRef) bool { return true }, 0)
+	for _, m := range r.Moves {
+		s.answers = append(s.answers, fmt.Sprintf("%s is to go from %s to %s: %s", m.ID.MemberName(), m.From, m.To.Node, m.Why))
+		s.slot(m.ID.MemberName()).MoveAsked = &moves.MoveRequest{ID: m.ID, Verb: moves.MoveBegin, By: "ann", To: m.To}
+	}
+	for _, stay := range r.Stays {
+		s.answers = append(s.answers, fmt.Sprintf("%s stays on %s: %s", stay.ID.MemberName(), stay.Node, stay.Why))
+	}
+	if len(s.answers) == 0 {
+		s.answers = []string{"there is nothing to do"}
+	}
+}
+
 // canMove has the agents of all nodes move volumes.
 func (s *stage) canMove() {
 	s.w.Nodes = slices.Clone(s.w.Nodes)
