@@ -210,6 +210,18 @@ func TestAMove(t *testing.T) {
 	}
 }
 
+// TestAnUnknownSealIsSaidWithItsMove: what the servers need to make the record of the move anew, also after a restart.
+func TestAnUnknownSealIsSaidWithItsMove(t *testing.T) {
+	j := newJourney(t)
+	j.both(moves.MoveCopying)
+	j.both(moves.MoveSealing)
+	j.from.start()
+	got := j.from.take()
+	if o := j.order(moves.MoveSource, moves.MoveSealing); got.State != moves.MoveSealed || got.Peer != o.Peer || len(got.Claims) != 1 || got.Claims[0] != claim {
+		t.Errorf("it says %+v", got)
+	}
+}
+
 func TestAMoveIsAborted(t *testing.T) {
 	j := newJourney(t)
 	j.both(moves.MoveCopying)

@@ -60,6 +60,9 @@ func (m *Mover) work(ctx context.Context, j *job) {
 // report says what a decision says; the source's key and port go with an offer.
 func (m *Mover) report(j *job, o *moves.MoveOrder, next step.Next) {
 	r := moves.MoveReport{ID: j.part.ID, Move: j.part.Move, Role: j.part.Role, State: next.Say, Sums: next.Sums, Error: next.Error}
+	if o == nil && next.Say == moves.MoveSealed {
+		r.Peer, r.Claims = j.part.Peer, j.part.Claims
+	}
 	if o != nil && o.Phase != moves.MoveAborting && o.Phase != moves.MoveFlipped && next.Say != moves.MoveFailed {
 		var err error
 		if r.Key, r.Port, err = m.c.Copier.Key(j.part.Move); err != nil {

@@ -36,7 +36,7 @@ func (o owner) notSealed(path string) error {
 	if o.Seal.Move == "" {
 		return nil
 	}
-	return fmt.Errorf("%w: move %s to node %s sealed %s: the copy there may be the volume, so this one is not used; if no such move is under way, and the member's data are not on that node: stead move %s -n %s --abort",
+	return fmt.Errorf("%w: move %s to node %s sealed %s: the copy there may be the volume, so this one is not used; if no such move is under way, and that node is connected: stead move %s -n %s --abort",
 		runtime.ErrSealed, o.Seal.Move, o.Seal.To, path, o.identity().MemberName(), o.Namespace)
 }
 

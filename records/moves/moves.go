@@ -190,6 +190,9 @@ type MoveReport struct {
 	// BytesPerSecond is how many came in a second since it was told before; 0: none, or that is not known.
 	BytesPerSecond int64     `json:"bytesPerSecond,omitempty"`
 	Sums           []MoveSum `json:"sums,omitempty"`
+	// Peer and Claims are said with a seal of a move that no order names: what the servers need to know of it to abort it.
+	Peer   spec.NodeName `json:"peer,omitempty"`
+	Claims []MoveClaim   `json:"claims,omitempty"`
 	// Error is why it failed, or what holds it up now: a sentence.
 	Error string `json:"error,omitempty"`
 }
@@ -201,9 +204,9 @@ func (r *MoveReport) Compare(o *MoveReport) int {
 
 // Equal reports whether both say the same.
 func (r MoveReport) Equal(o MoveReport) bool {
-	sums := slices.Equal(r.Sums, o.Sums)
-	r.Sums, o.Sums = nil, nil
-	return sums && reflect.DeepEqual(r, o)
+	lists := slices.Equal(r.Sums, o.Sums) && slices.Equal(r.Claims, o.Claims)
+	r.Sums, o.Sums, r.Claims, o.Claims = nil, nil, nil, nil
+	return lists && reflect.DeepEqual(r, o)
 }
 
 // Said is what the node says of its part in a move, of all that it says; nil: nothing in this session.

@@ -35,6 +35,7 @@ func (s volumes) Move(ctx context.Context, r *proto.MoveRequest) (*proto.MoveRes
 	effects, err := s.askMove(ctx, q, r.GetDryRun(), func(v cache.View, slot *plan.Slot, q *moves.MoveRequest) error {
 		if r.GetAbort() {
 			q.Verb = moves.MoveAbort
+			q.Move = plan.UnknownMove(slot, v.Nodes(), v.Epoch())
 			if slot.Move != nil {
 				q.Move = slot.Move.Move
 			}
@@ -135,6 +136,10 @@ func describeMove(f plan.Forecast, id spec.Identity) (out []string) {
 				continue
 			}
 			to = a.Move.To.Node
+			if a.Move.Phase == moves.MoveAborting {
+				out = append(out, a.Text)
+				continue
+			}
 			for _, c := range a.Move.Claims {
 				out = append(out, fmt.Sprintf("copies volume %s-%s, %s, from node %s to node %s while %s runs", c.Claim, name, sizeText(c.SizeBytes), a.Move.From.Node, to, name))
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -87,7 +88,7 @@ func (se *session) receiveMoves(m *proto.MoveReports) {
 func saneMoves(said []moves.MoveReport) []moves.MoveReport {
 	out := slices.DeleteFunc(slices.Clone(said), func(r moves.MoveReport) bool {
 		return !canBeMember(r.ID) || !stateOf(r.Role, r.State) || len(r.Move) > wordBytes || r.Key != "" && !isSum(r.Key) ||
-			len(r.Sums) > maxContainers || slices.ContainsFunc(r.Sums, func(s moves.MoveSum) bool { return !isSum(s.Sum) })
+			len(r.Sums) > maxContainers || !saneClaims(&r) || slices.ContainsFunc(r.Sums, func(s moves.MoveSum) bool { return !isSum(s.Sum) })
 	})
 	for i := range out {
 		r := &out[i]
@@ -99,6 +100,19 @@ func saneMoves(said []moves.MoveReport) []moves.MoveReport {
 	slices.SortStableFunc(out, func(a, b moves.MoveReport) int { return a.Compare(&b) })
 	out = slices.CompactFunc(out, func(a, b moves.MoveReport) bool { return a.Compare(&b) == 0 })
 	return slices.Clip(out[:min(len(out), 2*moves.MaxMoves)])
+}
+
+// saneClaims: what a node says of a move that the store does not know names volumes, each once, and a peer.
+func saneClaims(r *moves.MoveReport) bool {
+	named := map[spec.ClaimName]bool{}
+	for _, c := range r.Claims {
+		if named[c.Claim] || c.Claim == "" || c.Old == "" || c.New == "" || c.Old == c.New || c.SizeBytes < 0 ||
+			max(len(c.Claim), len(c.Old), len(c.New), len(c.Class)) > wordBytes {
+			return false
+		}
+		named[c.Claim] = true
+	}
+	return len(r.Peer) <= wordBytes && len(r.Claims) <= maxContainers
 }
 
 // stateOf reports whether a node can say that of its part in a role.

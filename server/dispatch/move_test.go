@@ -135,11 +135,12 @@ func TestANodeSpeaksOfItsOwnMovesOnly(t *testing.T) {
 		"of another move": {with(func(r *moves.MoveReport) { r.Move, r.State = "other", moves.MoveUnsealed }), false},
 		"of a member without a move, of which it has no volume":   {with(func(r *moves.MoveReport) { r.ID = ident(1) }), false},
 		"a seal that the store does not know, of a volume of its": {with(func(r *moves.MoveReport) { r.ID = ident(2) }), true},
-		"all else of that":          {with(func(r *moves.MoveReport) { r.ID, r.State = ident(2), moves.MoveUnsealed }), false},
-		"a state of the other role": {with(func(r *moves.MoveReport) { r.State = moves.MoveArrived }), false},
-		"no sum":                    {with(func(r *moves.MoveReport) { r.Sums = []moves.MoveSum{{Claim: "data", Sum: "x"}} }), false},
-		"a key that is none":        {with(func(r *moves.MoveReport) { r.Key = "x" }), false},
-		"a name that cannot be":     {with(func(r *moves.MoveReport) { r.ID.Namespace = ".." }), false},
+		"a seal of claims that are none":                          {with(func(r *moves.MoveReport) { r.ID, r.Claims = ident(2), []moves.MoveClaim{{Claim: "data", Old: "v2"}} }), false},
+		"all else of that":                                        {with(func(r *moves.MoveReport) { r.ID, r.State = ident(2), moves.MoveUnsealed }), false},
+		"a state of the other role":                               {with(func(r *moves.MoveReport) { r.State = moves.MoveArrived }), false},
+		"no sum":                                                  {with(func(r *moves.MoveReport) { r.Sums = []moves.MoveSum{{Claim: "data", Sum: "x"}} }), false},
+		"a key that is none":                                      {with(func(r *moves.MoveReport) { r.Key = "x" }), false},
+		"a name that cannot be":                                   {with(func(r *moves.MoveReport) { r.ID.Namespace = ".." }), false},
 	} {
 		r := newStill(t)
 		r.begin()

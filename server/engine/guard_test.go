@@ -125,6 +125,9 @@ func (st *stage) moveOps(facts *records.NodeFacts, hash spec.RevisionHash) (ops 
 		if state == moves.MoveSealed || state == moves.MoveCopied {
 			r.Sums = []moves.MoveSum{{Claim: "data", Sum: "s"}}
 		}
+		if st.move == nil {
+			r.Peer, r.Claims = "n2", []moves.MoveClaim{{Claim: "data", Old: "v", New: "c", Number: 1, Class: "local", SizeBytes: 1 << 50}}
+		}
 		if state != "" {
 			f.MoveReports = append(f.MoveReports, r)
 		}
@@ -227,6 +230,8 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a mark", report: records.PhaseRunning, action: plan.MarkReady{}, relies: []string{store.MemberKey(id), store.IdentityKey(id)}},
 		{name: "a move that begins", report: records.PhaseRunning, moveAsk: &moves.MoveRequest{Verb: moves.MoveBegin}, action: plan.BeginMove{},
 			relies: slices.Concat(both, []string{volume, asked, move, moveAsk})},
+		{name: "a seal of a move that the store does not know", report: records.PhaseStopped, moveAsk: &moves.MoveRequest{Verb: moves.MoveAbort}, source: moves.MoveSealed, action: plan.BeginMove{},
+			relies: slices.Concat(both, own, []string{volume, asked, move, moveAsk})},
 		{name: "a move that is not done", report: records.PhaseRunning, moveAsk: &moves.MoveRequest{Verb: moves.MoveAbort}, action: plan.VoidMoveRequest{}, relies: []string{moveAsk}},
 		{name: "a stop for a move", report: records.PhaseRunning, move: &moves.Move{Phase: moves.MoveCopying}, target: moves.MoveWarm, action: plan.Stop{},
 			relies: slices.Concat(both[3:], []string{store.SessionKey("n1"), store.MemberKey(id), store.IdentityKey(id), move})},

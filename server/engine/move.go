@@ -96,6 +96,10 @@ func (d *decision) beginMove(v cache.View, a plan.BeginMove) error {
 	if a.Asked {
 		d.remove(store.MoveRequestKey(m.ID))
 	}
+	if m.Phase == moves.MoveAborting { // of which nothing but a seal was left
+		c.life(m.ID)
+		return d.holdStarts(v, m.ID)
+	}
 	return nil
 }
 

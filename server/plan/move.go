@@ -62,7 +62,9 @@ func (s mover) advanceMove(t *memberState) {
 	case moves.MoveSealing:
 		s.flip(t)
 	case moves.MoveAborting:
-		if s.arrived(m) && s.flippable(t) {
+		if s.arrived(m) && t.Member != nil && !t.Over && !t.stopping() && !t.Ready {
+			s.stop(t, records.ReasonMove, fmt.Sprintf("its volumes are on node %s", m.To.Node)) // it waits for what is sealed
+		} else if s.arrived(m) && s.flippable(t) {
 			s.flip(t)
 		} else if text, left := s.abortOver(t); text != "" {
 			s.endMove(t, left, text)

@@ -32,7 +32,13 @@ func MoveRefusal(w World, q moves.MoveRequest) string {
 func (s mover) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 	m := t.Move
 	switch {
-	case q.Verb == moves.MoveAbort && (m == nil || m.Move != q.Move):
+	case q.Verb == moves.MoveAbort && m == nil:
+		unknown, why := s.unknownMove(t)
+		if why == "" && unknown.Move != q.Move {
+			why = "there is no such move any more"
+		}
+		return why
+	case q.Verb == moves.MoveAbort && m.Move != q.Move:
 		return "there is no such move any more"
 	case q.Verb == moves.MoveAbort && m.Phase == moves.MoveFlipped, q.Verb == moves.MoveAbort && s.arrived(m):
 		return fmt.Sprintf("its volumes are on node %s already; to have it back: stead move %s --to %s, once it is ready there", m.To.Node, t.ID.MemberName(), m.From.Node)
@@ -126,7 +132,11 @@ func (s mover) moveTo(t *memberState) *place.Request {
 // beginMove begins the move that a person asks for, or that the drain of the member's node wants.
 func (s mover) beginMove(t *memberState) {
 	q := t.MoveAsked
-	if q == nil || q.Verb != moves.MoveBegin {
+	switch {
+	case q != nil && q.Verb == moves.MoveAbort:
+		s.resolveSeal(t, q)
+		return
+	case q == nil || q.Verb != moves.MoveBegin:
 		s.moveForDrain(t)
 		return
 	}

@@ -45,7 +45,8 @@ type Stay struct {
 func Rebalance(worlds []World, chosen func(spec.SetRef) bool, most int) (out Rebalancing) {
 	b := balancer{most: most, out: &out}
 	for i := range worlds {
-		if _, out.Halted = halted(&worlds[i]); out.Halted != "" {
+		_, out.Halted = halted(&worlds[i])
+		if out.Halted != "" {
 			return out
 		}
 		b.arrive(&worlds[i])
