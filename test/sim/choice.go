@@ -76,7 +76,7 @@ var actions = map[string]action{
 	"kill-watchdog": onNode((*node).killWatchdog), "kill-logger": onNode((*node).killLogger),
 	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
 	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
-	"move-work": (*Cluster).moveWork,
+	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn,
 	// What people ask.
 	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove),
 	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
@@ -109,7 +109,7 @@ var weights = []weight{
 }
 
 // moveWeights are drawn as well in runs with moves.
-var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 110, 110}, {"drain-move", 1, 2}}
+var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}}
 
 // dealer draws choices.
 type dealer struct {

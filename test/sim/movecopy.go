@@ -186,6 +186,9 @@ func (c *copier) Round(ctx context.Context, p move.Other, trees []runtime.MoveTr
 			peer := c.peer(p)
 			if peer == nil || !w.judge.settling && w.chance(40) {
 				w.count("fault: a round of copying breaks")
+				if w.plant.CopiesHalf {
+					return copied, nil
+				}
 				return copied, errCut
 			}
 			if !w.judge.settling && w.chance(150) {

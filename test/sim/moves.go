@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/moves"
@@ -66,6 +67,74 @@ func (n *node) moveWork() (did bool) {
 		a.mover.Round(n.w.ctx, func(work func()) { did = true; work() })
 	})
 	return did
+}
+
+// moveOn has everybody who can do what comes next of the moves that there are, while all that is broken stays so.
+func (w *Cluster) moveOn() bool {
+	did := false
+	for range 1 + w.r.IntN(5) {
+		if !w.moving() {
+			break
+		}
+		w.advance(time.Second)
+		w.moveRound()
+		did = true
+	}
+	return did
+}
+
+func (w *Cluster) moveRound() {
+	for _, s := range w.servers {
+		if s.reached() && !s.stale {
+			s.feedTo(w.latest())
+		}
+		for _, ref := range w.refs {
+			if s.up && s.term != nil {
+				s.turn(ref)
+			}
+		}
+	}
+	for _, n := range w.nodes {
+		if x := n.session(); x != nil && !n.stopped && !n.cut && x.s.reached() {
+			x.exchange()
+		}
+	}
+	for _, s := range w.servers {
+		if s.reached() {
+			s.storeReports()
+		}
+	}
+}
+
+// moving: there is a move, or one is asked for.
+func (w *Cluster) moving() bool {
+	return slices.ContainsFunc(w.refs, func(ref spec.SetRef) bool {
+		return slices.ContainsFunc(w.view().World(ref).Slots, func(s plan.Slot) bool { return s.Move != nil || s.MoveAsked != nil })
+	})
+}
+
+// exchange has a node and its server say what there is to say, and the node do some of it, for as long as the session is there.
+func (x *stream) exchange() {
+	n := x.n
+	x.tell()
+	for len(x.down) > 0 && n.session() == x {
+		x.receive()
+	}
+	if n.agent == nil {
+		return
+	}
+	for _, id := range slices.Clone(n.agent.ids) {
+		if n.agent != nil {
+			n.agent.workers[id].steps(6)
+		}
+	}
+	for range 1 + n.w.r.IntN(3) {
+		n.moveWork()
+	}
+	if n.session() == x {
+		x.send()
+		x.take(len(x.up))
+	}
 }
 
 // move has a person ask that a member goes to another node, as control lets it.

@@ -209,7 +209,7 @@ func lacking(x plan.World) string {
 			lives++
 		}
 		if len(s.Asked) > 0 {
-			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + told(x)
+			return "what was asked of a volume of " + s.ID.MemberName() + " is not done: " + moveSaid(x, s) + told(x)
 		}
 		if s.Move != nil || s.MoveAsked != nil {
 			return "the move of " + s.ID.MemberName() + " does not end: " + moveSaid(x, s) + told(x)
@@ -250,7 +250,7 @@ func lacking(x plan.World) string {
 // moveSaid is how far a move has come, and what is said of it.
 func moveSaid(x plan.World, s *plan.Slot) (text string) {
 	if s.Move == nil {
-		return "asked for; "
+		return ""
 	}
 	for claim, v := range s.Volumes {
 		text += fmt.Sprintf("volume %s of %s on %s is %s, ", v.UID, claim, v.Node, v.Fate)

@@ -50,6 +50,7 @@ type Plant struct {
 	ArrivesTooEarly  bool // a target says that the volumes are in their place when they are in staging (S12)
 	ForgetsItsSeal   bool // what is sealed is so no more when the next agent begins
 	SaysSumsUnread   bool // a target says the sums of its source, whatever it has
+	CopiesHalf       bool // a round is said to be over when it broke
 	SealsUnderALife  bool // a source does not look whether a life may have the volumes
 	UnsealsUnasked   bool // a source breaks its seal whenever its move is aborted
 	UsesWhatIsSealed bool // a sealed volume is handed out
