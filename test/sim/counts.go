@@ -43,9 +43,18 @@ var (
 		"fault: agent dies before an operation", "fault: agent dies in an operation", "fault: start lands late", "fault: start fails",
 		"life guarded", "guarded life killed", "deadline missed", "Expire",
 		"image pulled ahead: done", "image pulled ahead: missing", "update with images that were pulled ahead",
+		"BeginMove", "AdvanceMove", "FlipMove", "EndMove", "Stop Move", "Start Move", "blocked: Moving",
+		"move begun", "move Copying to Aborting", "move Copying to Stopping", "move Stopping to Sealing", "move Sealing to Flipped", "move ended as Flipped", "move ended as Aborting",
+		"round of copying", "copy discarded", "life begun where its volumes arrived", "move taken up by the next agent", "fault: a round of copying breaks",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
+		"fault: agent dies before a volume is sealed", "fault: agent dies after a volume is sealed", "fault: agent dies before a volume arrives", "fault: agent dies after a volume arrives",
+		"fault: agent dies before a volume that arrived is noted", "fault: agent dies after a volume that arrived is noted", "fault: agent dies before a copy is discarded",
+		"fault: agent dies after a copy is discarded", "fault: agent dies before a directory is staged", "fault: agent dies after a directory is staged",
+		"fault: agent dies before a part in a move is noted", "fault: agent dies after a part in a move is noted", "fault: agent dies before a part in a move is forgotten",
+		"fault: agent dies after a part in a move is forgotten", "fault: agent dies in a round of copying", "fault: a round overlooks a file", "move Stopping to Aborting",
+		"move Sealing to Aborting", "seal broken", "move flipped after a restore", "VoidMoveRequest",
 		"Stop Drain", "Start Drain", "Stop NodeShutdown", "Start NodeShutdown", "host stops its members by itself", "Stop Replace", "life waits for a volume that is lost", "life restarted whose disk died", "trash waits for its disk",
 		"shared volume used on another node", "fault: agent dies before it notes a volume", "fault: late or twice said of a volume",
 		"blocked: DiskMissing", "blocked: VolumeMissing", "volume refused: DiskMissing", "volume refused: VolumeMissing",

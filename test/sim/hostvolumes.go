@@ -47,7 +47,7 @@ func (h hostVolumes) Ensure(_ context.Context, id spec.Identity, v records.Membe
 	case there && have.id != v.ID:
 		n.w.judge.foreign(n, id, v, have)
 		return "", runtime.ErrForeign
-	case there && have.tree.seal != "" && !n.w.plant.UsesWhatIsSealed:
+	case there && have.tree.seal != "":
 		n.w.judge.sealed(n, id, v)
 		return "", runtime.ErrSealed
 	case there:

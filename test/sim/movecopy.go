@@ -21,44 +21,30 @@ type copier struct {
 	a      *agent
 	keys   map[moves.MoveID]string
 	offers map[moves.MoveID]move.Other
+	sealed map[moves.MoveID]bool // as a plant says
 }
 
 var _ move.Copier = (*copier)(nil)
 
 // beginMoves makes the agent's mover, and has it take up what the one before noted.
 func (n *node) beginMoves(a *agent) {
-	a.copier = &copier{a: a, keys: map[moves.MoveID]string{}, offers: map[moves.MoveID]move.Other{}}
+	a.copier = &copier{a: a, keys: map[moves.MoveID]string{}, offers: map[moves.MoveID]move.Other{}, sealed: map[moves.MoveID]bool{}}
 	a.moved = session.NewMoveReports(a.outbox.Notify)
 	a.mover = move.New(move.Config{
 		Volumes: hostMoves{a}, Copier: a.copier,
-		Open: func(id spec.Identity) spec.Token {
-			if n.w.plant.SealsUnderALife {
-				return spec.Token{}
-			}
-			return a.led.Look(id).Open
-		},
-		Empty: func(ctx context.Context, id spec.Identity) (bool, error) {
-			empty, err := hostRuntime{n: n}.Empty(ctx, id)
-			return empty || n.w.plant.SealsUnderALife, err
-		},
+		Open: func(id spec.Identity) spec.Token { return a.led.Look(id).Open }, Empty: hostRuntime{n: n}.Empty,
 		Reported: a.moved.Set, RetryFirst: retryTime, RetryMost: retryTime, Between: 5 * time.Second, Now: n.now, Logger: discard,
 	})
-	if n.w.plant.ForgetsItsSeal {
-		n.breakSeals()
-	}
 	if len(n.parts) > 0 {
 		n.w.count("move taken up by the next agent")
 	}
 	must(a.mover.Begin(n.w.ctx))
 }
 
-// takeMoves hands the orders of a list to the mover, as a plant has them.
+// takeMoves hands the orders of a list to the mover.
 func (a *agent) takeMoves(orders []moves.MoveOrder, epoch int64) {
 	for i := range orders {
 		a.n.w.count("move ordered: " + string(orders[i].Role) + " " + string(orders[i].Phase))
-		if a.n.w.plant.UnsealsUnasked {
-			orders[i].Unseal = true
-		}
 	}
 	a.mover.Take(orders, epoch)
 }
@@ -186,9 +172,6 @@ func (c *copier) Round(ctx context.Context, p move.Other, trees []runtime.MoveTr
 			peer := c.peer(p)
 			if peer == nil || !w.judge.settling && w.chance(40) {
 				w.count("fault: a round of copying breaks")
-				if w.plant.CopiesHalf {
-					return copied, nil
-				}
 				return copied, errCut
 			}
 			if !w.judge.settling && w.chance(150) {
@@ -213,15 +196,4 @@ func (c *copier) Round(ctx context.Context, p move.Other, trees []runtime.MoveTr
 	}
 	w.count("round of copying")
 	return copied, ctx.Err()
-}
-
-// breakSeals is a plant: what is sealed is so no more when the next agent begins.
-func (n *node) breakSeals() {
-	for _, name := range allClasses {
-		if disk := n.classes[name].disk; disk != nil {
-			for _, d := range disk.dirs {
-				d.tree.seal = ""
-			}
-		}
-	}
 }

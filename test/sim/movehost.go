@@ -31,7 +31,7 @@ func (h hostMoves) step(op string, do func()) error {
 	n.mustRun(h.a)
 	how := 0
 	if !w.judge.settling {
-		how = w.r.IntN(30)
+		how = w.r.IntN(16)
 	}
 	switch how {
 	case 1:
@@ -87,7 +87,7 @@ func (h hostMoves) Look(_ context.Context, p runtime.MovePart) (d runtime.MoveDi
 		return d, h.each(p, func(c moves.MoveClaim, fs *fileSystem, key volumeKey) error {
 			switch have, there := fs.dirs[key]; {
 			case !there || !have.is(c.Old, c.Number):
-			case have.tree.seal == p.Move:
+			case have.tree.seal == p.Move, h.a.n.w.plant.SealsNothing && h.a.copier.sealed[p.Move]:
 				d.Sealed = true
 			default:
 				d.AllSealed = false
@@ -134,7 +134,13 @@ func (h hostMoves) Seal(ctx context.Context, p runtime.MovePart) error {
 	}
 	return h.each(p, func(_ moves.MoveClaim, fs *fileSystem, key volumeKey) error {
 		h.a.meanwhile()
-		return h.step("a volume is sealed", func() { fs.dirs[key].tree.seal = p.Move })
+		return h.step("a volume is sealed", func() {
+			if h.a.n.w.plant.SealsNothing {
+				h.a.copier.sealed[p.Move] = true
+				return
+			}
+			fs.dirs[key].tree.seal = p.Move
+		})
 	})
 }
 

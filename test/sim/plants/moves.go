@@ -8,13 +8,12 @@ import (
 
 // movePlants are about moves of members with their volumes (SAFETY S12).
 var movePlants = []Plant{
-	{Name: "arrives-too-early", Judges: "moves", ArrivesTooEarly: true, Often: moving},
-	{Name: "forgets-its-seal", Judges: "moves", ForgetsItsSeal: true, Often: append([]string{"crash-agent"}, moving...)},
+	{Name: "arrives-too-early", Judges: "moves", ArrivesTooEarly: true, Blind: "progress", Often: moving},
+	{Name: "seals-nothing", Judges: "moves", SealsNothing: true, Often: moving},
 	{Name: "says-sums-unread", Judges: "moves", SaysSumsUnread: true, Often: moving},
-	{Name: "copies-half", Judges: "moves", CopiesHalf: true, SaysSumsUnread: true, Often: moving},
 	{Name: "gives-up-the-old-copy-early", Judges: "moves", Say: endsFlipped, Often: moving},
-	{Name: "never-ends-a-move", Judges: "progress", Say: without[plan.EndMove], Often: moving},
-	{Name: "never-aborts", Judges: "progress, reasons", Say: neverAborts, Often: moving},
+	{Name: "never-ends-a-move", Judges: "progress", Say: without[plan.EndMove], Blind: rule9, Often: moving},
+	{Name: "never-aborts", Judges: "progress, reasons", Say: neverAborts, Blind: rule9, Often: moving},
 	{Name: "stops-for-a-move-past-the-budget", Judges: "budget, order, moves", Say: stopsAtOnce, Often: moving},
 }
 

@@ -47,13 +47,9 @@ type Plant struct {
 	ForgetsTrash       bool // what lies in the trash of a disk that is away is said to be erased
 	BelievesLost       bool // one that is said to be lost is not looked for once more
 
-	ArrivesTooEarly  bool // a target says that the volumes are in their place when they are in staging (S12)
-	ForgetsItsSeal   bool // what is sealed is so no more when the next agent begins
-	SaysSumsUnread   bool // a target says the sums of its source, whatever it has
-	CopiesHalf       bool // a round is said to be over when it broke
-	SealsUnderALife  bool // a source does not look whether a life may have the volumes
-	UnsealsUnasked   bool // a source breaks its seal whenever its move is aborted
-	UsesWhatIsSealed bool // a sealed volume is handed out
+	ArrivesTooEarly bool // a target says that the volumes are in their place when they are in staging (S12)
+	SealsNothing    bool // a source says that it has sealed what it has not
+	SaysSumsUnread  bool // a target says the sums of its source, whatever it has
 
 	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
 

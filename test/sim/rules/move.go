@@ -47,10 +47,10 @@ func (r *Reading) saidOf(m *moves.Move) moves.MoveState {
 	return ""
 }
 
-// heldByMove: a member that is not available has a move, by the end of the plan, beside which no life may start.
+// heldByMove: a member that is not available by the end of the plan has a move then beside which no life may start.
 func (c *planChecker) heldByMove(o int) bool {
 	m := c.moveAfter(o)
-	if m == nil || c.Available(o) {
+	if m == nil || c.stays(o) {
 		return false
 	}
 	return m.Phase != moves.MoveCopying && !(m.Phase == moves.MoveFlipped && c.saidOf(m) == moves.MoveArrived)
