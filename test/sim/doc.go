@@ -6,6 +6,10 @@
 // hooks that are slow, fail or hang (parts.go, box.go, hooks.go; judged in judgestart.go). In two of three
 // they mount PersistentVolumeClaims, which are deleted and applied again (claims.go; judgeclaim.go, rules/claim.go).
 //
+// In half of the runs members are moved (moves.go): the real mover of each agent works on simulated disks (movehost.go) and
+// copies file by file from the other host (movecopy.go). What each volume holds is followed (contents.go), and
+// judgemove.go judges S12.
+//
 // A run is a seed: it chooses the cluster and a list of choices, each of which does
 // one thing. After each the judges look: they know the truth (which process runs
 // where) and judge plans by their own reading of SEMANTICS, never by the planner's
