@@ -23,6 +23,7 @@
 //	<class>/<namespace>/<set>/<claim>-<ordinal>/data.img            the volume's file system
 //	<run>/images/<namespace>/<member>/<volume id>/                  where it is mounted for a member
 //	<run>/images/<namespace>/<member>/<volume id>/data/             what is mounted of it
+//	<run>/images/.moving/<move>/<volume id>/data/                   likewise, for a move
 //
 // The owner file is beside the data, where no database sees it.
 // Containers see only what is below data or a scratch directory; every path is

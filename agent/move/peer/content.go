@@ -43,7 +43,7 @@ func (s *server) answer(ctx context.Context, o open) error {
 			return errors.New("a file is needed that was not shown")
 		}
 		if o.Entries[f.Index].Type() != unix.S_IFREG {
-			return errors.New("the content is needed of what is no file")
+			return fmt.Errorf("invalid need: entry %d must be a file", f.Index)
 		}
 		e := end{Batch: n.Batch, Index: f.Index, Item: o.Entries[f.Index]}
 		if err := s.file(ctx, o.dir, f, &e); err != nil {

@@ -102,7 +102,8 @@ func TestAMoveTakesLittleMemory(t *testing.T) {
 	j := join(t, from, nil, nil)
 	j.p.told = func(int64, int64) {
 		open = max(open, len(j.p.batches))
-		if files++; files%1000 == 0 {
+		files++
+		if files%1000 == 0 {
 			most = max(most, live()-before)
 		}
 	}

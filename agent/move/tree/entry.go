@@ -91,36 +91,52 @@ func copied(name string) bool {
 
 func xattrs(dir *os.File, name string) (list []Xattr, err error) {
 	path := at(dir, name)
-	n, err := unix.Llistxattr(path, nil)
-	if errors.Is(err, unix.ENOTSUP) || err == nil && n == 0 {
+	names, err := fetch(func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) })
+	if errors.Is(err, unix.ENOTSUP) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	names := make([]byte, 64<<10) // the most that there can be
-	if n, err = unix.Llistxattr(path, names); err != nil {
-		return nil, err
-	}
-	size, value := 0, make([]byte, 64<<10)
-	for attr := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
+	size := 0
+	for attr := range strings.SplitSeq(string(names), "\x00") {
 		if !copied(attr) {
 			continue
 		}
-		n, err := unix.Lgetxattr(path, attr, value)
+		value, err := fetch(func(buf []byte) (int, error) { return unix.Lgetxattr(path, attr, buf) })
 		if errors.Is(err, unix.ENODATA) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read attribute %s of %q: %w", attr, name, err)
 		}
-		if size += len(attr) + n; size > attributesMost {
+		size += len(attr) + len(value)
+		if size > attributesMost {
 			return nil, fmt.Errorf("%w: %q has more than %d bytes of them", ErrAttributes, name, attributesMost)
 		}
-		list = append(list, Xattr{attr, slices.Clone(value[:n])})
+		list = append(list, Xattr{attr, value})
 	}
 	slices.SortFunc(list, func(a, b Xattr) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
+}
+
+// fetchTries is how often what grows meanwhile is fetched.
+const fetchTries = 10
+
+// fetch asks how long something is, and then for it.
+func fetch(get func([]byte) (int, error)) (b []byte, err error) {
+	for range fetchTries {
+		n, err := get(nil)
+		if err != nil || n == 0 {
+			return []byte{}, err
+		}
+		b = make([]byte, n)
+		n, err = get(b)
+		if !errors.Is(err, unix.ERANGE) {
+			return b[:max(n, 0)], err
+		}
+	}
+	return nil, unix.ERANGE
 }
 
 // openFile opens a regular file, and never anything else: a device in its place is not even opened.
