@@ -73,8 +73,6 @@ type NodeFacts struct {
 	// node whose lives count as over (SAFETY S14). Ascending.
 	SharedClasses []string `json:"sharedClasses,omitempty"`
 	FencedClasses []string `json:"fencedClasses,omitempty"`
-	// SizedClasses are those whose new volumes have their size as a limit, ascending; no volume is moved into one.
-	SizedClasses []string `json:"sizedClasses,omitempty"`
 	// Guards: the node's agent guards lives that have a bound.
 	Guards bool `json:"guards,omitempty"`
 	// Prepares: the node pulls images of updates before members are stopped. Prepared is what it says of those that it
@@ -159,11 +157,6 @@ func (f *NodeFacts) SharesClass(class string) bool {
 // FencesClass: see SharesClass.
 func (f *NodeFacts) FencesClass(class string) bool {
 	return f.SharesClass(class) && slices.Contains(f.FencedClasses, class)
-}
-
-// EnforcesSizes reports whether new volumes of a class have their size as a limit there. f may be nil.
-func (f *NodeFacts) EnforcesSizes(class string) bool {
-	return f != nil && slices.Contains(f.SizedClasses, class)
 }
 
 // ClassNames are the storage classes of the node, LocalClass among them. The slice

@@ -224,7 +224,7 @@ func (o *Options) Facts() (records.NodeFacts, error) {
 	return records.NodeFacts{
 		Name: spec.NodeName(o.Node), Boot: boot, HostIP: address, HostIPs: several, Tunnel: tunnel,
 		Classes:       volume.ClassNames(o.Classes),
-		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced), SizedClasses: ascending(o.Sized),
+		SharedClasses: ascending(o.Shared), FencedClasses: ascending(o.Fenced),
 		CPUMillis: int64(runtime.NumCPU()) * 1000, MemoryBytes: memory, HugePages: pages, Version: o.Version, Level: spec.Level,
 	}, err
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/stead-project/stead/records"
@@ -66,7 +65,7 @@ func (s mover) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 	if no := s.placer.Takes(s.moveTo(t), q.To.Node); no != nil {
 		return no.Text
 	}
-	return cmp.Or(s.lacksMoves(q.To.Node), s.sizedText(q.To.Node))
+	return s.lacksMoves(q.To.Node)
 }
 
 // movable is the node on which the local volumes of a member are, all together; why: they cannot be moved.
@@ -106,15 +105,6 @@ func (f moveFacts) lacksMoves(name spec.NodeName) string {
 		return fmt.Sprintf("%s: the agent of node %s is too old to move volumes; upgrade it", causes.BlockedAgentTooOld, name)
 	}
 	return ""
-}
-
-// sizedText says of a node that enforces sizes of a class of the set's claims that nothing is moved there; "": it does not.
-func (s mover) sizedText(name spec.NodeName) string {
-	n := s.node(name)
-	if n == nil || s.enforcesSizes(n) == "" {
-		return ""
-	}
-	return fmt.Sprintf("node %s enforces sizes of the class %s (--sized-class), and no volume can be moved into such a class", name, s.enforcesSizes(n))
 }
 
 // moveTo is what the next life of a member asks of the node to which its local volumes are to be moved.
@@ -179,8 +169,6 @@ func (s mover) moveForDrain(t *memberState) {
 		no(refusal.Reason, refusal.Text)
 	case s.lacksMoves(n.Node.Name) != "":
 		no(causes.BlockedAgentTooOld, s.lacksMoves(n.Node.Name))
-	case s.sizedText(n.Node.Name) != "":
-		no(causes.BlockedNoClass, s.sizedText(n.Node.Name))
 	case s.fullOfMoves(from, n.Node.Name) != "":
 		no(causes.BlockedTurn, s.fullOfMoves(from, n.Node.Name))
 	default:

@@ -174,23 +174,13 @@ func (m *memberFacts) home() spec.NodeName {
 func (s mover) receivers(nodes []Node) []Node {
 	for i := range nodes {
 		n := &nodes[i]
-		if s.lacksMoves(n.Node.Name) != "" || s.enforcesSizes(n) != "" {
+		if s.lacksMoves(n.Node.Name) != "" {
 			closed := *n.Node
 			closed.Cordon = true
 			n.Node = &closed
 		}
 	}
 	return nodes
-}
-
-// enforcesSizes is a class of the set's claims whose sizes the node enforces; "": none is.
-func (s mover) enforcesSizes(n *Node) string {
-	for i := range s.world.Set.Spec.VolumeClaimTemplates {
-		if class := s.world.Set.Spec.VolumeClaimTemplates[i].Spec.Class(); n.Facts.EnforcesSizes(class) {
-			return class
-		}
-	}
-	return ""
 }
 
 // spreadSearch looks for the next move of one set.
@@ -294,9 +284,6 @@ func (s *spreadSearch) fixed(t *memberState, from spec.NodeName) string {
 		if v.HostPath != nil {
 			return fmt.Sprintf("it mounts %s of its host, which does not go with it", v.HostPath.Path)
 		}
-	}
-	if class := s.enforcesSizes(s.node(from)); class != "" {
-		return fmt.Sprintf("node %s enforces sizes of the class %s, and such volumes are not moved", from, class)
 	}
 	return ""
 }

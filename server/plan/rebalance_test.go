@@ -100,8 +100,6 @@ func TestRebalance(t *testing.T) {
 			facts(w, "n2").Conditions = []records.NodeCondition{{Type: records.DiskPressure, Message: "full"}}
 		}},
 		{name: "not to an agent that is too old", world: crowded, want: "2@n1>n3", change: func(w *World) { facts(w, "n2").Moves = false }},
-		{name: "not where sizes are enforced", world: crowded, want: "2@n1>n3", change: func(w *World) { facts(w, "n2").SizedClasses = []string{spec.LocalClass} }},
-		{name: "nor from there", world: crowded, want: "stay=2 stay=1 stay=0", change: func(w *World) { facts(w, "n1").SizedClasses = []string{spec.LocalClass} }},
 		{name: "not with a directory of the host", world: crowded, want: "stay=2 stay=1 stay=0", change: func(w *World) {
 			for i := range w.Nodes {
 				w.Nodes[i].Facts.Level = spec.Level
