@@ -142,10 +142,7 @@ func (m *Shaper) Write(dir *Dir, name string, size int64, had []Digest) (*Writin
 	if w.block == BlockBytes(st.Size) {
 		w.blocks = slices.Clone(had)
 	}
-	if st.Size > size { // what is beyond must not come back when the file grows
-		err = f.Truncate(size)
-	}
-	return w, err
+	return w, nil
 }
 
 // Put writes what is told at off; a hole has no content but a length.
