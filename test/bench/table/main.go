@@ -45,6 +45,7 @@ var runs = []run{
 	{"./dnsd", ".", "500ms", nil, nil},
 	{"./agent/network", "Attach|Service", "20x", []string{"ip"}, []string{"Attach", "Service"}},
 	{"./agent/probe", "Storm", "1x", nil, nil},
+	{"./agent/move/peer", "Move/256MiB", "1x", nil, nil},
 	{"./agent/runtime/containerdrt", "Start", "20x", containerPrograms, []string{"Start"}},
 	{"./agent/runtime/containerdrt", "Probe", "200x", containerPrograms, []string{"Probe"}},
 	{"./test/e2e", ".", "1x", append([]string{"ip", "nsenter"}, containerPrograms...), []string{"Members", "Dev"}},

@@ -12,6 +12,7 @@ func rows() []row {
 	all = append(all, scaled()...)
 	all = append(all, containers()...)
 	all = append(all, probes()...)
+	all = append(all, copies()...)
 	all = append(all, atRest()...)
 	all = append(all, manyHosts()...)
 	all = append(all, starts()...)
@@ -135,6 +136,18 @@ func probes() []row {
 		{what: "500 members, each asked by HTTP, and by TCP or gRPC, every second"},
 		{what: "probes a second", ours: cell{"Storm", "probes/s", 1, ""}},
 		{what: "the prober, of one core", ours: cell{"Storm", "%cpu", 1, "%"}, goal: atMost(50, "%")},
+	}
+}
+
+// copies are of both ends of a move in one process.
+func copies() []row {
+	const move = "Move/256MiB-6250"
+	return []row{
+		{what: "a move of 256 MiB in 6,251 files over TLS, while it is written to (-bench Move/4GiB: 4 GiB in 100,010)"},
+		{what: "the first round, beside cp -a", ours: cell{move, "copy-ms", 1, "ms"}, floor: cell{move, "cp-ms", 1, "ms"}},
+		{what: "after the last write, until all is equal", ours: cell{move, "down-ms", 1, "ms"}},
+		{what: "processor time of both ends, a GiB", ours: cell{move, "cpu-s/GiB", 1, "s"}},
+		{what: "both ends, resident at most", ours: cell{move, "peak-MiB", 1, "MiB"}, goal: atMost(100, "MiB")},
 	}
 }
 
