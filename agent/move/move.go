@@ -79,7 +79,8 @@ type job struct {
 	cancel context.CancelFunc
 	sums   []moves.MoveSum
 	warm   bool
-	unlike int // last rounds after which the sums differed
+	last   step.Round // while the member ran; zero: none yet
+	unlike int        // last rounds after which the sums differed
 	failed string
 	noted  bool // the part is on disk
 	over   bool

@@ -23,9 +23,6 @@ var ErrNever = errors.New("cannot be copied")
 var errUnlike = errors.New("what was copied is not what the source has")
 
 const (
-	// warmBytes and warmTime: a round that moved less, or took less, leaves little to be copied while the member is down.
-	warmBytes = 64 << 20
-	warmTime  = 5 * time.Second
 	// unlikeMost is how many last rounds may end with other sums than the source's.
 	unlikeMost = 3
 	// tellEvery is how often progress is said.
@@ -308,11 +305,15 @@ func (m *Mover) copy(ctx context.Context, j *job, o *moves.MoveOrder) error {
 	_, copied, err := m.round(ctx, j, o, false)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	warm := err == nil && (copied < warmBytes || m.c.Now().Sub(began) < warmTime)
-	if warm != j.warm && err == nil {
+	if err != nil {
+		return err
+	}
+	round := step.Round{Bytes: copied, Took: m.c.Now().Sub(began)}
+	if warm := step.Warm(round, j.last); warm != j.warm {
 		j.warm, j.dirty = warm, true
 	}
-	return err
+	j.last = round
+	return nil
 }
 
 // last makes the round after which all is equal, and compares by content.

@@ -64,6 +64,8 @@ var copyFaults = []fault{
 		suite{"agent/volume", "^TestAMoveGoesOnWhereverTheAgentIsKilled$"}},
 	{"S12", "agent/volume/seal.go", "\t\treturn m.v.writer.SyncDir(root, place)\n\t})\n}\n\n// lookSource", "\t\treturn nil\n\t})\n}\n\n// lookSource",
 		suite{"agent/volume", "^TestAMoveGoesOnWhereverTheAgentIsKilled$"}},
+	{"S12", "agent/move/step/warm.go", " && r.Took < steadyTime", "",
+		suite{"agent/move/step", "^TestAMemberIsStoppedWhenLittleIsLeftOrNoLessWouldBe$"}},
 	{"S12", "agent/move/tree/entry.go", "if size > attributesMost {", "if false {",
 		suite{"agent/move/tree", "^TestAttributesOfAFileAreBounded$"}}, // as root only
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/move"
+	"github.com/stead-project/stead/agent/move/step"
 	"github.com/stead-project/stead/agent/runtime"
 )
 
@@ -141,7 +142,7 @@ func benchMove(b *testing.B, l load) {
 
 	cpu := spent(b)
 	var first time.Duration
-	rounds := 0
+	rounds, before := 0, step.Round{}
 	for {
 		at := time.Now()
 		n, err := dst.Round(b.Context(), peer, staged, false, nil)
@@ -153,9 +154,11 @@ func benchMove(b *testing.B, l load) {
 			first = time.Since(at)
 		}
 		b.Logf("round %d: %d MiB in %s", rounds, n>>20, time.Since(at))
-		if n < 64<<20 || time.Since(at) < 5*time.Second { // as agent/move has it
+		round := step.Round{Bytes: n, Took: time.Since(at)}
+		if step.Warm(round, before) {
 			break
 		}
+		before = round
 	}
 	stop()
 	if err := <-written; err != nil {
