@@ -148,6 +148,7 @@ func (*ListServersRequest) Descriptor() ([]byte, []int) {
 type ListServersResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Servers       []*ServerState         `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	Lost          string                 `protobuf:"bytes,2,opt,name=lost,proto3" json:"lost,omitempty"` // what to do about a store without a majority; empty: it has one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -189,6 +190,13 @@ func (x *ListServersResponse) GetServers() []*ServerState {
 	return nil
 }
 
+func (x *ListServersResponse) GetLost() string {
+	if x != nil {
+		return x.Lost
+	}
+	return ""
+}
+
 type ServerState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -198,6 +206,7 @@ type ServerState struct {
 	Leads         bool                   `protobuf:"varint,5,opt,name=leads,proto3" json:"leads,omitempty"`         // its member of the store does
 	Reachable     bool                   `protobuf:"varint,6,opt,name=reachable,proto3" json:"reachable,omitempty"` // it answers at one of its addresses
 	Trouble       string                 `protobuf:"bytes,7,opt,name=trouble,proto3" json:"trouble,omitempty"`      // what is wrong, for people
+	Health        *HealthResponse        `protobuf:"bytes,8,opt,name=health,proto3" json:"health,omitempty"`        // absent: it did not say
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -281,6 +290,237 @@ func (x *ServerState) GetTrouble() string {
 	return ""
 }
 
+func (x *ServerState) GetHealth() *HealthResponse {
+	if x != nil {
+		return x.Health
+	}
+	return nil
+}
+
+type HealthRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HealthRequest) Reset() {
+	*x = HealthRequest{}
+	mi := &file_servers_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HealthRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HealthRequest) ProtoMessage() {}
+
+func (x *HealthRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_servers_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
+func (*HealthRequest) Descriptor() ([]byte, []int) {
+	return file_servers_proto_rawDescGZIP(), []int{5}
+}
+
+type SeenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Member        string                 `protobuf:"bytes,1,opt,name=member,proto3" json:"member,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeenRequest) Reset() {
+	*x = SeenRequest{}
+	mi := &file_servers_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeenRequest) ProtoMessage() {}
+
+func (x *SeenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_servers_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeenRequest.ProtoReflect.Descriptor instead.
+func (*SeenRequest) Descriptor() ([]byte, []int) {
+	return file_servers_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SeenRequest) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
+type SeenResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeenResponse) Reset() {
+	*x = SeenResponse{}
+	mi := &file_servers_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeenResponse) ProtoMessage() {}
+
+func (x *SeenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_servers_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeenResponse.ProtoReflect.Descriptor instead.
+func (*SeenResponse) Descriptor() ([]byte, []int) {
+	return file_servers_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SeenResponse) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SeenResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+type HealthResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`   // of raft
+	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"` // of raft, applied
+	StoreBytes    int64                  `protobuf:"varint,4,opt,name=store_bytes,json=storeBytes,proto3" json:"store_bytes,omitempty"`
+	UsedBytes     int64                  `protobuf:"varint,5,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
+	Alarms        []string               `protobuf:"bytes,6,rep,name=alarms,proto3" json:"alarms,omitempty"`
+	Member        string                 `protobuf:"bytes,7,opt,name=member,proto3" json:"member,omitempty"` // its id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HealthResponse) Reset() {
+	*x = HealthResponse{}
+	mi := &file_servers_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HealthResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HealthResponse) ProtoMessage() {}
+
+func (x *HealthResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_servers_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
+func (*HealthResponse) Descriptor() ([]byte, []int) {
+	return file_servers_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *HealthResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *HealthResponse) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetStoreBytes() int64 {
+	if x != nil {
+		return x.StoreBytes
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetUsedBytes() int64 {
+	if x != nil {
+		return x.UsedBytes
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetAlarms() []string {
+	if x != nil {
+		return x.Alarms
+	}
+	return nil
+}
+
+func (x *HealthResponse) GetMember() string {
+	if x != nil {
+		return x.Member
+	}
+	return ""
+}
+
 type RemoveServerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -290,7 +530,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_servers_proto_msgTypes[5]
+	mi := &file_servers_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +542,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[5]
+	mi := &file_servers_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +555,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{5}
+	return file_servers_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RemoveServerRequest) GetName() string {
@@ -333,7 +573,7 @@ type RemoveServerResponse struct {
 
 func (x *RemoveServerResponse) Reset() {
 	*x = RemoveServerResponse{}
-	mi := &file_servers_proto_msgTypes[6]
+	mi := &file_servers_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -345,7 +585,7 @@ func (x *RemoveServerResponse) String() string {
 func (*RemoveServerResponse) ProtoMessage() {}
 
 func (x *RemoveServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[6]
+	mi := &file_servers_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -358,7 +598,7 @@ func (x *RemoveServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveServerResponse) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{6}
+	return file_servers_proto_rawDescGZIP(), []int{10}
 }
 
 type ReplaceServerRequest struct {
@@ -371,7 +611,7 @@ type ReplaceServerRequest struct {
 
 func (x *ReplaceServerRequest) Reset() {
 	*x = ReplaceServerRequest{}
-	mi := &file_servers_proto_msgTypes[7]
+	mi := &file_servers_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -383,7 +623,7 @@ func (x *ReplaceServerRequest) String() string {
 func (*ReplaceServerRequest) ProtoMessage() {}
 
 func (x *ReplaceServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[7]
+	mi := &file_servers_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -396,7 +636,7 @@ func (x *ReplaceServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceServerRequest.ProtoReflect.Descriptor instead.
 func (*ReplaceServerRequest) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{7}
+	return file_servers_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ReplaceServerRequest) GetName() string {
@@ -424,9 +664,10 @@ const file_servers_proto_rawDesc = "" +
 	"serverJson\"6\n" +
 	"\x11AddServerResponse\x12!\n" +
 	"\fmembers_json\x18\x01 \x01(\fR\vmembersJson\"\x14\n" +
-	"\x12ListServersRequest\"F\n" +
+	"\x12ListServersRequest\"Z\n" +
 	"\x13ListServersResponse\x12/\n" +
-	"\aservers\x18\x01 \x03(\v2\x15.stead.v1.ServerStateR\aservers\"\xb7\x01\n" +
+	"\aservers\x18\x01 \x03(\v2\x15.stead.v1.ServerStateR\aservers\x12\x12\n" +
+	"\x04lost\x18\x02 \x01(\tR\x04lost\"\xe9\x01\n" +
 	"\vServerState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x1c\n" +
@@ -434,17 +675,36 @@ const file_servers_proto_rawDesc = "" +
 	"\x05voter\x18\x04 \x01(\bR\x05voter\x12\x14\n" +
 	"\x05leads\x18\x05 \x01(\bR\x05leads\x12\x1c\n" +
 	"\treachable\x18\x06 \x01(\bR\treachable\x12\x18\n" +
-	"\atrouble\x18\a \x01(\tR\atrouble\")\n" +
+	"\atrouble\x18\a \x01(\tR\atrouble\x120\n" +
+	"\x06health\x18\b \x01(\v2\x18.stead.v1.HealthResponseR\x06health\"\x0f\n" +
+	"\rHealthRequest\"%\n" +
+	"\vSeenRequest\x12\x16\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\"8\n" +
+	"\fSeenResponse\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\"\xc4\x01\n" +
+	"\x0eHealthResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x1f\n" +
+	"\vstore_bytes\x18\x04 \x01(\x03R\n" +
+	"storeBytes\x12\x1d\n" +
+	"\n" +
+	"used_bytes\x18\x05 \x01(\x03R\tusedBytes\x12\x16\n" +
+	"\x06alarms\x18\x06 \x03(\tR\x06alarms\x12\x16\n" +
+	"\x06member\x18\a \x01(\tR\x06member\")\n" +
 	"\x13RemoveServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x16\n" +
 	"\x14RemoveServerResponse\"I\n" +
 	"\x14ReplaceServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
-	"ttl_millis\x18\x02 \x01(\x03R\tttlMillis2\xa1\x02\n" +
+	"ttl_millis\x18\x02 \x01(\x03R\tttlMillis2\x95\x03\n" +
 	"\aServers\x12>\n" +
 	"\x03Add\x12\x1a.stead.v1.AddServerRequest\x1a\x1b.stead.v1.AddServerResponse\x12C\n" +
-	"\x04List\x12\x1c.stead.v1.ListServersRequest\x1a\x1d.stead.v1.ListServersResponse\x12G\n" +
+	"\x04List\x12\x1c.stead.v1.ListServersRequest\x1a\x1d.stead.v1.ListServersResponse\x12;\n" +
+	"\x06Health\x12\x17.stead.v1.HealthRequest\x1a\x18.stead.v1.HealthResponse\x125\n" +
+	"\x04Seen\x12\x15.stead.v1.SeenRequest\x1a\x16.stead.v1.SeenResponse\x12G\n" +
 	"\x06Remove\x12\x1d.stead.v1.RemoveServerRequest\x1a\x1e.stead.v1.RemoveServerResponse\x12H\n" +
 	"\aReplace\x12\x1e.stead.v1.ReplaceServerRequest\x1a\x1d.stead.v1.CreateTokenResponseB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
@@ -460,33 +720,42 @@ func file_servers_proto_rawDescGZIP() []byte {
 	return file_servers_proto_rawDescData
 }
 
-var file_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_servers_proto_goTypes = []any{
 	(*AddServerRequest)(nil),     // 0: stead.v1.AddServerRequest
 	(*AddServerResponse)(nil),    // 1: stead.v1.AddServerResponse
 	(*ListServersRequest)(nil),   // 2: stead.v1.ListServersRequest
 	(*ListServersResponse)(nil),  // 3: stead.v1.ListServersResponse
 	(*ServerState)(nil),          // 4: stead.v1.ServerState
-	(*RemoveServerRequest)(nil),  // 5: stead.v1.RemoveServerRequest
-	(*RemoveServerResponse)(nil), // 6: stead.v1.RemoveServerResponse
-	(*ReplaceServerRequest)(nil), // 7: stead.v1.ReplaceServerRequest
-	(*CreateTokenResponse)(nil),  // 8: stead.v1.CreateTokenResponse
+	(*HealthRequest)(nil),        // 5: stead.v1.HealthRequest
+	(*SeenRequest)(nil),          // 6: stead.v1.SeenRequest
+	(*SeenResponse)(nil),         // 7: stead.v1.SeenResponse
+	(*HealthResponse)(nil),       // 8: stead.v1.HealthResponse
+	(*RemoveServerRequest)(nil),  // 9: stead.v1.RemoveServerRequest
+	(*RemoveServerResponse)(nil), // 10: stead.v1.RemoveServerResponse
+	(*ReplaceServerRequest)(nil), // 11: stead.v1.ReplaceServerRequest
+	(*CreateTokenResponse)(nil),  // 12: stead.v1.CreateTokenResponse
 }
 var file_servers_proto_depIdxs = []int32{
-	4, // 0: stead.v1.ListServersResponse.servers:type_name -> stead.v1.ServerState
-	0, // 1: stead.v1.Servers.Add:input_type -> stead.v1.AddServerRequest
-	2, // 2: stead.v1.Servers.List:input_type -> stead.v1.ListServersRequest
-	5, // 3: stead.v1.Servers.Remove:input_type -> stead.v1.RemoveServerRequest
-	7, // 4: stead.v1.Servers.Replace:input_type -> stead.v1.ReplaceServerRequest
-	1, // 5: stead.v1.Servers.Add:output_type -> stead.v1.AddServerResponse
-	3, // 6: stead.v1.Servers.List:output_type -> stead.v1.ListServersResponse
-	6, // 7: stead.v1.Servers.Remove:output_type -> stead.v1.RemoveServerResponse
-	8, // 8: stead.v1.Servers.Replace:output_type -> stead.v1.CreateTokenResponse
-	5, // [5:9] is the sub-list for method output_type
-	1, // [1:5] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	4,  // 0: stead.v1.ListServersResponse.servers:type_name -> stead.v1.ServerState
+	8,  // 1: stead.v1.ServerState.health:type_name -> stead.v1.HealthResponse
+	0,  // 2: stead.v1.Servers.Add:input_type -> stead.v1.AddServerRequest
+	2,  // 3: stead.v1.Servers.List:input_type -> stead.v1.ListServersRequest
+	5,  // 4: stead.v1.Servers.Health:input_type -> stead.v1.HealthRequest
+	6,  // 5: stead.v1.Servers.Seen:input_type -> stead.v1.SeenRequest
+	9,  // 6: stead.v1.Servers.Remove:input_type -> stead.v1.RemoveServerRequest
+	11, // 7: stead.v1.Servers.Replace:input_type -> stead.v1.ReplaceServerRequest
+	1,  // 8: stead.v1.Servers.Add:output_type -> stead.v1.AddServerResponse
+	3,  // 9: stead.v1.Servers.List:output_type -> stead.v1.ListServersResponse
+	8,  // 10: stead.v1.Servers.Health:output_type -> stead.v1.HealthResponse
+	7,  // 11: stead.v1.Servers.Seen:output_type -> stead.v1.SeenResponse
+	10, // 12: stead.v1.Servers.Remove:output_type -> stead.v1.RemoveServerResponse
+	12, // 13: stead.v1.Servers.Replace:output_type -> stead.v1.CreateTokenResponse
+	8,  // [8:14] is the sub-list for method output_type
+	2,  // [2:8] is the sub-list for method input_type
+	2,  // [2:2] is the sub-list for extension type_name
+	2,  // [2:2] is the sub-list for extension extendee
+	0,  // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_servers_proto_init() }
@@ -501,7 +770,7 @@ func file_servers_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_servers_proto_rawDesc), len(file_servers_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

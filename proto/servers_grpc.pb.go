@@ -21,6 +21,8 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Servers_Add_FullMethodName     = "/stead.v1.Servers/Add"
 	Servers_List_FullMethodName    = "/stead.v1.Servers/List"
+	Servers_Health_FullMethodName  = "/stead.v1.Servers/Health"
+	Servers_Seen_FullMethodName    = "/stead.v1.Servers/Seen"
 	Servers_Remove_FullMethodName  = "/stead.v1.Servers/Remove"
 	Servers_Replace_FullMethodName = "/stead.v1.Servers/Replace"
 )
@@ -35,8 +37,12 @@ type ServersClient interface {
 	// Add adds a server that joins to the store's members, and lists these. It may be called
 	// again. Codes: FAILED_PRECONDITION with what to do; UNAVAILABLE.
 	Add(ctx context.Context, in *AddServerRequest, opts ...grpc.CallOption) (*AddServerResponse, error)
-	// List shows all servers and whether they can be reached.
+	// List shows all servers and whether they can be reached, also while the store has no majority.
 	List(ctx context.Context, in *ListServersRequest, opts ...grpc.CallOption) (*ListServersResponse, error)
+	// Health tells how the member of the store in this server is, also while the store has no majority.
+	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
+	// Seen tells how far this server has seen another one's member of the store come.
+	Seen(ctx context.Context, in *SeenRequest, opts ...grpc.CallOption) (*SeenResponse, error)
 	// Remove removes a server for good. Codes: NOT_FOUND; FAILED_PRECONDITION the others would
 	// have no quorum; UNAVAILABLE.
 	Remove(ctx context.Context, in *RemoveServerRequest, opts ...grpc.CallOption) (*RemoveServerResponse, error)
@@ -73,6 +79,26 @@ func (c *serversClient) List(ctx context.Context, in *ListServersRequest, opts .
 	return out, nil
 }
 
+func (c *serversClient) Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HealthResponse)
+	err := c.cc.Invoke(ctx, Servers_Health_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *serversClient) Seen(ctx context.Context, in *SeenRequest, opts ...grpc.CallOption) (*SeenResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SeenResponse)
+	err := c.cc.Invoke(ctx, Servers_Seen_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *serversClient) Remove(ctx context.Context, in *RemoveServerRequest, opts ...grpc.CallOption) (*RemoveServerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RemoveServerResponse)
@@ -103,8 +129,12 @@ type ServersServer interface {
 	// Add adds a server that joins to the store's members, and lists these. It may be called
 	// again. Codes: FAILED_PRECONDITION with what to do; UNAVAILABLE.
 	Add(context.Context, *AddServerRequest) (*AddServerResponse, error)
-	// List shows all servers and whether they can be reached.
+	// List shows all servers and whether they can be reached, also while the store has no majority.
 	List(context.Context, *ListServersRequest) (*ListServersResponse, error)
+	// Health tells how the member of the store in this server is, also while the store has no majority.
+	Health(context.Context, *HealthRequest) (*HealthResponse, error)
+	// Seen tells how far this server has seen another one's member of the store come.
+	Seen(context.Context, *SeenRequest) (*SeenResponse, error)
 	// Remove removes a server for good. Codes: NOT_FOUND; FAILED_PRECONDITION the others would
 	// have no quorum; UNAVAILABLE.
 	Remove(context.Context, *RemoveServerRequest) (*RemoveServerResponse, error)
@@ -126,6 +156,12 @@ func (UnimplementedServersServer) Add(context.Context, *AddServerRequest) (*AddS
 }
 func (UnimplementedServersServer) List(context.Context, *ListServersRequest) (*ListServersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedServersServer) Health(context.Context, *HealthRequest) (*HealthResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Health not implemented")
+}
+func (UnimplementedServersServer) Seen(context.Context, *SeenRequest) (*SeenResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Seen not implemented")
 }
 func (UnimplementedServersServer) Remove(context.Context, *RemoveServerRequest) (*RemoveServerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
@@ -190,6 +226,42 @@ func _Servers_List_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Servers_Health_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(HealthRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ServersServer).Health(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Servers_Health_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ServersServer).Health(ctx, req.(*HealthRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Servers_Seen_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SeenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ServersServer).Seen(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Servers_Seen_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ServersServer).Seen(ctx, req.(*SeenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Servers_Remove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RemoveServerRequest)
 	if err := dec(in); err != nil {
@@ -240,6 +312,14 @@ var Servers_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "List",
 			Handler:    _Servers_List_Handler,
+		},
+		{
+			MethodName: "Health",
+			Handler:    _Servers_Health_Handler,
+		},
+		{
+			MethodName: "Seen",
+			Handler:    _Servers_Seen_Handler,
 		},
 		{
 			MethodName: "Remove",

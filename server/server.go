@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -182,6 +183,8 @@ func (s *Server) run(ctx context.Context) error {
 	if err := others.Register(g.ctx); err != nil {
 		return err
 	}
+	othersEnd := g.start(others.Run)
+	defer othersEnd()
 	reserveEnd := g.start(s.reserve.Run)
 	defer reserveEnd()
 	engineEnd := g.start(s.engine.Run)
@@ -194,7 +197,7 @@ func (s *Server) run(ctx context.Context) error {
 	defer metricsEnd()
 	apiEnd := g.start(access.New(access.Config{
 		Listeners: lis, Authority: authority, Nodes: d, Asked: d.Broker().Asked, Control: c,
-		Servers: others, Cache: s.cache, Refusals: &s.refused, Logger: s.cfg.Logger,
+		Servers: others, Lost: others.Lost, Cache: s.cache, Refusals: &s.refused, Logger: s.cfg.Logger,
 	}).Run)
 	defer apiEnd()
 	close(s.serving)
@@ -206,7 +209,7 @@ func (s *Server) run(ctx context.Context) error {
 // others knows the other servers.
 func (s *Server) others(authority *access.Authority) *peers.Service {
 	return peers.New(peers.Config{
-		Store: s.cfg.Store, Members: s.cfg.Members, Authority: authority, Logger: s.cfg.Logger,
+		Store: s.cfg.Store, Cache: s.cache, Members: s.cfg.Members, Authority: authority, Version: s.cfg.Version, Dir: filepath.Dir(s.cfg.SeenFile), Logger: s.cfg.Logger,
 		Self: records.Server{Name: s.cfg.Name, UID: s.cfg.UID, Peer: s.cfg.Peer, Addresses: s.addresses},
 	})
 }

@@ -104,7 +104,7 @@ func serverCommand(c *cli) *cobra.Command {
 	o.flags(cmd.Flags())
 	o.peerFlags(cmd.Flags())
 	logFlag(cmd.Flags(), &level)
-	cmd.AddCommand(serverList(c), serverRemove(c), serverReplace(c))
+	cmd.AddCommand(serverList(c), serverRemove(c), serverReplace(c), serverRecover())
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -123,6 +124,15 @@ func (o *serverOptions) openPeers(ctx context.Context, log *slog.Logger) (*peeri
 	if err != nil {
 		return nil, err
 	}
+	if has {
+		member, at, err := etcdembed.Mark(embeddedDir(o.DataDir))
+		if err == nil {
+			err = peers.Check(ctx, a, o.DataDir, o.Name, member, at, o.Join)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	p := &peering{uid: id.UID}
 	ca, certificate := access.PeerFiles(o.DataDir)
 	p.peers = &etcdembed.Peers{Address: o.PeerListen, CAFile: ca, CertFile: certificate}
@@ -173,12 +183,56 @@ func serverList(c *cli) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			show := newTable(cmd.OutOrStdout(), "NAME", "ADDRESS", "STORE", "VOTES", "LEADS", "REACHABLE", "TROUBLE")
-			for _, s := range list.GetServers() {
-				show.row(s.GetName(), strings.Join(s.GetAddresses(), ","), s.GetPeer(), yesNo(s.GetVoter()), yesNo(s.GetLeads()), yesNo(s.GetReachable()), s.GetTrouble())
-			}
-			return show.flush()
+			return printServerList(cmd.OutOrStdout(), list)
 		},
+	}
+}
+
+// printServerList prints one line a server: BEHIND is by how many writes its member of the store is behind the others.
+func printServerList(out io.Writer, list *proto.ListServersResponse) error {
+	var newest uint64
+	for _, s := range list.GetServers() {
+		newest = max(newest, s.GetHealth().GetIndex())
+	}
+	show := newTable(out, "NAME", "ADDRESS", "STORE", "VOTES", "LEADS", "REACHABLE", "BEHIND", "SIZE", "VERSION", "TROUBLE")
+	for _, s := range list.GetServers() {
+		behind, size := "", ""
+		if h := s.GetHealth(); h != nil {
+			behind, size = fmt.Sprint(newest-h.GetIndex()), bytesText(h.GetStoreBytes())
+		}
+		show.row(s.GetName(), strings.Join(s.GetAddresses(), ","), s.GetPeer(), yesNo(s.GetVoter()), yesNo(s.GetLeads()), yesNo(s.GetReachable()),
+			behind, size, s.GetHealth().GetVersion(), s.GetTrouble())
+	}
+	if err := show.flush(); err != nil || list.GetLost() == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%s\n", list.GetLost())
+	return err
+}
+
+// printPeers prints, for 'status', the servers with the embedded store of which something is to be told.
+func (c *cli) printPeers(ctx context.Context, out io.Writer) {
+	list, err := c.servers.List(ctx, &proto.ListServersRequest{})
+	if err != nil || len(list.GetServers()) == 0 {
+		return // an external store, or one that is alone; what is wrong with the store is told elsewhere
+	}
+	voters, up := 0, 0
+	for _, s := range list.GetServers() {
+		if s.GetVoter() {
+			voters++
+			if s.GetReachable() {
+				up++
+			}
+		}
+	}
+	fact(out, "quorum", "%d of %d servers that vote can be reached", up, voters)
+	if list.GetLost() != "" {
+		fact(out, "", "LOST: %s", list.GetLost())
+	}
+	for _, s := range list.GetServers() {
+		if s.GetTrouble() != "" {
+			fact(out, "", "%s: %s", s.GetName(), s.GetTrouble())
+		}
 	}
 }
 

@@ -51,6 +51,7 @@ func (c *cli) overview(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	printServers(out, info)
+	c.printPeers(ctx, out)
 	printStore(out, info)
 	printRestoring(out, info)
 	printBackups(out, info)

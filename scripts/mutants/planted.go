@@ -27,6 +27,7 @@ var allFaults = slices.Concat(
 	moveFaults,
 	copyFaults,
 	contract,
+	serverFaults,
 )
 
 // isRule reports whether a fault of this rule is planted.

@@ -205,7 +205,7 @@ func (a afterHandshake) Clone() credentials.TransportCredentials {
 
 // newAnonymousServer serves joining, and an error for all else.
 func (s *Server) newAnonymousServer(ctx context.Context, a *authorizer, secure credentials.TransportCredentials) *grpc.Server {
-	g := newGRPC(ctx, s.cfg.Logger, append(a.options(),
+	g := newGRPC(ctx, s.cfg.Logger, nil, append(a.options(),
 		grpc.Creds(afterHandshake{secure}), grpc.MaxRecvMsgSize(AnonymousBytes), grpc.MaxConcurrentStreams(anonymousCalls),
 		grpc.MaxHeaderListSize(anonymousHeaders),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: never, MaxConnectionAge: anonymousTime, MaxConnectionAgeGrace: StopTime}),

@@ -55,6 +55,8 @@ var allowed = map[string]role{
 	proto.Join_EnrollServer_FullMethodName: roleAnonymous | roleNode | roleAdmin | roleRoot,
 	proto.Servers_Add_FullMethodName:       roleServer,
 	proto.Servers_List_FullMethodName:      roleAdmin | roleRoot,
+	proto.Servers_Health_FullMethodName:    roleAdmin | roleServer | roleRoot,
+	proto.Servers_Seen_FullMethodName:      roleServer,
 	proto.Servers_Remove_FullMethodName:    roleAdmin | roleRoot | roleServer,
 	proto.Servers_Replace_FullMethodName:   roleRoot,
 

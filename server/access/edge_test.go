@@ -191,7 +191,7 @@ func TestErrorsGetTheirCode(t *testing.T) {
 func TestAPanicEndsOneCallAndTellsNothing(t *testing.T) {
 	logs := &logBuffer{}
 	log := slog.New(slog.NewTextHandler(logs, nil))
-	_, err := unary(log)(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(ctx context.Context, _ any) (any, error) {
+	_, err := unary(log, nil)(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/x"}, func(ctx context.Context, _ any) (any, error) {
 		if _, bounded := ctx.Deadline(); !bounded {
 			t.Error("the call has no deadline")
 		}

@@ -34,19 +34,19 @@ const (
 )
 
 // newGRPC makes a gRPC server: no panic of a call ends the process, every call
-// has a time limit, and streams end with UNAVAILABLE when ctx does.
-func newGRPC(ctx context.Context, log *slog.Logger, more ...grpc.ServerOption) *grpc.Server {
+// has a time limit, and streams end with UNAVAILABLE when ctx does. lost is as in Config.
+func newGRPC(ctx context.Context, log *slog.Logger, lost func(context.Context) string, more ...grpc.ServerOption) *grpc.Server {
 	return grpc.NewServer(append([]grpc.ServerOption{
 		grpc.MaxRecvMsgSize(proto.MaxMessageBytes), grpc.MaxSendMsgSize(proto.MaxMessageBytes),
 		grpc.MaxHeaderListSize(headerBytes), grpc.MaxConcurrentStreams(connStreams), grpc.ConnectionTimeout(connectTime), proto.ExactBuffers(),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: never}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(unary(log)),
+		grpc.ChainUnaryInterceptor(unary(log, lost)),
 		grpc.ChainStreamInterceptor(streams(ctx, log)),
 	}, more...)...)
 }
 
-func unary(log *slog.Logger) grpc.UnaryServerInterceptor {
+func unary(log *slog.Logger, lost func(context.Context) string) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, call grpc.UnaryHandler) (out any, err error) {
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
@@ -55,8 +55,24 @@ func unary(log *slog.Logger) grpc.UnaryServerInterceptor {
 			return nil, err
 		}
 		out, err = call(ctx, req)
-		return out, toStatus(err)
+		return out, withLost(ctx, lost, toStatus(err))
 	}
+}
+
+// lostTime bounds how long it is looked why a call failed.
+const lostTime = 5 * time.Second
+
+// withLost says what to do when a call failed because the store has no majority.
+func withLost(ctx context.Context, lost func(context.Context) string, err error) error {
+	if code := status.Code(err); lost == nil || code != codes.Unavailable && code != codes.DeadlineExceeded {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lostTime)
+	defer cancel()
+	if text := lost(ctx); text != "" {
+		return status.Error(codes.Unavailable, text)
+	}
+	return err
 }
 
 // boundStream is a stream whose context also ends with the server.

@@ -107,7 +107,10 @@ type Config struct {
 	Control proto.ControlServer
 	// Servers knows the other servers; nil: there is no authority.
 	Servers proto.ServersServer
-	Cache   cache.Reader
+	// Lost says, for a call that failed for want of the store, what to do about one without a majority; "": it is not that.
+	// nil: nobody knows.
+	Lost  func(context.Context) string
+	Cache cache.Reader
 	// Refusals counts what is refused.
 	Refusals *Refusals
 	Logger   *slog.Logger
@@ -166,7 +169,7 @@ func (s *Server) newServer(ctx context.Context, a *authorizer, more ...grpc.Serv
 	if a.authority == nil { // Join and Trust are not registered then
 		more = append(more, grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error { return errSocketOnly }))
 	}
-	g := newGRPC(ctx, s.cfg.Logger, append(more, a.options()...)...)
+	g := newGRPC(ctx, s.cfg.Logger, s.cfg.Lost, append(more, a.options()...)...)
 	proto.RegisterNodesServer(g, s.cfg.Nodes)
 	proto.RegisterPeersServer(g, s.cfg.Nodes)
 	proto.RegisterControlServer(g, s.cfg.Control)

@@ -10,8 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,6 +18,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/quorum"
 	"github.com/stead-project/stead/store"
 )
@@ -29,6 +28,8 @@ type Members interface {
 	Self() string
 	Leader() string
 	Members(ctx context.Context) ([]records.StoreMember, error)
+	Known() []records.StoreMember
+	Health() records.StoreHealth
 	AddLearner(ctx context.Context, peer string) ([]records.StoreMember, error)
 	Remove(ctx context.Context, id, to string) error
 }
@@ -37,6 +38,9 @@ type Members interface {
 type Config struct {
 	Store     store.Store
 	Members   Members // nil: the store is an external one, or has no peers
+	Cache     cache.Reader
+	Version   string
+	Dir       string // of this server, where it keeps how far members have come; "": it keeps nothing
 	Authority *access.Authority
 	Self      records.Server // this one
 	Logger    *slog.Logger
@@ -45,7 +49,9 @@ type Config struct {
 // Service answers about servers.
 type Service struct {
 	proto.UnimplementedServersServer
-	cfg Config
+	cfg   Config
+	asked asked
+	noted noted
 }
 
 // New starts nothing.
@@ -125,97 +131,9 @@ func (s *Service) Add(ctx context.Context, r *proto.AddServerRequest) (*proto.Ad
 	return &proto.AddServerResponse{MembersJson: store.Encode(members)}, nil
 }
 
-// away: the same may succeed later.
-func away(err error) error { return status.Error(codes.Unavailable, err.Error()) }
-
-// state is what is known of all servers.
-type state struct {
-	members []records.StoreMember
-	known   map[string]records.Server
-	alive   map[string]bool // by the member's id: its server can be reached
-}
-
-// look asks all servers.
-func (s *Service) look(ctx context.Context) (v state, err error) {
-	if s.cfg.Members == nil {
-		return v, errNoPeers
-	}
-	if v.members, err = s.cfg.Members.Members(ctx); err != nil {
-		return v, away(fmt.Errorf("most servers of the store cannot be reached: %w", err))
-	}
-	_, kvs, err := s.cfg.Store.Snapshot(ctx, store.KindServer+"/")
-	if err != nil {
-		return v, err
-	}
-	v.known, v.alive = map[string]records.Server{}, map[string]bool{}
-	for _, kv := range kvs {
-		r, err := store.Decode[records.Server](kv)
-		if err != nil {
-			return v, err
-		}
-		v.known[r.Name] = r
-	}
-	for i, m := range v.members { // one that never started has no name yet
-		for _, r := range v.known {
-			if m.Name == "" && m.Peer == r.Peer {
-				v.members[i].Name = r.Name
-			}
-		}
-	}
-	var group sync.WaitGroup
-	var mu sync.Mutex
-	for _, m := range v.members {
-		group.Go(func() {
-			up := m.ID == s.cfg.Members.Self() || s.reach(ctx, v.known[m.Name].Addresses)
-			mu.Lock()
-			defer mu.Unlock()
-			v.alive[m.ID] = up
-		})
-	}
-	group.Wait()
-	return v, nil
-}
-
-// reachTime is how long a server may take to answer a call for its health.
-const reachTime = 3 * time.Second
-
-func (s *Service) reach(ctx context.Context, addresses []string) bool {
-	ctx, cancel := context.WithTimeout(ctx, reachTime)
-	defer cancel()
-	conn, err := s.cfg.Authority.Connect(ctx, addresses)
-	if err != nil {
-		return false
-	}
-	return conn.Close() == nil
-}
-
-// List implements proto.ServersServer.
-func (s *Service) List(ctx context.Context, _ *proto.ListServersRequest) (*proto.ListServersResponse, error) {
-	v, err := s.look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out, lead := &proto.ListServersResponse{}, s.cfg.Members.Leader()
-	for _, m := range v.members {
-		state := &proto.ServerState{
-			Name: m.Name, Peer: m.Peer, Addresses: v.known[m.Name].Addresses,
-			Voter: !m.Learner, Leads: m.ID == lead, Reachable: v.alive[m.ID],
-		}
-		switch {
-		case !state.Reachable && m.Learner:
-			state.Trouble = "it has not finished joining: start it again with --join, or run 'stead server remove " + m.Name + "'"
-		case !state.Reachable:
-			state.Trouble = "not reachable: start it, or, if its data is lost, run 'stead server replace " + m.Name + "'"
-		}
-		out.Servers = append(out.Servers, state)
-	}
-	slices.SortFunc(out.Servers, func(a, b *proto.ServerState) int { return strings.Compare(a.GetName(), b.GetName()) })
-	return out, nil
-}
-
 // Remove implements proto.ServersServer.
 func (s *Service) Remove(ctx context.Context, r *proto.RemoveServerRequest) (*proto.RemoveServerResponse, error) {
-	v, err := s.look(ctx)
+	v, err := s.lookWhole(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +144,7 @@ func (s *Service) Remove(ctx context.Context, r *proto.RemoveServerRequest) (*pr
 			return nil, status.Errorf(codes.FailedPrecondition, "server %s stays: %s", r.GetName(), why)
 		}
 		if id == s.cfg.Members.Leader() && id != s.cfg.Members.Self() && v.alive[id] {
-			return s.byItself(ctx, v.known[r.GetName()].Addresses, r) // it hands over the lead first
+			return s.byItself(ctx, id, v.known[r.GetName()].Addresses, r) // it hands over the lead first
 		}
 		if err := s.forget(ctx, r.GetName()); err != nil {
 			return nil, err
@@ -243,14 +161,22 @@ func (s *Service) Remove(ctx context.Context, r *proto.RemoveServerRequest) (*pr
 	return &proto.RemoveServerResponse{}, s.forget(ctx, r.GetName())
 }
 
-// byItself has the server that leads remove itself.
-func (s *Service) byItself(ctx context.Context, addresses []string, r *proto.RemoveServerRequest) (*proto.RemoveServerResponse, error) {
+// byItself has the server that leads, whose member is id, remove itself. It ends then, perhaps before it has answered.
+func (s *Service) byItself(ctx context.Context, id string, addresses []string, r *proto.RemoveServerRequest) (*proto.RemoveServerResponse, error) {
 	conn, err := s.cfg.Authority.Connect(ctx, addresses)
 	if err != nil {
 		return nil, away(err)
 	}
 	defer conn.Close()
-	return proto.NewServersClient(conn).Remove(ctx, r)
+	out, err := proto.NewServersClient(conn).Remove(ctx, r)
+	if status.Code(err) != codes.Unavailable {
+		return out, err
+	}
+	members, looked := s.cfg.Members.Members(ctx)
+	if looked != nil || slices.ContainsFunc(members, func(m records.StoreMember) bool { return m.ID == id }) {
+		return nil, err
+	}
+	return &proto.RemoveServerResponse{}, nil
 }
 
 func (s *Service) forget(ctx context.Context, name string) error {
@@ -260,7 +186,7 @@ func (s *Service) forget(ctx context.Context, name string) error {
 
 // Replace implements proto.ServersServer.
 func (s *Service) Replace(ctx context.Context, r *proto.ReplaceServerRequest) (*proto.CreateTokenResponse, error) {
-	v, err := s.look(ctx)
+	v, err := s.lookWhole(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package quorum
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stead-project/stead/records"
 )
@@ -63,17 +64,54 @@ func MayRemove(members []records.StoreMember, alive map[string]bool, id string) 
 		}
 	}
 	switch {
-	case nowAlive < voters/2+1:
-		return fmt.Sprintf("%d of %d servers can be reached, and the store needs %d to change anything: start the others first", nowAlive, voters, voters/2+1)
+	case nowAlive < majority(voters):
+		return fmt.Sprintf("%d of %d servers can be reached, and the store needs %d to change anything: start the others first", nowAlive, voters, majority(voters))
 	case learner:
 		return ""
 	case left == 0:
 		return "it is the only server: the store would be lost"
-	case leftAlive < left/2+1:
-		return fmt.Sprintf("of the %d servers that stay, %d can be reached, and the store would need %d: members would run on, and nothing could be changed; start or replace the others first", left, leftAlive, left/2+1)
+	case leftAlive < majority(left):
+		return fmt.Sprintf("of the %d servers that stay, %d can be reached, and the store would need %d: members would run on, and nothing could be changed; start or replace the others first", left, leftAlive, majority(left))
 	}
 	return ""
 }
+
+// Lost says what to do when the members that are alive are no majority; "": they are one.
+func Lost(members []records.StoreMember, alive map[string]bool) string {
+	voters, up := 0, 0
+	var missing []string
+	for _, m := range members {
+		switch {
+		case m.Learner:
+			continue
+		case alive[m.ID]:
+			up++
+		default:
+			missing = append(missing, fmt.Sprintf("%s (%s)", m.Name, m.Peer))
+		}
+		voters++
+	}
+	if up >= majority(voters) {
+		return ""
+	}
+	return fmt.Sprintf("the store has no majority: %d of its %d servers can be reached, and %d are needed; not reachable: %s. Members run on, and nothing can be changed. "+
+		"Start these servers; if the data of most is lost for good, 'stead server recover --help' says what to do",
+		up, voters, majority(voters), strings.Join(missing, ", "))
+}
+
+// SetBack says why the data of a member, which is at have, must not be used any more, when it had come as far as was; "": it may. It
+// would forget votes and writes that it had confirmed (SAFETY S8).
+func SetBack(server string, have, was records.StoreMark) string {
+	if have.Term >= was.Term && have.Index >= was.Index {
+		return ""
+	}
+	return fmt.Sprintf("the data of this server's store went back: it is at write %d of term %d, and was at %d of %d; an old copy of it was put in place. It must not be used, "+
+		"for it has forgotten votes and writes that it had confirmed: run 'stead server replace %s' on another server, move the data directory away, "+
+		"and join with the token that is printed", have.Index, have.Term, was.Index, was.Term, server)
+}
+
+// majority of so many voters.
+func majority(voters int) int { return voters/2 + 1 }
 
 // Next is the voter that takes over the lead from the member id; "": there is none.
 func Next(members []records.StoreMember, alive map[string]bool, id string) string {

@@ -35,6 +35,44 @@ func TestTheNextStepOfAJoin(t *testing.T) {
 	}
 }
 
+func TestDataThatWentBackIsRefused(t *testing.T) {
+	was := records.StoreMark{Term: 3, Index: 10}
+	for name, c := range map[string]struct {
+		have records.StoreMark
+		back bool
+	}{
+		"as it was":             {was, false},
+		"further":               {records.StoreMark{Term: 3, Index: 11}, false},
+		"a later term":          {records.StoreMark{Term: 4, Index: 10}, false},
+		"fewer writes":          {records.StoreMark{Term: 3, Index: 9}, true},
+		"a vote is forgotten":   {records.StoreMark{Term: 2, Index: 10}, true},
+		"more of an older term": {records.StoreMark{Term: 2, Index: 12}, true},
+	} {
+		if why := SetBack("s2", c.have, was); (why != "") != c.back || c.back && !strings.Contains(why, "stead server replace s2") {
+			t.Errorf("%s: got %q", name, why)
+		}
+	}
+	if why := SetBack("s2", records.StoreMark{}, records.StoreMark{}); why != "" {
+		t.Errorf("of a member that nobody knows: %s", why)
+	}
+}
+
+func TestALostMajorityIsNamed(t *testing.T) {
+	members := []records.StoreMember{{ID: "1", Name: "s1", Peer: "a:1"}, {ID: "2", Name: "s2", Peer: "b:1"}, {ID: "3", Name: "s3", Peer: "c:1"}, {ID: "4", Learner: true}}
+	for alive, want := range map[string]string{
+		"123": "", "12": "", "1": "1 of its 3 servers can be reached, and 2 are needed; not reachable: s2 (b:1), s3 (c:1)",
+		"14": "1 of its 3 servers", "": "0 of its 3",
+	} {
+		up := map[string]bool{}
+		for _, r := range alive {
+			up[string(r)] = true
+		}
+		if got := Lost(members, up); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("alive %q: got %q; want %q", alive, got, want)
+		}
+	}
+}
+
 func TestARemovalKeepsTheQuorum(t *testing.T) {
 	voters := func(n int) (out []records.StoreMember) {
 		for i := range n {

@@ -70,19 +70,29 @@ const markFile = "unpacked"
 // store, and does not hinder the next call.
 func Unpack(file, dir, name string) error {
 	lock, err := lockDir(dir)
+	if err == nil {
+		err = errors.Join(unpack(file, dir, name), lock.Close())
+	}
 	if err != nil {
 		return fmt.Errorf("unpack backup: %w", err)
 	}
-	defer lock.Close()
+	return nil
+}
+
+// unpack is Unpack while dir is locked.
+func unpack(file, dir, name string) error {
 	data := filepath.Join(dir, dataDir)
 	if _, err := os.Lstat(data); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("unpack backup: %s has a store already: move it away first (%w)", dir, errors.Join(os.ErrExist, err))
+		return fmt.Errorf("%s has a store already: move it away first (%w)", dir, errors.Join(os.ErrExist, err))
 	}
 	part := data + ".part"
 	if err := os.RemoveAll(part); err != nil {
-		return fmt.Errorf("unpack backup: %w", err)
+		return err
 	}
-	config, _ := Config{Dir: dir}.withDefaults()
+	config, err := Config{Dir: dir}.withDefaults()
+	if err != nil {
+		return err
+	}
 	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, Name: config.Name, OutputDataDir: part, PeerURLs: []string{identity.String()},
 		InitialCluster: config.Name + "=" + identity.String(), InitialClusterToken: rand.Text(),
@@ -96,10 +106,7 @@ func Unpack(file, dir, name string) error {
 	if err == nil {
 		err = durable.SyncDir(dir)
 	}
-	if err != nil {
-		return fmt.Errorf("unpack backup: %w", err)
-	}
-	return nil
+	return err
 }
 
 // UnpackedFrom names the backup that the store was unpacked from, until Forget; "": none.

@@ -129,6 +129,11 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 	if err := e.belongs(); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
+	waits := time.AfterFunc(tellAfter, func() {
+		config.Logger.Warn("store waited for", "err", "a majority of its servers must run: "+named(e.Known())+
+			"; if the data of most is lost for good, 'stead server recover --help' says what to do")
+	})
+	defer waits.Stop()
 	select {
 	case <-etcd.Server.ReadyNotify():
 		logs.speakUp()
@@ -145,6 +150,9 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 	}
 	return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, errors.Join(err, e.Close()))
 }
+
+// tellAfter is how long a start waits for other members before it says so.
+const tellAfter = 10 * time.Second
 
 // The raft clock. Alone, a member elects itself after at most election plus one
 // election of chance; with etcd's defaults (100 ms, 1 s) that is what a start waits

@@ -149,6 +149,37 @@ func membersOf(list []*etcdserverpb.Member) []records.StoreMember {
 	return out
 }
 
+// Known are all members of the store as far as this one knows, also while most are away.
+func (e *Embedded) Known() []records.StoreMember {
+	var list []*etcdserverpb.Member
+	for _, m := range e.etcd.Server.Cluster().Members() {
+		list = append(list, &etcdserverpb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, IsLearner: m.IsLearner})
+	}
+	return membersOf(list)
+}
+
+// named lists members for people.
+func named(members []records.StoreMember) string {
+	names := make([]string, len(members))
+	for i, m := range members {
+		names[i] = m.Name
+		if m.Peer != "" {
+			names[i] += " (" + m.Peer + ")"
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Health is how this member is.
+func (e *Embedded) Health() records.StoreHealth {
+	s := e.etcd.Server
+	h := records.StoreHealth{Term: s.Term(), Index: s.AppliedIndex(), Bytes: s.Backend().Size(), UsedBytes: s.Backend().SizeInUse()}
+	for _, a := range s.Alarms() {
+		h.Alarms = append(h.Alarms, a.Alarm.String())
+	}
+	return h
+}
+
 // AddLearner adds a member that gets all writes and does not vote, and returns all. Errors:
 // ErrJoining.
 func (e *Embedded) AddLearner(ctx context.Context, peer string) ([]records.StoreMember, error) {

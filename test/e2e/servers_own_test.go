@@ -33,6 +33,8 @@ func TestServersWithTheirOwnStore(t *testing.T) {
 		{"each server is killed", (*matrix).killEachServer},
 		{"the disk of a server is lost, and it is replaced", (*matrix).loseServerDisk},
 		{"most servers are lost for a while", (*matrix).loseQuorum},
+		{"the data of a server is set back", (*matrix).setServerBack},
+		{"the data of most servers is lost, and the cluster goes on with that of one", (*matrix).recoverOwn},
 		{"three servers become one", (*matrix).shrinkServers},
 	}
 	do := func(f fault) {
@@ -46,7 +48,7 @@ func TestServersWithTheirOwnStore(t *testing.T) {
 	counts, end := map[string]int{}, time.Now().Add(length)
 	for more := true; more && !t.Failed(); more = time.Now().Before(end) {
 		do(acts[0])
-		turns := slices.Clone(acts[1:4])
+		turns := slices.Clone(acts[1:6])
 		chance.Shuffle(len(turns), func(i, j int) {
 			if length > 0 {
 				turns[i], turns[j] = turns[j], turns[i]
@@ -56,7 +58,7 @@ func TestServersWithTheirOwnStore(t *testing.T) {
 			do(f)
 			counts[f.what]++
 		}
-		do(acts[4])
+		do(acts[6])
 	}
 	if length > 0 {
 		t.Logf("acts: %v", counts)
@@ -198,17 +200,31 @@ func (m *matrix) loseServerDisk() []string {
 		return nil
 	})
 	stale := strings.TrimSpace(other.stead("token", "create", "--for-server", serverName(lost)))
-	refused := c.start("refused", steadBinary, "server", "--data-dir", c.path("server"), "--socket", c.Socket, "--name", serverName(lost),
-		"--listen", apiAddress(lost), "--peer-listen", controlAddress(lost)+":7444", "--join", apiAddress(1), "--token", stale)
-	refused.waitSaid(c, "stead server replace "+serverName(lost))
-	<-refused.done
+	m.replaceRefused(lost, "--join", apiAddress(1), "--token", stale)
+	return nil
+}
+
+// replaceRefused starts a server that must not start, and replaces it as it is told.
+func (m *matrix) replaceRefused(i int, more ...string) {
+	m.Helper()
+	c := m.control[i]
+	refused := c.start("refused", append([]string{steadBinary, "server", "--data-dir", c.path("server"), "--socket", c.Socket, "--name", serverName(i),
+		"--listen", apiAddress(i), "--peer-listen", controlAddress(i) + ":7444"}, more...)...)
+	select {
+	case <-refused.done:
+	case <-time.After(hanging):
+		m.Fatalf("%s starts:\n%s", serverName(i), refused.tail(20))
+	}
+	if said := refused.tail(3); !strings.Contains(said, "stead server replace "+serverName(i)) {
+		m.Fatalf("%s does not say what to do:\n%s", serverName(i), said)
+	}
 	if err := os.RemoveAll(c.path("server")); err != nil {
 		m.Fatal(err)
 	}
-	m.standing = slices.DeleteFunc(m.standing, func(i int) bool { return i == lost })
-	m.joinOwn(lost, other.stead("server", "replace", serverName(lost), "--yes"))
+	other := m.at(i)
+	m.standing = slices.DeleteFunc(m.standing, func(n int) bool { return n == i })
+	m.joinOwn(i, other.stead("server", "replace", serverName(i), "--yes"))
 	m.quorate()
-	return nil
 }
 
 func (m *matrix) loseQuorum() []string {
@@ -223,11 +239,17 @@ func (m *matrix) loseQuorum() []string {
 	c := m.control[stays]
 	c.eventually(2*time.Minute, "nothing can be written", func() error {
 		out, err := c.trySteadFor(commandTime, "token", "create", "--node", "nobody")
-		if err == nil {
-			return errors.New(out)
+		if err == nil || !strings.Contains(out, "the store has no majority: 1 of its 3 servers can be reached") || !strings.Contains(out, "stead server recover") {
+			return fmt.Errorf("%v: %s", err, out)
 		}
 		return nil
 	})
+	out, err := c.trySteadFor(commandTime, "status")
+	for i := range controls {
+		if i != stays && !strings.Contains(out, serverName(i)+" ("+controlAddress(i)+":7444)") {
+			m.Errorf("status does not name %s: %v\n%s", serverName(i), err, out)
+		}
+	}
 	m.stillAll(was)
 	for i := range controls {
 		if i != stays {

@@ -1,0 +1,206 @@
+package peers
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/engine"
+	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/store/memstore"
+)
+
+// members is the store of s1 and s2, as s1 has it.
+type members struct {
+	list   []records.StoreMember
+	leader string
+	err    error // while there is no majority
+	at     records.StoreMark
+}
+
+func (m *members) Self() string                                           { return "1" }
+func (m *members) Leader() string                                         { return m.leader }
+func (m *members) Known() []records.StoreMember                           { return m.list }
+func (m *members) Members(context.Context) ([]records.StoreMember, error) { return m.list, m.err }
+func (m *members) Remove(context.Context, string, string) error           { return nil }
+func (m *members) Health() records.StoreHealth {
+	return records.StoreHealth{Term: m.at.Term, Index: m.at.Index}
+}
+func (m *members) AddLearner(_ context.Context, peer string) ([]records.StoreMember, error) {
+	m.list = append(m.list, records.StoreMember{ID: "9", Peer: peer, Learner: true})
+	return m.list, nil
+}
+
+// rig is s1 and its authority.
+type rig struct {
+	t         *testing.T
+	store     *memstore.Store
+	authority *access.Authority
+	members   *members
+	service   *Service
+	dir       string
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	s := memstore.New()
+	if _, _, err := engine.Init(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	key, err := seal.Ensure(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := access.OpenAuthority(t.Context(), access.AuthorityConfig{Store: s, Key: key, Server: "s1", Addresses: []string{"127.0.0.1:1"}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cache.New(s, slog.New(slog.DiscardHandler))
+	rev, kvs, err := s.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Load(rev, kvs); err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, store: s, authority: a, dir: dir, members: &members{leader: "1", list: []records.StoreMember{
+		{ID: "1", Name: "s1", Peer: "127.0.0.1:2"}, {ID: "2", Name: "s2", Peer: "127.0.0.1:3"}, {ID: "3", Name: "s3", Peer: "127.0.0.1:4"},
+	}}}
+	r.service = New(Config{Store: s, Members: r.members, Cache: c, Authority: a, Dir: dir, Logger: slog.New(slog.DiscardHandler),
+		Self: records.Server{Name: "s1", UID: "u1", Peer: "127.0.0.1:2"}})
+	return r
+}
+
+// serve has s1 answer other servers, and returns its address.
+func (r *rig) serve() string {
+	r.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(r.authority.TLS())))
+	proto.RegisterServersServer(g, r.service)
+	done := make(chan struct{})
+	go func() { defer close(done); _ = g.Serve(l) }()
+	r.t.Cleanup(func() { g.Stop(); <-done })
+	return l.Addr().String()
+}
+
+// TestDataThatWentBackIsNoticed: by what the server itself kept, and by what another server has seen.
+func TestDataThatWentBackIsNoticed(t *testing.T) {
+	r := newRig(t)
+	seen := records.StoreMark{Term: 3, Index: 10}
+	for range 2 { // what was seen is kept with the next look
+		if err := r.service.note(map[string]records.StoreMark{"2": seen}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := r.serve()
+	own := t.TempDir()
+	if err := durable.PutJSON(marksPath(own), marks{Marks: map[string]records.StoreMark{"2": seen}}); err != nil {
+		t.Fatal(err)
+	}
+	behind := records.StoreMark{Term: 3, Index: 9}
+	for name, c := range map[string]struct {
+		dir     string
+		servers []string
+		have    records.StoreMark
+		says    string
+	}{
+		"its server knows":           {own, nil, behind, "went back"},
+		"another server knows":       {t.TempDir(), []string{"127.0.0.1:1", other}, behind, "went back"},
+		"nobody knows":               {t.TempDir(), nil, behind, ""},
+		"it is as it was":            {own, []string{other}, seen, ""},
+		"the other one does not run": {t.TempDir(), []string{"127.0.0.1:1"}, behind, ""},
+	} {
+		err := Check(t.Context(), r.authority, c.dir, "s2", "2", c.have, c.servers)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v; want %q", name, err, c.says)
+		}
+	}
+	if err := Check(t.Context(), r.authority, own, "s2", "another member", behind, nil); err != nil {
+		t.Errorf("another member: %v", err)
+	}
+}
+
+// TestWhatWasSeenIsKeptALookLater: a member applies a write a moment before it is in its log.
+func TestWhatWasSeenIsKeptALookLater(t *testing.T) {
+	r := newRig(t)
+	look := func(index uint64, want uint64) {
+		t.Helper()
+		if err := r.service.note(map[string]records.StoreMark{"1": {Term: 1, Index: index}}, []string{"a:1"}); err != nil {
+			t.Fatal(err)
+		}
+		kept, err := loadMarks(r.dir)
+		if err != nil || kept.Marks["1"].Index != want {
+			t.Errorf("kept is %+v, %v; want %d", kept, err, want)
+		}
+	}
+	look(10, 0)
+	look(12, 10)
+	look(11, 12)
+	look(11, 12) // never back
+	r.members.list = r.members.list[1:]
+	if err := r.service.note(map[string]records.StoreMark{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := loadMarks(r.dir); err != nil || len(kept.Marks) != 0 {
+		t.Errorf("of a member that is gone there is %+v, %v", kept, err)
+	}
+}
+
+// TestWithoutAMajorityItIsSaidWhatToDo: the list says it, a removal is refused with it, and so is each call that failed.
+func TestWithoutAMajorityItIsSaidWhatToDo(t *testing.T) {
+	r := newRig(t)
+	if text := r.service.Lost(t.Context()); text != "" {
+		t.Errorf("with a leader it says %q", text)
+	}
+	r.members.leader, r.members.err = "", context.DeadlineExceeded
+	const want = "the store has no majority: 1 of its 3 servers"
+	list, err := r.service.List(t.Context(), &proto.ListServersRequest{})
+	if err != nil || !strings.HasPrefix(list.GetLost(), want) || len(list.GetServers()) != 3 || list.GetServers()[1].GetReachable() {
+		t.Errorf("got %v, %v", list, err)
+	}
+	if text := r.service.Lost(t.Context()); !strings.HasPrefix(text, want) {
+		t.Errorf("it says %q", text)
+	}
+	if _, err := r.service.Remove(t.Context(), &proto.RemoveServerRequest{Name: "s3"}); status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), want) {
+		t.Errorf("a removal: %v", err)
+	}
+}
+
+// TestAServerIsAddedOnceAndItsNameIsItsOwn: the record is there before the member.
+func TestAServerIsAddedOnceAndItsNameIsItsOwn(t *testing.T) {
+	r := newRig(t)
+	add := func(s records.Server) error {
+		_, err := r.service.Add(t.Context(), &proto.AddServerRequest{ServerJson: store.Encode(s)})
+		return err
+	}
+	if err := add(records.Server{Name: "s4", UID: "u4", Peer: "127.0.0.1:5"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := add(records.Server{Name: "s4", UID: "u4", Peer: "127.0.0.1:5"}); err != nil || len(r.members.list) != 4 {
+		t.Errorf("again: %v, %v", err, r.members.list)
+	}
+	if err := add(records.Server{Name: "s4", UID: "other", Peer: "127.0.0.1:6"}); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("another directory under its name: %v", err)
+	}
+	if err := add(records.Server{Name: "s2", UID: "u2", Peer: "127.0.0.1:3"}); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "stead server replace s2") {
+		t.Errorf("a member without its data: %v", err)
+	}
+}
