@@ -28,6 +28,9 @@ var (
 	quotaGauge    = prometheus.NewDesc("stead_store_quota_bytes", "Size at which the store refuses writes; absent when it is not known.", nil, nil)
 	alarmGauge    = prometheus.NewDesc("stead_store_alarm", "1 while the store complains, as NOSPACE.", nil, nil)
 	answerGauge   = prometheus.NewDesc("stead_store_answer_seconds", "How long the store took to answer this scrape; absent when it did not.", nil, nil)
+	votersGauge   = prometheus.NewDesc("stead_store_voters", "Servers that vote in the embedded store, as this one knows; absent where it has no peers.", nil, nil)
+	quorumGauge   = prometheus.NewDesc("stead_store_quorum", "1 while the embedded store has a leader that this server knows, 0 while most servers are away; absent where it has no peers.", nil, nil)
+	indexGauge    = prometheus.NewDesc("stead_store_index", "The last write that this server's member of the embedded store has applied; absent where it has no peers.", nil, nil)
 	ignoredCount  = prometheus.NewDesc("stead_ignored_total", "What nodes and strangers said that this server did not take, by the limit that it broke.", []string{"limit"}, nil)
 	backupAge     = prometheus.NewDesc("stead_backup_age_seconds", "How old this server's newest good backup of the store is; absent when it has none, or makes none on time.", nil, nil)
 	backupFailing = prometheus.NewDesc("stead_backup_failing", "1 while this server cannot make its backups; absent when it makes none on time.", nil, nil)
@@ -47,7 +50,7 @@ type gauges struct {
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		setsGauge, wantedGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
-		bytesGauge, quotaGauge, alarmGauge, answerGauge, ignoredCount, backupAge, backupFailing, planTime, commitTime,
+		bytesGauge, quotaGauge, alarmGauge, answerGauge, votersGauge, quorumGauge, indexGauge, ignoredCount, backupAge, backupFailing, planTime, commitTime,
 	} {
 		out <- d
 	}
@@ -85,6 +88,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), limit)
 	}
 	g.backups(tell)
+	g.peers(tell)
 	g.store(tell)
 }
 
@@ -154,6 +158,25 @@ func (c *counted) member(slot *plan.Slot) {
 	for _, box := range slot.Report.Containers {
 		c.restarts += box.Restarts
 	}
+}
+
+func (g *gauges) peers(tell func(*prometheus.Desc, float64, ...string)) {
+	m := g.s.cfg.Members
+	if m == nil {
+		return
+	}
+	voters, quorum := 0, 0.0
+	for _, one := range m.Known() {
+		if !one.Learner {
+			voters++
+		}
+	}
+	if m.Leader() != "" {
+		quorum = 1
+	}
+	tell(votersGauge, float64(voters))
+	tell(quorumGauge, quorum)
+	tell(indexGauge, float64(m.Health().Index))
 }
 
 func (g *gauges) store(tell func(*prometheus.Desc, float64, ...string)) {
