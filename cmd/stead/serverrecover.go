@@ -163,7 +163,7 @@ func (o *recoverOptions) run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "recovered %d keys at revision %d; start the server, let all agents connect, and run 'stead restore'; then make each of %s anew with 'stead server replace'\n",
+	fmt.Fprintf(out, "recovered %d keys at revision %d; start the server, let all agents connect, and run 'stead restore'; then replace each of %s: 'stead server replace'\n",
 		st.Keys, st.Rev, strings.Join(o.Lost, ", "))
 	return nil
 }

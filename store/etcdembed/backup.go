@@ -71,7 +71,7 @@ const markFile = "unpacked"
 func Unpack(file, dir, name string) error {
 	lock, err := lockDir(dir)
 	if err == nil {
-		err = errors.Join(unpack(file, dir, name), lock.Close())
+		err = errors.Join(place(file, dir, name), lock.Close())
 	}
 	if err != nil {
 		return fmt.Errorf("unpack backup: %w", err)
@@ -79,8 +79,8 @@ func Unpack(file, dir, name string) error {
 	return nil
 }
 
-// unpack is Unpack while dir is locked.
-func unpack(file, dir, name string) error {
+// place is Unpack while dir is locked.
+func place(file, dir, name string) error {
 	data := filepath.Join(dir, dataDir)
 	if _, err := os.Lstat(data); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s has a store already: move it away first (%w)", dir, errors.Join(os.ErrExist, err))

@@ -130,7 +130,7 @@ func Recover(ctx context.Context, config Config, name string) (st BackupStatus, 
 			return st, err
 		}
 	}
-	return st, unpack(file, config.Dir, name)
+	return st, place(file, config.Dir, name)
 }
 
 // alone runs the copy of a member in work without the others, which applies all that it knows to be confirmed, and writes a
