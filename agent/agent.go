@@ -114,6 +114,13 @@ func (a *Agent) Run(ctx context.Context) (err error) {
 	a.client.Store(client)
 	a.workers.sets = a.setFiles(client)
 
+	follow, unfollow, err := a.followSelf()
+	if err != nil {
+		return err
+	}
+	defer unfollow()
+	a.workers.self = follow
+
 	var group sync.WaitGroup
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -212,7 +219,7 @@ func (a *Agent) workerConfig() *worker.Config {
 	c := &worker.Config{
 		Runtime: a.c.Runtime, Network: a.c.Network, Volumes: a.c.Volumes, Ledger: a.ledger,
 		Starts: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0))),
-		Prober: a.c.Prober, Find: a.files.Find, Sets: a.workers.sets,
+		Prober: a.c.Prober, Find: a.files.Find, Sets: a.workers.sets, Self: a.workers.self,
 		Report: a.outbox.Put, Seq: func() int64 { return a.seq.Add(1) },
 		Node: files.Node{Name: a.c.Home.Name(), HostIP: a.c.Facts.HostIP, Gateway: a.c.Gateway, Allocatable: a.c.Allocatable, Services: a.snapshots.Services},
 		Boot: a.c.Boot, Epoch: func() int64 { return a.known.Now().At.Epoch },

@@ -20,6 +20,7 @@ import (
 type workers struct {
 	log  *slog.Logger
 	sets *files.SetFiles
+	self selfFunc // nil: members say nothing
 	// sourcesChanged hears of changes of ConfigMaps and Secrets beside the workers.
 	sourcesChanged func()
 

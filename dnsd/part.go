@@ -62,7 +62,7 @@ func newPart(p records.Snapshot, domain string, before *part) *part {
 	if p.Brief {
 		t.dropServices(base)
 	} else {
-		t.serveAll(p.Ref, base, members, former)
+		t.serveAll(&p, base, members, former)
 	}
 	asked := []*atomic.Bool{t.asked}
 	for _, named := range []map[string]*node{t.nodes, t.pointers} {
@@ -84,27 +84,28 @@ func (t *part) dropServices(base string) {
 }
 
 // serveAll adds all services of the set.
-func (t *part) serveAll(ref spec.SetRef, base string, members, former []member) {
-	inShort := records.SetNames{Ref: ref, Service: t.service, Names: []string{t.former}}
+func (t *part) serveAll(set *records.Snapshot, base string, members, former []member) {
+	inShort := records.SetNames{Ref: set.Ref, Service: t.service, Names: []string{t.former}}
 	for _, n := range t.names {
 		inShort.Names = append(inShort.Names, n.Name)
 		switch {
 		case !isLabel(n.Name):
 		case n.Name == t.former: // whoever asks by the former name gets former names
-			t.serve(n, n.Name+base, selected(&n, former))
+			t.serve(n, n.Name+base, selected(set, &n, former))
 		default:
-			t.serve(n, n.Name+base, selected(&n, members))
+			t.serve(n, n.Name+base, selected(set, &n, members))
 		}
 	}
 	t.services = serviceKeys(&inShort)
 }
 
 // selected are the members that a service selects.
-func selected(n *records.DNSName, members []member) []member {
-	if n.Only == nil {
+func selected(set *records.Snapshot, n *records.DNSName, members []member) []member {
+	of := set.Selected(n)
+	if of == nil {
 		return members
 	}
-	return slices.DeleteFunc(slices.Clone(members), func(m member) bool { return !n.Has(m.ordinal) })
+	return slices.DeleteFunc(slices.Clone(members), func(m member) bool { return !of(m.ordinal) })
 }
 
 type member struct {

@@ -349,10 +349,13 @@ type SetService struct {
 	Outside      [][]byte       `protobuf:"bytes,9,rep,name=outside,proto3" json:"outside,omitempty"`                               // more addresses that lead as address does
 	Only         *int32         `protobuf:"varint,10,opt,name=only,proto3,oneof" json:"only,omitempty"`                             // the ordinal of the one member that it selects; absent: all
 	// outside_local: clients outside are led to members on the node only to which they connect.
-	OutsideLocal  bool     `protobuf:"varint,11,opt,name=outside_local,json=outsideLocal,proto3" json:"outside_local,omitempty"`
-	Balancer      []byte   `protobuf:"bytes,12,opt,name=balancer,proto3" json:"balancer,omitempty"`                        // of outside, the address to which connections are led from sources alone; empty: none
-	Sources       []string `protobuf:"bytes,13,rep,name=sources,proto3" json:"sources,omitempty"`                          // ranges (CIDR)
-	HealthPort    int32    `protobuf:"varint,14,opt,name=health_port,json=healthPort,proto3" json:"health_port,omitempty"` // where each node says by HTTP how many of the members are on it; 0: nowhere
+	OutsideLocal bool     `protobuf:"varint,11,opt,name=outside_local,json=outsideLocal,proto3" json:"outside_local,omitempty"`
+	Balancer     []byte   `protobuf:"bytes,12,opt,name=balancer,proto3" json:"balancer,omitempty"` // of outside, the address to which connections are led from sources alone; empty: none
+	Sources      []string `protobuf:"bytes,13,rep,name=sources,proto3" json:"sources,omitempty"`   // ranges (CIDR)
+	// leader: it selects the member that leads, if it has that one. only names nobody then, so that a node which does
+	// not know of leaders leads to none.
+	Leader        bool  `protobuf:"varint,15,opt,name=leader,proto3" json:"leader,omitempty"`
+	HealthPort    int32 `protobuf:"varint,14,opt,name=health_port,json=healthPort,proto3" json:"health_port,omitempty"` // where each node says by HTTP how many of the members are on it; 0: nowhere
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -476,6 +479,13 @@ func (x *SetService) GetSources() []string {
 		return x.Sources
 	}
 	return nil
+}
+
+func (x *SetService) GetLeader() bool {
+	if x != nil {
+		return x.Leader
+	}
+	return false
 }
 
 func (x *SetService) GetHealthPort() int32 {
@@ -655,7 +665,11 @@ type SetPeer struct {
 	Host    []byte                 `protobuf:"bytes,5,opt,name=host,proto3" json:"host,omitempty"`       // empty: not known
 	Volumes string                 `protobuf:"bytes,6,opt,name=volumes,proto3" json:"volumes,omitempty"` // as records.Peer
 	// fqdn is the peer's name; "": that of the set's service, in the domain of the welcome.
-	Fqdn          string `protobuf:"bytes,7,opt,name=fqdn,proto3" json:"fqdn,omitempty"`
+	Fqdn string `protobuf:"bytes,7,opt,name=fqdn,proto3" json:"fqdn,omitempty"`
+	// What it says of itself, as records.Claim.
+	Note          string `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
+	Leads         bool   `protobuf:"varint,9,opt,name=leads,proto3" json:"leads,omitempty"`
+	Term          uint64 `protobuf:"varint,10,opt,name=term,proto3" json:"term,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -737,6 +751,27 @@ func (x *SetPeer) GetFqdn() string {
 		return x.Fqdn
 	}
 	return ""
+}
+
+func (x *SetPeer) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *SetPeer) GetLeads() bool {
+	if x != nil {
+		return x.Leads
+	}
+	return false
+}
+
+func (x *SetPeer) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
 }
 
 // SetHistory is what became of a set after what was sent of it before; it is never behind the
@@ -993,7 +1028,7 @@ const file_sets_proto_rawDesc = "" +
 	"\bservices\x18\t \x03(\v2\x14.stead.v1.SetServiceR\bservices\x12-\n" +
 	"\bexpected\x18\n" +
 	" \x03(\v2\x11.stead.v1.SetPeerR\bexpected\x12#\n" +
-	"\rpolicies_json\x18\v \x03(\fR\fpoliciesJson\"\xe2\x03\n" +
+	"\rpolicies_json\x18\v \x03(\fR\fpoliciesJson\"\xfa\x03\n" +
 	"\n" +
 	"SetService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12*\n" +
@@ -1009,7 +1044,8 @@ const file_sets_proto_rawDesc = "" +
 	" \x01(\x05H\x00R\x04only\x88\x01\x01\x12#\n" +
 	"\routside_local\x18\v \x01(\bR\foutsideLocal\x12\x1a\n" +
 	"\bbalancer\x18\f \x01(\fR\bbalancer\x12\x18\n" +
-	"\asources\x18\r \x03(\tR\asources\x12\x1f\n" +
+	"\asources\x18\r \x03(\tR\asources\x12\x16\n" +
+	"\x06leader\x18\x0f \x01(\bR\x06leader\x12\x1f\n" +
 	"\vhealth_port\x18\x0e \x01(\x05R\n" +
 	"healthPortB\a\n" +
 	"\x05_only\"\x9c\x01\n" +
@@ -1025,7 +1061,7 @@ const file_sets_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\x05R\x04port\x12\x1a\n" +
 	"\bprotocol\x18\x03 \x01(\tR\bprotocol\x12\x16\n" +
 	"\x06target\x18\x04 \x01(\x05R\x06target\x12\x1b\n" +
-	"\tnode_port\x18\x05 \x01(\x05R\bnodePort\"\xa9\x01\n" +
+	"\tnode_port\x18\x05 \x01(\x05R\bnodePort\"\xe7\x01\n" +
 	"\aSetPeer\x12\x18\n" +
 	"\aordinal\x18\x01 \x01(\x05R\aordinal\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\fR\aaddress\x12\x14\n" +
@@ -1033,7 +1069,11 @@ const file_sets_proto_rawDesc = "" +
 	"\x04node\x18\x04 \x01(\tR\x04node\x12\x12\n" +
 	"\x04host\x18\x05 \x01(\fR\x04host\x12\x18\n" +
 	"\avolumes\x18\x06 \x01(\tR\avolumes\x12\x12\n" +
-	"\x04fqdn\x18\a \x01(\tR\x04fqdn\"d\n" +
+	"\x04fqdn\x18\a \x01(\tR\x04fqdn\x12\x12\n" +
+	"\x04note\x18\b \x01(\tR\x04note\x12\x14\n" +
+	"\x05leads\x18\t \x01(\bR\x05leads\x12\x12\n" +
+	"\x04term\x18\n" +
+	" \x01(\x04R\x04term\"d\n" +
 	"\n" +
 	"SetHistory\x12#\n" +
 	"\x03set\x18\x01 \x01(\v2\x11.stead.v1.SetNameR\x03set\x121\n" +

@@ -98,8 +98,9 @@ func (s *Snapshot) EndpointsOf(n *DNSName, p *spec.ServicePort) (out []Endpoint)
 			number = p.TargetPort.Number
 		}
 	}
+	selected := s.Selected(n)
 	for i := range s.Peers {
-		if peer := &s.Peers[i]; number != 0 && n.Has(peer.Ordinal) && peer.Node != "" && peer.Address.IsValid() && (peer.Ready || n.PublishNotReady) {
+		if peer := &s.Peers[i]; number != 0 && (selected == nil || selected(peer.Ordinal)) && peer.Node != "" && peer.Address.IsValid() && (peer.Ready || n.PublishNotReady) {
 			out = append(out, Endpoint{Address: peer.Address, Port: number, PortName: p.Name, Protocol: protocol, Host: peer.Name, Node: peer.Node})
 		}
 	}

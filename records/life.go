@@ -148,11 +148,15 @@ type Peer struct {
 	Host netip.Addr    `json:"host,omitzero"`
 	// Volumes is VolumesUsed or VolumesNew; "": it has no volume.
 	Volumes string `json:"volumes,omitempty"`
+	// Note, Leads and Term are what it says of itself (Claim). Who leads among all is Leader's to say.
+	Note  string `json:"note,omitempty"`
+	Leads bool   `json:"leads,omitempty"`
+	Term  uint64 `json:"term,omitempty"`
 }
 
 // InBrief is p as a brief snapshot has it.
 func (p Peer) InBrief() Peer {
-	p.Ready, p.Volumes = false, ""
+	p.Ready, p.Volumes, p.Note, p.Leads, p.Term = false, "", "", false, 0
 	return p
 }
 
@@ -176,6 +180,8 @@ type DNSName struct {
 	AffinitySeconds int32 `json:"affinitySeconds,omitempty"`
 	// Only is the ordinal of the one member that it selects; nil: all of the set.
 	Only *int32 `json:"only,omitempty"`
+	// Leader: it selects the member that leads, if it has that one (Snapshot.Selected).
+	Leader bool `json:"leader,omitempty"`
 	// OnNode: connections to the address are led to members on the client's own node only.
 	OnNode bool `json:"onNode,omitempty"`
 	// ExternalName is the name whose alias this one is; "": it is none's.
@@ -195,8 +201,19 @@ type DNSName struct {
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
-// Has reports whether the service selects the member of the set with that ordinal.
-func (n *DNSName) Has(ordinal int) bool { return n.Only == nil || int(*n.Only) == ordinal }
+// Selected says which members of the set a service selects, by ordinal; nil: all.
+func (s *Snapshot) Selected(n *DNSName) func(ordinal int) bool {
+	if n.Only == nil && !n.Leader {
+		return nil
+	}
+	leader, leads := NoOrdinal, true
+	if n.Leader {
+		leader, leads = Leader(s.Peers)
+	}
+	return func(ordinal int) bool {
+		return leads && (n.Only == nil || int(*n.Only) == ordinal) && (!n.Leader || leader == ordinal)
+	}
+}
 
 // Served reports whether connections to the address of a service may lead to members of the set, or it is no
 // set but a Service of its own (spec.Namespace.ServiceRef).

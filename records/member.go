@@ -160,6 +160,8 @@ type Report struct {
 	Cause      causes.Cause      `json:"cause,omitempty"`
 	Message    string            `json:"message,omitempty"`
 	Containers []ContainerReport `json:"containers,omitempty"`
+	// Claim is what the member says of itself; nothing unless a container of it runs.
+	Claim Claim `json:"claim,omitzero"`
 	// At is the agent's wall clock, for people only.
 	At time.Time `json:"at"`
 }

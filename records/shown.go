@@ -58,6 +58,8 @@ type ShownMember struct {
 	Report *Report `json:"report,omitempty"`
 	// Move is asked for or under way; nil: none is.
 	Move *moves.ShownMove `json:"move,omitempty"`
+	// Role is RoleLeader of the member that leads (Leader), else "".
+	Role string `json:"role,omitempty"`
 }
 
 // ShownNode is a node's status; its NodeFacts are nil until it has connected once.

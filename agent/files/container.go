@@ -69,6 +69,7 @@ func mounts(l *records.Life, c *spec.Container, v *variables, parts Parts) ([]ru
 	}
 	out := []runtime.Mount{
 		{Source: parts.Place.Stead, Target: SteadDir, ReadOnly: true},
+		{Target: SelfDir, MemoryBytes: selfBytes, MemoryFiles: selfFiles},
 		{Source: filepath.Join(parts.Place.Etc, "hosts"), Target: "/etc/hosts", ReadOnly: true},
 		{Source: filepath.Join(parts.Place.Etc, "resolv.conf"), Target: "/etc/resolv.conf", ReadOnly: true},
 		{Source: filepath.Join(parts.Place.Etc, "hostname"), Target: "/etc/hostname", ReadOnly: true},

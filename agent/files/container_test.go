@@ -45,6 +45,7 @@ func TestBuild(t *testing.T) {
 			{Source: "/run/a/etc/prod/db-2/resolv.conf", Target: "/etc/resolv.conf", ReadOnly: true},
 			{Source: "/run/host", Target: "/host", ReadOnly: true, Host: true},
 			{Source: "/run/a/members/prod/db-2", Target: "/run/stead", ReadOnly: true},
+			{Target: "/run/stead/self", MemoryBytes: 64 << 10, MemoryFiles: 32},
 			{Source: "/s/tmp", Target: "/tmp", ReadOnly: true},
 		},
 		User: &own, NonRoot: true, SupplementalGroups: []int64{7, 998}, ReadOnlyRoot: true, NoNewPrivileges: true,

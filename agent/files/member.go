@@ -49,6 +49,14 @@ import (
 // SteadDir is where members see their /run/stead.
 const SteadDir = "/run/stead"
 
+// SelfDir is where a container says something of its member (agent/self): a tmpfs of its own, made at each of its
+// starts, of selfBytes for at most selfFiles files.
+const (
+	SelfDir   = SteadDir + "/self"
+	selfBytes = 64 << 10
+	selfFiles = 32
+)
+
 // The names of the files in /run/stead.
 const (
 	MemberFile       = "member.json"
@@ -170,7 +178,9 @@ type setDoc struct {
 	Event          records.ChangeID `json:"event"`
 	ConfirmedUntil Uptime           `json:"confirmedUntil"`
 	Namespace      spec.Namespace   `json:"namespace"`
-	Peers          []records.Peer   `json:"peers"`
+	// Leader is the name of the member that leads; "": none does.
+	Leader string         `json:"leader,omitempty"`
+	Peers  []records.Peer `json:"peers"`
 }
 
 // Uptime is a moment on the boot-time clock, as the first number in /proc/uptime: in
@@ -218,7 +228,7 @@ func Set(p *records.Snapshot, confirmed Uptime) ([]byte, error) {
 	b, err := json.Marshal(setDoc{
 		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas,
 		Ordinals: append([]int{}, p.InitialOrdinals...), Generation: p.Generation, Bootstrapped: p.Bootstrapped,
-		Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Peers: append([]records.Peer{}, sortedPeers(p)...),
+		Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Leader: leaderName(p), Peers: append([]records.Peer{}, sortedPeers(p)...),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", SetFile, err)

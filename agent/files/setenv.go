@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // absentWord stands in a table of set.env for what there is not, so that each line has all its words.
@@ -26,7 +27,11 @@ func SetEnv(p *records.Snapshot) []byte {
 		bootstrapped = "1"
 	}
 	lines := make([]string, 0, len(p.Peers)+len(p.Expected))
+	var notes []string
 	for _, peer := range sortedPeers(p) {
+		if peer.Note != "" {
+			notes = append(notes, fmt.Sprintf("%d %s", peer.Ordinal, peer.Note))
+		}
 		lines = append(lines, peerLine(&peer))
 		if peer.Volumes == records.VolumesUsed {
 			used = "1"
@@ -37,7 +42,9 @@ func SetEnv(p *records.Snapshot) []byte {
 	set("INITIAL_ORDINALS", strings.Join(ordinals, " "))
 	set("BOOTSTRAPPED", bootstrapped)
 	set("USED", used)
+	set("LEADER", leaderName(p))
 	set("PEERS", strings.Join(lines, "\n"))
+	set("NOTES", strings.Join(notes, "\n"))
 	return out
 }
 
@@ -51,6 +58,15 @@ func peerLine(p *records.Peer) string {
 		ready = "ready"
 	}
 	return fmt.Sprintf("%d %s %s %s %s %s", p.Ordinal, p.Name, cmp.Or(p.FQDN, absentWord), address, ready, cmp.Or(p.Volumes, absentWord))
+}
+
+// leaderName is the member that leads; "": none does.
+func leaderName(p *records.Snapshot) string {
+	ordinal, leads := records.Leader(p.Peers)
+	if !leads {
+		return ""
+	}
+	return spec.Identity{Set: p.Ref.Name, Ordinal: ordinal}.MemberName()
 }
 
 // sortedPeers are all peers, those expected included, by ordinal.

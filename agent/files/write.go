@@ -41,6 +41,9 @@ func WriteMember(p Place, l *records.Life, n Node) error {
 	if err := Put(p.Stead, MemberFile, member, 0o444); err != nil {
 		return err
 	}
+	if err := makeSelf(p); err != nil {
+		return err
+	}
 	host, err := hostResolver(l, n)
 	if err != nil {
 		return err
@@ -55,6 +58,16 @@ func WriteMember(p Place, l *records.Life, n Node) error {
 		}
 	}
 	return nil
+}
+
+// makeSelf makes the directory on which containers mount their own. A runtime gives that the mode of this one, and every
+// user of a container is to write there.
+func makeSelf(p Place) error {
+	dir := filepath.Join(p.Stead, filepath.Base(SelfDir))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o777)
 }
 
 // WriteVolumeNew writes volume-new, which may change between two starts of a container

@@ -99,14 +99,18 @@ type Container struct {
 	Log    Log
 }
 
-// Mount is a bind mount of a host path.
+// Mount is a bind mount of a host path, or new memory.
 type Mount struct {
-	Source   string
+	Source   string // "" with MemoryBytes
 	Target   string
 	ReadOnly bool
 	// Host: it is the host's own, and no volume: devices and set-user-id files in it work for a
 	// privileged container.
 	Host bool
+	// MemoryBytes, when not 0, makes it a tmpfs of that size for at most MemoryFiles files and directories, of the mode
+	// of the directory on which it is mounted. It comes and goes with the container's run, and counts as its memory.
+	MemoryBytes int64
+	MemoryFiles int
 }
 
 // Log says where stdout and stderr go: rotated files, written by stead-node logger

@@ -33,6 +33,9 @@ type Config struct {
 	Find files.Lookup
 	// Sets shows members their sets.
 	Sets Sets
+	// Self follows what a running container says of its member, and calls report with each change until ctx ends. It
+	// returns at once. nil: nobody says anything.
+	Self func(ctx context.Context, id runtime.ContainerID, report func(records.Claim))
 	// Report takes what was seen of a life; it must not block.
 	Report func(records.Report)
 	// Seq gives the next sequence of a report; it grows also over a restart of the agent.

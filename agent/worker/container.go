@@ -9,6 +9,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -163,7 +164,7 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 	}
 	ctr.Cause, ctr.Message = e.cause, e.message
 	ctr.Started, ctr.Ready, ctr.unhealthy, ctr.gaveUp, ctr.deadline = false, false, false, "", time.Time{}
-	ctr.Hooks = HooksDone{}
+	ctr.Hooks, ctr.Claim = HooksDone{}, records.Claim{}
 	if w.order == step.OrderStop {
 		return
 	}
@@ -210,6 +211,7 @@ func (w *observer) watchAll(ctx context.Context) {
 				ctr.Cause, ctr.Message = "", ""
 			} else {
 				w.beginHealth(sub, c, ctr)
+				w.followSelf(sub, c.Name)
 			}
 			w.watch(sub, c.Name, ctr)
 			continue

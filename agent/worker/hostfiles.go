@@ -158,6 +158,8 @@ type ContainerState struct {
 	// Started and Ready is what the probes last said of this attempt.
 	Started bool `json:"started,omitempty"`
 	Ready   bool `json:"ready,omitempty"`
+	// Claim is what it last said of the member, in this attempt.
+	Claim records.Claim `json:"claim,omitzero"`
 	// Sources is files.Fingerprint as it was when the container was created last.
 	Sources string `json:"sources,omitempty"`
 	// Hooks is how far its hooks are in this attempt.

@@ -47,6 +47,7 @@ type pendingEvents struct {
 	images     bool // an image came
 	repair     bool // link and files are to be checked
 	health     map[string]probe.Health
+	claims     map[string]records.Claim
 	hooks      []hookEnd // in the order in which they returned
 }
 

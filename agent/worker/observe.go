@@ -159,6 +159,12 @@ func (w *observer) takeEvents() {
 			w.takeHealth(ctr, h)
 		}
 	}
+	for name, c := range k.claims {
+		if ctr, ok := w.containers[name]; ok && ctr.seen == step.Running {
+			ctr.Claim = c
+			w.saveState()
+		}
+	}
 	if len(k.hooks) > 0 { // a hook fails when its container ends: that is looked at first
 		w.hookEnds, w.dirty = append(w.hookEnds, k.hooks...), true
 	}

@@ -36,6 +36,8 @@ func (w *reporter) report(op step.Op) {
 	}
 	if blind {
 		r.Ready = false
+	} else {
+		r.Claim = w.claim()
 	}
 	if r.Ready {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince

@@ -200,6 +200,11 @@ func (d describer) member(ctx context.Context, got *proto.Object) error {
 	if m.StopReason != "" {
 		fmt.Fprintf(d.out, "%-13s reason %s\n", "Stopping:", m.StopReason)
 	}
+	for _, said := range [][2]string{{"Role", st.Role}, {"Note", claimOf(st).Note}, {"Busy", claimOf(st).Busy}} {
+		if said[1] != "" {
+			d.fields(said[0], said[1])
+		}
+	}
 	for _, v := range m.Volumes {
 		fmt.Fprintf(d.out, "%-13s %s: %s of class %s (id %s)\n", "Volume:", v.Claim, bytesText(v.SizeBytes), v.Class, v.ID)
 	}

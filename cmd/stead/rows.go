@@ -28,8 +28,8 @@ var columns = map[string]column{
 		row:  rowOf(setRow),
 	},
 	proto.KindMember: {
-		head: []string{"NAME", "READY", "PHASE", "RESTARTS", "AGE", "NODE", "ADDRESS", "REVISION", "BLOCKED"},
-		wide: []string{"MOVE", "TOKEN", "REASON", "IMAGES"},
+		head: []string{"NAME", "READY", "PHASE", "RESTARTS", "AGE", "NODE", "ADDRESS", "REVISION", "ROLE", "BLOCKED"},
+		wide: []string{"MOVE", "TOKEN", "REASON", "IMAGES", "NOTE"},
 		row:  rowOf(memberRow),
 	},
 	proto.KindVolume: {
@@ -106,8 +106,16 @@ func memberRow(o *shownMember) (cells, wide []any) {
 	}
 	row := o.Status.MemberStatus
 	return []any{row.Name, yesNo(row.Ready), phaseText(row), row.Restarts, age(row.BeganAt), row.Node, addressText(row), row.Revision,
-			blockedText(row)},
-		[]any{moveText(o.Status.Move), row.Token, o.Spec.Reason, images}
+			o.Status.Role, blockedText(row)},
+		[]any{moveText(o.Status.Move), row.Token, o.Spec.Reason, images, claimOf(&o.Status).Note}
+}
+
+// claimOf is what a member says of itself.
+func claimOf(st *records.ShownMember) (c records.Claim) {
+	if st.Report != nil {
+		c = st.Report.Claim
+	}
+	return c
 }
 
 func yesNo(yes bool) string {

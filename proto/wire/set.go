@@ -55,7 +55,10 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 		service := &proto.SetService{
 			Name: n.Name, PublishNotReady: n.PublishNotReady,
 			Address: n.Address.AsSlice(), AffinitySeconds: n.AffinitySeconds, Local: n.OnNode, ExternalName: n.ExternalName, Only: n.Only,
-			OutsideLocal: n.OutsideOnNode, Balancer: n.Balancer.AsSlice(), HealthPort: n.HealthPort,
+			OutsideLocal: n.OutsideOnNode, Balancer: n.Balancer.AsSlice(), HealthPort: n.HealthPort, Leader: n.Leader,
+		}
+		if n.Leader && n.Only == nil {
+			service.Only = new(nobody)
 		}
 		for _, p := range n.Sources {
 			service.Sources = append(service.Sources, p.String())
@@ -87,11 +90,15 @@ func SetHead(s *records.Snapshot, domain string) *proto.SetHead {
 	return h
 }
 
+// nobody is the ordinal of no member.
+const nobody int32 = records.NoOrdinal
+
 // SetPeer is a peer of a set, which names it by its service unless p says otherwise.
 func SetPeer(set *records.Snapshot, p *records.Peer, domain string) *proto.SetPeer {
 	out := &proto.SetPeer{
 		Ordinal: int32(p.Ordinal), Address: p.Address.AsSlice(), Ready: p.Ready,
 		Node: string(p.Node), Host: p.Host.AsSlice(), Volumes: p.Volumes,
+		Note: p.Note, Leads: p.Leads, Term: p.Term,
 	}
 	if p.FQDN != records.MemberFQDN(identityIn(set.Ref, p.Ordinal), set.Service, domain) {
 		out.Fqdn = p.FQDN
@@ -152,7 +159,10 @@ func toName(n *proto.SetService) records.DNSName {
 	out := records.DNSName{
 		Name: n.GetName(), PublishNotReady: n.GetPublishNotReady(),
 		Address: address, AffinitySeconds: n.GetAffinitySeconds(), OnNode: n.GetLocal(), ExternalName: n.GetExternalName(), Only: n.Only,
-		OutsideOnNode: n.GetOutsideLocal(), Balancer: balancer, HealthPort: n.GetHealthPort(),
+		OutsideOnNode: n.GetOutsideLocal(), Balancer: balancer, HealthPort: n.GetHealthPort(), Leader: n.GetLeader(),
+	}
+	if out.Leader && n.GetOnly() == nobody {
+		out.Only = nil
 	}
 	for _, p := range n.GetPorts() {
 		port := spec.ServicePort{Name: p.GetName(), Port: p.GetPort(), Protocol: p.GetProtocol(), NodePort: p.GetNodePort()}
@@ -226,6 +236,7 @@ func toPeer(set *records.Snapshot, p *proto.SetPeer, domain string) records.Peer
 	return records.Peer{
 		Name: id.MemberName(), Ordinal: id.Ordinal, FQDN: cmp.Or(p.GetFqdn(), records.MemberFQDN(id, set.Service, domain)),
 		Address: address, Ready: p.GetReady(), Node: spec.NodeName(p.GetNode()), Host: host, Volumes: p.GetVolumes(),
+		Note: p.GetNote(), Leads: p.GetLeads(), Term: p.GetTerm(),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 )
@@ -55,12 +56,17 @@ func showMembers(v cache.View, ref spec.SetRef, st *records.SetStatus) []item {
 	}
 	live := liveNodes(w.Nodes)
 	moving := map[int]*moves.ShownMove{}
+	leader := plan.Leader(w.Slots, proof.NewJudge(w.Nodes, w.Epoch))
 	var out []item
 	for _, slot := range w.Slots {
 		move := plan.ShownMove(&slot, w.Nodes, w.Epoch)
 		moving[slot.ID.Ordinal] = move
 		if slot.Member != nil {
-			out = append(out, showMember(slot, rows[slot.ID.Ordinal], w.Set, live, move))
+			shown := showMember(slot, rows[slot.ID.Ordinal], w.Set, live, move)
+			if slot.ID.Ordinal == leader {
+				shown.body = asLeader(shown.body)
+			}
+			out = append(out, shown)
 			delete(rows, slot.ID.Ordinal)
 		}
 	}
@@ -96,6 +102,15 @@ func showMember(slot plan.Slot, row records.MemberStatus, set *records.Set, live
 			CreationTimestamp: m.BeganAt, Labels: memberLabels(m.ID, set, m.Revision),
 		},
 	}}
+}
+
+// asLeader is a shown member as the one that leads: its status and its labels say so.
+func asLeader(o object) object {
+	st := o.Status.(records.ShownMember)
+	st.Role = records.RoleLeader
+	o.Status, o.Metadata.Labels = st, maps.Clone(o.Metadata.Labels)
+	o.Metadata.Labels[records.LabelRole] = records.RoleLeader
+	return o
 }
 
 // memberLabels are the template's and those that Kubernetes' controller sets.

@@ -56,6 +56,8 @@ const (
 func sanitized(r records.Report) records.Report {
 	sanitize(&r.Cause, causeBytes)
 	sanitize(&r.Message, messageBytes)
+	sanitize(&r.Claim.Note, records.MaxNote)
+	sanitize(&r.Claim.Busy, records.MaxBusy)
 	r.Containers = slices.Clone(r.Containers[:min(len(r.Containers), maxContainers)])
 	for i := range r.Containers {
 		c := &r.Containers[i]

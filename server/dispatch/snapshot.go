@@ -74,11 +74,9 @@ func (f *frame) peer(slot *plan.Slot) (records.Peer, peerKind) {
 	if m != nil { // as the member itself was sent
 		service = plan.Service(f.set, f.former, m)
 	}
-	p := records.Peer{
-		Name: slot.ID.MemberName(), Ordinal: slot.ID.Ordinal,
-		FQDN:    records.MemberFQDN(slot.ID, service, f.domain),
-		Address: addr, Ready: f.judge.EffectiveReady(m, slot.Report), Volumes: plan.VolumesState(slot),
-	}
+	p := plan.Claimed(slot, f.judge)
+	p.Name, p.FQDN = slot.ID.MemberName(), records.MemberFQDN(slot.ID, service, f.domain)
+	p.Address, p.Volumes = addr, plan.VolumesState(slot)
 	if m != nil {
 		p.Node = m.Node
 		if n := f.judge.Node(m.Node); n != nil && !m.HostNetwork {
@@ -143,7 +141,7 @@ func names(set *records.Set, former string, services []*records.ServiceRecord) [
 // nameOf is a service as the members of a set with template t are found by it. An address leads to
 // them only if it selects them.
 func nameOf(s *records.ServiceRecord, t *spec.Template, selects bool) records.DNSName {
-	n := records.DNSName{Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses}
+	n := records.DNSName{Name: s.Name, PublishNotReady: s.Spec.PublishNotReadyAddresses, Leader: s.SelectsLeader()}
 	if !s.Address.IsValid() {
 		n.Ports = s.Spec.Reached(t)
 		return n

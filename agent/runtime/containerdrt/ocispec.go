@@ -162,12 +162,18 @@ func (r *lifecycle) mounts(s *oci.Spec, c runtime.Container) error {
 		if !filepath.IsAbs(m.Target) {
 			return fmt.Errorf("mount target %q is not absolute: %w", m.Target, runtime.ErrBadSpec)
 		}
+		target := filepath.Clean(m.Target)
+		all = slices.DeleteFunc(all, func(d specs.Mount) bool { return d.Destination == target })
+		if m.MemoryBytes > 0 {
+			all = append(all, specs.Mount{Destination: target, Type: "tmpfs", Source: "tmpfs", Options: []string{
+				"nosuid", "nodev", "noexec", "mode=0777", fmt.Sprintf("size=%d", m.MemoryBytes), fmt.Sprintf("nr_inodes=%d", m.MemoryFiles+1),
+			}})
+			continue
+		}
 		var source unix.Statfs_t
 		if err := unix.Statfs(m.Source, &source); err != nil {
 			return fmt.Errorf("mount for %s: %s: %w", m.Target, m.Source, err)
 		}
-		target := filepath.Clean(m.Target)
-		all = slices.DeleteFunc(all, func(d specs.Mount) bool { return d.Destination == target })
 		all = append(all, specs.Mount{Destination: target, Type: "bind", Source: m.Source, Options: bindOptions(m.ReadOnly, m.Host && c.Privileged, source.Flags)})
 	}
 	slices.SortStableFunc(all, func(a, b specs.Mount) int {

@@ -88,6 +88,7 @@ func TestMountsReplaceDefaultsAndNestInOrder(t *testing.T) {
 	}}
 	c := runtime.Container{Mounts: []runtime.Mount{
 		{Source: dir, Target: "/data/deep"}, {Source: dir, Target: "/data/", ReadOnly: true}, {Source: dir, Target: "/dev/shm"},
+		{Target: "/data/own", MemoryBytes: 4096, MemoryFiles: 3},
 	}}
 	if err := (&lifecycle{}).mounts(s, c); err != nil {
 		t.Fatal(err)
@@ -98,7 +99,7 @@ func TestMountsReplaceDefaultsAndNestInOrder(t *testing.T) {
 	}
 	want := []string{
 		"/proc  []", "/dev  []", "/data bind [rbind rprivate ro nosuid nodev]", "/data/deep bind [rbind rprivate rw nosuid nodev]",
-		"/dev/shm bind [rbind rprivate rw nosuid nodev]", "/sys/fs/cgroup cgroup [ro nosuid noexec nodev relatime]",
+		"/dev/shm bind [rbind rprivate rw nosuid nodev]", "/data/own tmpfs [nosuid nodev noexec mode=0777 size=4096 nr_inodes=4]", "/sys/fs/cgroup cgroup [ro nosuid noexec nodev relatime]",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
