@@ -6,7 +6,7 @@ var contract = []fault{
 		suite{"agent/files", "^TestAQuotedWordIsReadAsItIsAndNotRun$"}},
 	{"S18", "agent/files/followedset.go", "!(disk.IsShown(set.key, SetFile, m.place) && disk.IsShown(set.key, SetEnvFile, m.place))", "!disk.IsShown(set.key, SetFile, m.place)",
 		suite{"agent/files", "^TestEveryMemberIsShownWhatItWouldBeShownAlone$"}},
-	{"S21", "agent/self/read.go", "|| !st.Mode().IsRegular() || st.Size() > most {", "{",
+	{"S21", "agent/self/read.go", "|| !st.Mode().IsRegular() || st.Size() > most {", "|| st == nil {",
 		suite{"agent/self", "^TestWhatIsNoSmallFileIsNotRead$"}},
 	{"S21", "agent/self/read.go", "unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_CLOEXEC,\n\t\tResolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,",
 		"unix.O_NONBLOCK | unix.O_CLOEXEC,",
