@@ -73,9 +73,7 @@ func readBill(r *release, program, tree string) ([]byte, error) {
 			d.Uses = append(d.Uses, m.Ref)
 		}
 		if i == 0 {
-			for _, e := range embedded {
-				d.Uses = append(d.Uses, e)
-			}
+			d.Uses = append(d.Uses, embedded...)
 			b.Metadata.Component, b.Serial = self, serial(self.Hashes[0].Content)
 		} else {
 			b.Components = append(b.Components, self)

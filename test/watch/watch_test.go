@@ -2,6 +2,7 @@ package watch
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -164,19 +165,6 @@ func TestTheAlertOfBlockedMembersLeavesOutWhatPasses(t *testing.T) {
 	}
 }
 
-// Each alert is seen to fire, and not to fire, by its tests.
-func TestEveryAlertHasTests(t *testing.T) {
-	text := read(t, "deploy/alerts_test.yaml")
-	for _, a := range alerts(t) {
-		for _, value := range []string{"0", "1"} {
-			pattern := fmt.Sprintf(`alertname="%s".*value: %s}`, a.Name, value)
-			if !regexp.MustCompile(pattern).MatchString(text) {
-				t.Errorf("no test in deploy/alerts_test.yaml wants %s of %s", value, a.Name)
-			}
-		}
-	}
-}
-
 // expressions are what the dashboard asks Prometheus, with its variables filled in.
 func expressions(t *testing.T) (all []string) {
 	t.Helper()
@@ -215,8 +203,8 @@ func TestTheDashboardAsksForWhatIsThere(t *testing.T) {
 	}
 }
 
-// promtool runs Prometheus' own tool in a folder.
-func promtool(t *testing.T, dir string, args ...string) {
+// promtool runs Prometheus' own tool in a folder, and returns what it says, and whether it found a fault.
+func promtool(t *testing.T, dir string, args ...string) (said string, fault error) {
 	t.Helper()
 	tool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -229,14 +217,20 @@ func promtool(t *testing.T, dir string, args ...string) {
 	}
 	c := exec.CommandContext(t.Context(), tool, args...)
 	c.Dir = dir
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Errorf("promtool %v: %v\n%s", args, err, out)
+	out, fault := c.CombinedOutput()
+	return string(out), fault
+}
+
+func mustPass(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	if said, fault := promtool(t, dir, args...); fault != nil {
+		t.Errorf("promtool %v: %v\n%s", args, fault, said)
 	}
 }
 
 func TestAlertsFireAndStaySilent(t *testing.T) {
-	promtool(t, filepath.Join(root, "deploy"), "check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml")
-	promtool(t, filepath.Join(root, "deploy"), "test", "rules", "alerts_test.yaml")
+	mustPass(t, filepath.Join(root, "deploy"), "check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml")
+	mustPass(t, filepath.Join(root, "deploy"), "test", "rules", "alerts_test.yaml")
 }
 
 func TestTheDashboardsExpressionsAreParsed(t *testing.T) {
@@ -249,5 +243,27 @@ func TestTheDashboardsExpressionsAreParsed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	promtool(t, dir, "check", "rules", "--lint=none", "rules.yaml")
+	mustPass(t, dir, "check", "rules", "--lint=none", "rules.yaml")
+}
+
+// Each alert has tests that see when it always fires, never, or at once.
+func TestTheTestsOfAlertsSeeFaults(t *testing.T) {
+	tests := []byte(read(t, "deploy/alerts_test.yaml"))
+	for name, fault := range map[string][2]string{
+		"always":  {`(?m)^        expr: .*`, "        expr: vector(1)"},
+		"never":   {`(?m)^        expr: .*`, "        expr: vector(1) > 1"},
+		"at once": {`(?m)^        for: .*`, "        for: 0s"},
+	} {
+		dir := t.TempDir()
+		rules := regexp.MustCompile(fault[0]).ReplaceAllString(read(t, "deploy/alerts.yaml"), fault[1])
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "alerts.yaml"), []byte(rules), 0o600), os.WriteFile(filepath.Join(dir, "alerts_test.yaml"), tests, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		said, _ := promtool(t, dir, "test", "rules", "alerts_test.yaml") // what it says tells more than that it failed
+		for _, a := range alerts(t) {
+			if !strings.Contains(said, fmt.Sprintf(`alertname=\"%s\"`, a.Name)) {
+				t.Errorf("no test sees that %s fires %s", a.Name, name)
+			}
+		}
+	}
 }
