@@ -14,7 +14,7 @@ func (s *Server) followFormat(ctx context.Context) error {
 	defer sub.Close()
 	for {
 		var why string
-		s.cache.Look(func(v cache.View) { why = v.Format().Refusal(store.Format) })
+		s.cache.Look(func(v cache.View) { why = cache.Format(v).Refusal(store.Format) })
 		if why != "" {
 			return fmt.Errorf("%w: %s", store.ErrFormat, why)
 		}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
@@ -41,8 +40,8 @@ func newGRPC(ctx context.Context, log *slog.Logger, lost func(context.Context) s
 		grpc.MaxHeaderListSize(headerBytes), grpc.MaxConcurrentStreams(connStreams), grpc.ConnectionTimeout(connectTime), proto.ExactBuffers(),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: never}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
-		grpc.ChainUnaryInterceptor(unary(log, lost)),
-		grpc.ChainStreamInterceptor(streams(ctx, log)),
+		grpc.ChainUnaryInterceptor(fits, unary(log, lost)),
+		grpc.ChainStreamInterceptor(streamFits, streams(ctx, log)),
 	}, more...)...)
 }
 
@@ -51,9 +50,6 @@ func unary(log *slog.Logger, lost func(context.Context) string) grpc.UnaryServer
 		ctx, cancel := context.WithTimeout(ctx, callTime)
 		defer cancel()
 		defer rescue(log, info.FullMethod, &err)
-		if err := proto.CheckCaller(ctx, func(md metadata.MD) error { return grpc.SetHeader(ctx, md) }); err != nil {
-			return nil, err
-		}
 		out, err = call(ctx, req)
 		return out, withLost(ctx, lost, toStatus(err))
 	}
@@ -89,9 +85,6 @@ func streams(stopping context.Context, log *slog.Logger) grpc.StreamServerInterc
 		defer cancel()
 		defer context.AfterFunc(stopping, cancel)()
 		defer rescue(log, info.FullMethod, &err)
-		if err := proto.CheckCaller(ctx, stream.SetHeader); err != nil {
-			return err
-		}
 		err = call(srv, boundStream{stream, ctx})
 		if stopping.Err() != nil && ctx.Err() != nil {
 			return status.Error(codes.Unavailable, "the server is stopping")

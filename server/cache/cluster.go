@@ -106,3 +106,6 @@ func keepTaken[K comparable, R any](s *state, in map[K]*R, key K, ev store.Event
 	}
 	return err
 }
+
+// Format says which servers may use the store; nil: all.
+func Format(v View) *records.Format { return v.format.record }

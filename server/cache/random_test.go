@@ -49,7 +49,7 @@ func contentOf(c *Cache) (p viewContent) {
 		p = viewContent{Rev: v.Rev(), Sets: v.Sets(), Nodes: v.Nodes(), Addresses: v.Addresses(), Services: maps.Clone(ServiceAddresses(v)), Ports: maps.Clone(NodePorts(v)), Removed: v.RemovedSets()}
 		p.Web, p.Endpoints, p.Slices = FindService(v, "default", "web"), FindEndpoints(v, "default", "web"), SlicesOf(v, "default", "web")
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
-		p.Policies, p.Servers, p.Format = NetworkPolicies(v, "default"), Servers(v), v.Format()
+		p.Policies, p.Servers, p.Format = NetworkPolicies(v, "default"), Servers(v), Format(v)
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))

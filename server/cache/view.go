@@ -32,9 +32,6 @@ func (v View) Epoch() int64 { return v.epoch }
 // ClusterID names the store's cluster; "": not yet.
 func (v View) ClusterID() string { return v.cluster }
 
-// Format says which servers may use the store; nil: all.
-func (v View) Format() *records.Format { return v.format.record }
-
 // Leader is the present term; zero: no server leads.
 func (v View) Leader() store.Leadership { return v.leader }
 

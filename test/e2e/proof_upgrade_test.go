@@ -17,34 +17,51 @@ import (
 // otherStead builds the program with another version, and another stead-node and stead-dns in it.
 func (l *Lab) otherStead() string {
 	l.t.Helper()
+	replace := map[string][]byte{}
+	for _, name := range []string{"stead-node", "stead-dns"} {
+		file := "cmd/stead/embed/" + name
+		replace[file] = append(l.source(file), "other"...)
+	}
+	return l.buildStead("other", replace)
+}
+
+// source is a file of the tree.
+func (l *Lab) source(file string) []byte {
+	l.t.Helper()
+	content, err := os.ReadFile(filepath.Join("../..", file))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return content
+}
+
+// buildStead builds the program as that version, with other content of files of the tree.
+func (l *Lab) buildStead(version string, files map[string][]byte) string {
+	l.t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	replace := map[string]string{}
-	for _, name := range []string{"stead-node", "stead-dns"} {
-		embedded, other := filepath.Join(root, "cmd/stead/embed", name), l.path(name+".other")
-		program, err := os.ReadFile(embedded)
-		if err != nil {
+	for file, content := range files {
+		other := l.path(version + "." + filepath.Base(file))
+		if err := os.WriteFile(other, content, 0o755); err != nil {
 			l.t.Fatal(err)
 		}
-		if err := os.WriteFile(other, append(program, "other"...), 0o755); err != nil {
-			l.t.Fatal(err)
-		}
-		replace[embedded] = other
+		replace[filepath.Join(root, file)] = other
 	}
 	overlay, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	file, out := l.path("overlay.json"), l.path("stead.other")
+	file, out := l.path(version+".json"), l.path("stead."+version)
 	if err := os.WriteFile(file, overlay, 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	build := exec.CommandContext(l.t.Context(), "go", "build", "-overlay", file, "-ldflags", "-s -w -X main.version=other", "-o", out, "./cmd/stead")
+	build := exec.CommandContext(l.t.Context(), "go", "build", "-overlay", file, "-ldflags", "-s -w -X main.version="+version, "-o", out, "./cmd/stead")
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-buildvcs=false")
 	if text, err := build.CombinedOutput(); err != nil {
-		l.t.Fatalf("build another stead: %v\n%s", err, text)
+		l.t.Fatalf("build stead %s: %v\n%s", version, err, text)
 	}
 	return out
 }

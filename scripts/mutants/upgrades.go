@@ -1,0 +1,21 @@
+package main
+
+// upgradeFaults are faults of what one release owes the next (SAFETY S2, S7, S16).
+var upgradeFaults = []fault{
+	{"S16", "store/format.go", "if now == nil || now.Lowest < want.Lowest {", "if false {",
+		suite{"store", "^TestTheFormatRisesWithTheFirstOfAKindThatIsNew$"}},
+	{"S16", "store/format.go", "\t\tt.If = append(t.If[:len(t.If):len(t.If)], Seen(FormatKey, kvs[FormatKey].Mod))\n", "",
+		suite{"store", "^TestTwoServersRaiseTheFormatOnce$"}},
+	{"S16", "server/server.go", "store.CheckFormat(kvs, store.Format)", "store.CheckFormat(kvs, store.Format+9)",
+		suite{"server", "^TestAServerOfAnEarlierFormatWritesNothing$"}},
+	{"S16", "server/format.go", "if why != \"\" {", "if false {",
+		suite{"server", "^TestAServerEndsWhenAnotherOneRaisesTheFormat$"}},
+	{"S7", "server/engine/evaluate.go", "v.Seen(store.FormatKey), ", "",
+		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
+	{"S2", "proto/protocol.go", "case theirs.oldest > mine.newest:", "case false:",
+		suite{"proto", "^TestSidesThatShareNoProtocolAreRefused$"}},
+	{"S2", "server/access/grpc.go", "ChainStreamInterceptor(streamFits, ", "ChainStreamInterceptor(",
+		suite{"server", "^TestACallerOfAnotherProtocolIsRefused$"}},
+	{"S2", "spec/template.go", "`json:\"hostNetwork,omitempty\" ", "`json:\"hostNetwork\" ",
+		suite{"test/previous", "^TestAHealthyClusterOfThePreviousReleaseIsLeftAlone$"}},
+}
