@@ -2,7 +2,7 @@ package main
 
 // upgradeFaults are faults of what one release owes the next (SAFETY S2, S7, S16).
 var upgradeFaults = []fault{
-	{"S16", "store/format.go", "if now == nil || now.Lowest < want.Lowest {", "if false {",
+	{"S16", "store/format.go", "if now == nil || now.Lowest < want.Lowest {", "if now != nil {",
 		suite{"store", "^TestTheFormatRisesWithTheFirstOfAKindThatIsNew$"}},
 	{"S16", "store/format.go", "\t\tt.If = append(t.If[:len(t.If):len(t.If)], Seen(FormatKey, kvs[FormatKey].Mod))\n", "",
 		suite{"store", "^TestTwoServersRaiseTheFormatOnce$"}},
