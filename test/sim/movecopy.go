@@ -186,7 +186,7 @@ func (c *copier) Round(ctx context.Context, p move.Other, trees []runtime.MoveTr
 			if b := peer.writer(part.ID, from); b != nil && w.chance(3) {
 				b.write()
 			}
-			if !fresh && to.files[i] != 0 && to.files[i] != from.files[i] && !w.judge.settling && w.chance(30) {
+			if !fresh && to.files[i] != 0 && to.files[i] != from.files[i] && !w.judge.settling && (w.chance(30) || w.plant.SaysSumsUnread && w.chance(2)) {
 				w.count("fault: a round overlooks a file")
 				continue
 			}
