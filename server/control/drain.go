@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
@@ -65,6 +66,13 @@ func (s nodes) drained(name spec.NodeName, out *proto.DrainNodeResponse) *proto.
 	moving := map[spec.Identity]string{}
 	s.cfg.Cache.Look(func(v cache.View) {
 		left, waiting = livesOn(v, name)
+		waiting = slices.DeleteFunc(waiting, func(id spec.Identity) bool {
+			stays := volumesLeave(v, id, name)
+			if stays {
+				left = append(left, id)
+			}
+			return stays
+		})
 		for _, m := range cache.MovesOn(v, name) {
 			moving[m.ID] = plan.MoveText(m, v.Nodes(), v.Epoch())
 		}
@@ -105,6 +113,12 @@ func livesOn(v cache.View, name spec.NodeName) (left, waiting []spec.Identity) {
 		}
 	}
 	return left, waiting
+}
+
+// volumesLeave: the member does not run, and its volumes are moved away from a node, which is needed until another has all of them.
+func volumesLeave(v cache.View, id spec.Identity, name spec.NodeName) bool {
+	m := cache.MoveOf(v, id)
+	return m != nil && m.From.Node == name && (m.Phase.Down() || m.Phase == moves.MoveCopying)
 }
 
 // foretellDrain says in which order the members of a node stop, who waits for whom, and what becomes of them.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -118,5 +119,13 @@ func TestADrainSaysWhoIsLeftAndWhoWaits(t *testing.T) {
 	out := r.drain(&proto.DrainNodeRequest{})
 	if left, waiting := names(out.GetLeft()), names(out.GetWaiting()); !slices.Equal(left, []string{"db-1"}) || !slices.Equal(waiting, []string{"db-0", "db-2"}) {
 		t.Errorf("left are %q, and %q wait", left, waiting)
+	}
+	// One whose volumes are on their way is left until another node has them.
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	for phase, want := range map[moves.MovePhase]bool{moves.MoveSealing: true, moves.MoveFlipped: false, moves.MoveAborting: false} {
+		r.Record(store.MoveKey(id), moves.Move{ID: id, Move: "m", Phase: phase, From: moves.MoveEnd{Node: "n1", UID: "uid1"}, To: moves.MoveEnd{Node: "n2", UID: "uid2"}})
+		if left := names(r.drain(&proto.DrainNodeRequest{Look: true}).GetLeft()); slices.Contains(left, "db-2") != want {
+			t.Errorf("in phase %s left are %q", phase, left)
+		}
 	}
 }

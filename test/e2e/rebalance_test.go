@@ -78,6 +78,8 @@ func TestMembersAreSpreadOverANewHostAndLeaveOneThatIsDrained(t *testing.T) {
 	host, _ := volumeOf(hosts, "etcd-1")
 	said := l.stead("drain", host.nodeName(), "--move", "--timeout", patience)
 	says(t, said, "node "+host.nodeName()+" drained")
+	l.stead("wait", "etcd", "--timeout", patience)
+	l.stead("wait", "small", "--timeout", patience)
 	for _, name := range marks {
 		if on, _ := volumeOf(hosts, name); on == host {
 			t.Errorf("%s is left on the drained host", name)
@@ -86,8 +88,6 @@ func TestMembersAreSpreadOverANewHostAndLeaveOneThatIsDrained(t *testing.T) {
 			judge.Broken(t, "processes %v of %s run on the drained host", pids, name)
 		}
 	}
-	l.stead("wait", "etcd", "--timeout", patience)
-	l.stead("wait", "small", "--timeout", patience)
 	arrived(t, hosts, marks)
 	l.stead("uncordon", host.nodeName())
 	stop()
