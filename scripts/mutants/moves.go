@@ -50,6 +50,8 @@ var moveFaults = []fault{
 		suite{"server/dispatch", "^TestANodeSpeaksOfItsOwnMovesOnly$"}},
 	{"S12", "agent/move/work.go", "r.Peer, r.Claims = j.part.Peer, j.part.Claims", "",
 		suite{"agent/move", "^TestAnUnknownSealIsSaidWithItsMove$"}},
+	{"S12", "server/control/drain.go", "(m.Phase.Down() || m.Phase == moves.MoveCopying)", "false",
+		suite{"server/control", "^TestADrainSaysWhoIsLeftAndWhoWaits$"}},
 	{"S12", "server/plan/moveunknown.go", "Epoch: s.world.Epoch - 1", "Epoch: s.world.Epoch",
 		suite{"server/plan", "^TestASealThatTheStoreDoesNotKnowIsResolved$"}},
 	{"S12", "server/plan/moveunknown.go", "|| n.Facts.Epoch != f.world.Epoch", "",
