@@ -50,7 +50,7 @@ var moveFaults = []fault{
 		suite{"server/dispatch", "^TestANodeSpeaksOfItsOwnMovesOnly$"}},
 	{"S12", "agent/move/work.go", "r.Peer, r.Claims = j.part.Peer, j.part.Claims", "",
 		suite{"agent/move", "^TestAnUnknownSealIsSaidWithItsMove$"}},
-	{"S12", "server/control/drain.go", "(m.Phase.Down() || m.Phase == moves.MoveCopying)", "false",
+	{"S12", "server/control/drain.go", "(m.Phase.Down() || m.Phase == moves.MoveCopying)", "m.Phase == moves.MoveCopying",
 		suite{"server/control", "^TestADrainSaysWhoIsLeftAndWhoWaits$"}},
 	{"S12", "server/plan/moveunknown.go", "Epoch: s.world.Epoch - 1", "Epoch: s.world.Epoch",
 		suite{"server/plan", "^TestASealThatTheStoreDoesNotKnowIsResolved$"}},
