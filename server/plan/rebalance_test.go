@@ -125,6 +125,14 @@ func TestRebalance(t *testing.T) {
 			labelled(w, "zone", "n1=a n2=b n3=b")
 			residents(w)
 		}},
+		{name: "not where nodes get less even for it", world: "parallel 4 volumes n1 n2 n3 n4 0:ready@n1 1:ready@n2 2:ready@n3 3:ready@n4", change: func(w *World) {
+			w.Set.Spec.Template.Metadata.Labels = map[string]string{"app": "db"}
+			runsAlike(w, spec.MemberSpec{TopologySpreadConstraints: []spec.Spread{{
+				MaxSkew: 1, TopologyKey: "zone", LabelSelector: &spec.LabelSelector{MatchLabels: map[string]string{"app": "db"}},
+			}}})
+			labelled(w, "zone", "n1=a n2=a n3=a n4=b")
+			residents(w)
+		}},
 		{name: "over places that are to be even", world: "parallel 3 volumes n1 n2 n3 n4 0:ready@n1 1:ready@n2 2:ready@n3", want: "0@n1>n4", change: func(w *World) {
 			w.Set.Spec.Template.Metadata.Labels = map[string]string{"app": "db"}
 			runsAlike(w, spec.MemberSpec{TopologySpreadConstraints: []spec.Spread{{
