@@ -16,7 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/store/etcdembed"
@@ -108,7 +108,7 @@ func (o *recoverOptions) check(ctx context.Context) error {
 }
 
 // noneAnswers fails when one of the members' servers answers.
-func noneAnswers(ctx context.Context, a *access.Authority, members []records.StoreMember) error {
+func noneAnswers(ctx context.Context, a *access.Authority, members []stores.StoreMember) error {
 	for _, m := range members {
 		if answers(ctx, a, m.Peer) {
 			return fmt.Errorf("server %s answers at %s, so it is not lost: start this server, too; if most are lost nevertheless, stop %s first, and replace it later", m.Name, m.Peer, m.Name)
@@ -118,8 +118,8 @@ func noneAnswers(ctx context.Context, a *access.Authority, members []records.Sto
 }
 
 // othersOf are the members beside self, if lost names each of them.
-func othersOf(members []records.StoreMember, self string, lost []string) ([]records.StoreMember, error) {
-	others := slices.DeleteFunc(slices.Clone(members), func(m records.StoreMember) bool { return m.Name == self })
+func othersOf(members []stores.StoreMember, self string, lost []string) ([]stores.StoreMember, error) {
+	others := slices.DeleteFunc(slices.Clone(members), func(m stores.StoreMember) bool { return m.Name == self })
 	if len(others) == len(members) {
 		return nil, fmt.Errorf("the store in this directory is not that of a server %s; give --name", self)
 	}

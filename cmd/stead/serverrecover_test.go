@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/seal"
@@ -17,7 +17,7 @@ import (
 )
 
 func TestEveryLostServerIsNamed(t *testing.T) {
-	members := []records.StoreMember{{Name: "s1"}, {Name: "s2"}, {Name: "s3"}, {Learner: true}}
+	members := []stores.StoreMember{{Name: "s1"}, {Name: "s2"}, {Name: "s3"}, {Learner: true}}
 	for lost, says := range map[string]string{
 		"s2,s3": "", "s2": "s2, s3", "s2,s3,s4": "s2, s3", "s1,s2,s3": "s2, s3", "s9": "s2, s3",
 	} {
@@ -70,11 +70,11 @@ func TestNoServerIsRecoveredWhileALostOneAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := l.Addr().String()
-	none := []records.StoreMember{{Name: "s2", Peer: gone}}
+	none := []stores.StoreMember{{Name: "s2", Peer: gone}}
 	if err := noneAnswers(t.Context(), a, none); err != nil {
 		t.Errorf("nobody answers: %v", err)
 	}
-	if err := noneAnswers(t.Context(), a, append(none, records.StoreMember{Name: "s3", Peer: at})); err == nil || !strings.Contains(err.Error(), "server s3 answers at "+at) {
+	if err := noneAnswers(t.Context(), a, append(none, stores.StoreMember{Name: "s3", Peer: at})); err == nil || !strings.Contains(err.Error(), "server s3 answers at "+at) {
 		t.Errorf("one answers: %v", err)
 	}
 }

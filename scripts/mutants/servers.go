@@ -10,7 +10,7 @@ var serverFaults = []fault{
 		suite{"server/quorum", "^TestDataThatWentBackIsRefused$"}},
 	{"S8", "server/quorum/quorum.go", "if have.Term >= was.Term && have.Index >= was.Index {", "if have.Term >= was.Term {",
 		suite{"server/quorum", "^TestDataThatWentBackIsRefused$"}},
-	{"S8", "server/peers/marks.go", "was = was.Or(records.StoreMark{Term: seen.GetTerm(), Index: seen.GetIndex()})", "_ = seen",
+	{"S8", "server/peers/marks.go", "was = was.Or(stores.Mark{Term: seen.GetTerm(), Index: seen.GetIndex()})", "_ = seen",
 		suite{"server/peers", "^TestDataThatWentBackIsNoticed$"}},
 	{"S8", "server/peers/marks.go", "was := kept.Marks[member]", "was := kept.Marks[\"\"]",
 		suite{"server/peers", "^TestDataThatWentBackIsNoticed$"}},

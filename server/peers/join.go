@@ -23,6 +23,7 @@ import (
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
@@ -105,8 +106,8 @@ func Enroll(ctx context.Context, dir, keyFile, name string, servers []string, to
 
 // Enter has a server of the cluster add self to the members of the store, and returns these.
 // It tries again until one answers or ctx ends, and fails when one refuses.
-func Enter(ctx context.Context, a *access.Authority, servers []string, self records.Server, log *slog.Logger) ([]records.StoreMember, error) {
-	var members []records.StoreMember
+func Enter(ctx context.Context, a *access.Authority, servers []string, self records.Server, log *slog.Logger) ([]stores.StoreMember, error) {
+	var members []stores.StoreMember
 	err := insist(ctx, log, servers, a.CallTLS, func(ctx context.Context, conn *grpc.ClientConn) error {
 		given, err := proto.NewServersClient(conn).Add(ctx, &proto.AddServerRequest{ServerJson: store.Encode(self)})
 		if err != nil {

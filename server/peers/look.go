@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/quorum"
 )
@@ -22,7 +23,7 @@ func away(err error) error { return status.Error(codes.Unavailable, err.Error())
 
 // state is what is known of all servers.
 type state struct {
-	members []records.StoreMember
+	members []stores.StoreMember
 	known   map[string]records.Server
 	alive   map[string]bool                  // by the member's id: its server answers
 	health  map[string]*proto.HealthResponse // by the member's id

@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/quorum"
 )
@@ -24,7 +24,7 @@ const markEvery = 5 * time.Second
 // that is noticed (SAFETY S8).
 type marks struct {
 	// Marks are by the ids of members.
-	Marks map[string]records.StoreMark `json:"marks"`
+	Marks map[string]stores.Mark `json:"marks"`
 	// Servers are the addresses of all servers, which are asked at a start.
 	Servers []string `json:"servers"`
 }
@@ -36,7 +36,7 @@ func loadMarks(dir string) (m marks, err error) {
 		err = nil
 	}
 	if m.Marks == nil {
-		m.Marks = map[string]records.StoreMark{}
+		m.Marks = map[string]stores.Mark{}
 	}
 	return m, err
 }
@@ -45,7 +45,7 @@ func loadMarks(dir string) (m marks, err error) {
 type noted struct {
 	mu   sync.Mutex
 	kept marks
-	last map[string]records.StoreMark // what was seen last, to be kept with the next look
+	last map[string]stores.Mark // what was seen last, to be kept with the next look
 }
 
 // Run notes how far the members of the store have come, until ctx ends. What was seen is kept with the next look only: a
@@ -76,13 +76,13 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 // seenNow asks all members that this server knows of, and lists their servers' addresses.
-func (s *Service) seenNow(ctx context.Context) (now map[string]records.StoreMark, servers []string) {
+func (s *Service) seenNow(ctx context.Context) (now map[string]stores.Mark, servers []string) {
 	v := s.inside()
 	s.ask(ctx, &v)
-	now = map[string]records.StoreMark{}
+	now = map[string]stores.Mark{}
 	for id, h := range v.health {
 		if h != nil && (h.GetMember() == "" || h.GetMember() == id) {
-			now[id] = records.StoreMark{Term: h.GetTerm(), Index: h.GetIndex()}
+			now[id] = stores.Mark{Term: h.GetTerm(), Index: h.GetIndex()}
 		}
 	}
 	for _, m := range v.members {
@@ -94,12 +94,12 @@ func (s *Service) seenNow(ctx context.Context) (now map[string]records.StoreMark
 }
 
 // note keeps what was seen at the last look, and remembers now for the next one.
-func (s *Service) note(now map[string]records.StoreMark, servers []string) error {
+func (s *Service) note(now map[string]stores.Mark, servers []string) error {
 	s.noted.mu.Lock()
 	defer s.noted.mu.Unlock()
-	next := marks{Marks: map[string]records.StoreMark{}, Servers: servers}
+	next := marks{Marks: map[string]stores.Mark{}, Servers: servers}
 	for id := range now { // of members that are gone nothing is kept
-		if m := s.noted.kept.Marks[id].Or(s.noted.last[id]); m != (records.StoreMark{}) {
+		if m := s.noted.kept.Marks[id].Or(s.noted.last[id]); m != (stores.Mark{}) {
 			next.Marks[id] = m
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Service) Seen(_ context.Context, r *proto.SeenRequest) (*proto.SeenResp
 
 // Check fails when the data of a member of the store, whose log is at have, went back: by what its server kept in dir, and by what those
 // of the other servers that answer have seen. Servers are more of their addresses.
-func Check(ctx context.Context, a *access.Authority, dir, server, member string, have records.StoreMark, servers []string) error {
+func Check(ctx context.Context, a *access.Authority, dir, server, member string, have stores.Mark, servers []string) error {
 	kept, err := loadMarks(dir)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func Check(ctx context.Context, a *access.Authority, dir, server, member string,
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			was = was.Or(records.StoreMark{Term: seen.GetTerm(), Index: seen.GetIndex()})
+			was = was.Or(stores.Mark{Term: seen.GetTerm(), Index: seen.GetIndex()})
 		})
 	}
 	group.Wait()

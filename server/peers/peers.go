@@ -17,6 +17,7 @@ import (
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/quorum"
@@ -27,10 +28,10 @@ import (
 type Members interface {
 	Self() string
 	Leader() string
-	Members(ctx context.Context) ([]records.StoreMember, error)
-	Known() []records.StoreMember
-	Health() records.StoreHealth
-	AddLearner(ctx context.Context, peer string) ([]records.StoreMember, error)
+	Members(ctx context.Context) ([]stores.StoreMember, error)
+	Known() []stores.StoreMember
+	Health() stores.StoreHealth
+	AddLearner(ctx context.Context, peer string) ([]stores.StoreMember, error)
 	Remove(ctx context.Context, id, to string) error
 }
 
@@ -137,7 +138,7 @@ func (s *Service) Remove(ctx context.Context, r *proto.RemoveServerRequest) (*pr
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(v.members, func(m records.StoreMember) bool { return m.Name == r.GetName() })
+	at := slices.IndexFunc(v.members, func(m stores.StoreMember) bool { return m.Name == r.GetName() })
 	if at >= 0 {
 		id := v.members[at].ID
 		if why := quorum.MayRemove(v.members, v.alive, id); why != "" {
@@ -173,7 +174,7 @@ func (s *Service) byItself(ctx context.Context, id string, addresses []string, r
 		return out, err
 	}
 	members, looked := s.cfg.Members.Members(ctx)
-	if looked != nil || slices.ContainsFunc(members, func(m records.StoreMember) bool { return m.ID == id }) {
+	if looked != nil || slices.ContainsFunc(members, func(m stores.StoreMember) bool { return m.ID == id }) {
 		return nil, err
 	}
 	return &proto.RemoveServerResponse{}, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/engine"
@@ -26,22 +27,22 @@ import (
 
 // members is the store of s1 and s2, as s1 has it.
 type members struct {
-	list   []records.StoreMember
+	list   []stores.StoreMember
 	leader string
 	err    error // while there is no majority
-	at     records.StoreMark
+	at     stores.Mark
 }
 
-func (m *members) Self() string                                           { return "1" }
-func (m *members) Leader() string                                         { return m.leader }
-func (m *members) Known() []records.StoreMember                           { return m.list }
-func (m *members) Members(context.Context) ([]records.StoreMember, error) { return m.list, m.err }
-func (m *members) Remove(context.Context, string, string) error           { return nil }
-func (m *members) Health() records.StoreHealth {
-	return records.StoreHealth{Term: m.at.Term, Index: m.at.Index}
+func (m *members) Self() string                                     { return "1" }
+func (m *members) Leader() string                                   { return m.leader }
+func (m *members) Known() []stores.StoreMember                           { return m.list }
+func (m *members) Members(context.Context) ([]stores.StoreMember, error) { return m.list, m.err }
+func (m *members) Remove(context.Context, string, string) error     { return nil }
+func (m *members) Health() stores.StoreHealth {
+	return stores.StoreHealth{Term: m.at.Term, Index: m.at.Index}
 }
-func (m *members) AddLearner(_ context.Context, peer string) ([]records.StoreMember, error) {
-	m.list = append(m.list, records.StoreMember{ID: "9", Peer: peer, Learner: true})
+func (m *members) AddLearner(_ context.Context, peer string) ([]stores.StoreMember, error) {
+	m.list = append(m.list, stores.StoreMember{ID: "9", Peer: peer, Learner: true})
 	return m.list, nil
 }
 
@@ -78,7 +79,7 @@ func newRig(t *testing.T) *rig {
 	if err := c.Load(rev, kvs); err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, store: s, authority: a, dir: dir, members: &members{leader: "1", list: []records.StoreMember{
+	r := &rig{t: t, store: s, authority: a, dir: dir, members: &members{leader: "1", list: []stores.StoreMember{
 		{ID: "1", Name: "s1", Peer: "127.0.0.1:2"}, {ID: "2", Name: "s2", Peer: "127.0.0.1:3"}, {ID: "3", Name: "s3", Peer: "127.0.0.1:4"},
 	}}}
 	r.service = New(Config{Store: s, Members: r.members, Cache: c, Authority: a, Dir: dir, Logger: slog.New(slog.DiscardHandler),
@@ -104,22 +105,22 @@ func (r *rig) serve() string {
 // TestDataThatWentBackIsNoticed: by what the server itself kept, and by what another server has seen.
 func TestDataThatWentBackIsNoticed(t *testing.T) {
 	r := newRig(t)
-	seen := records.StoreMark{Term: 3, Index: 10}
+	seen := stores.Mark{Term: 3, Index: 10}
 	for range 2 { // what was seen is kept with the next look
-		if err := r.service.note(map[string]records.StoreMark{"2": seen}, nil); err != nil {
+		if err := r.service.note(map[string]stores.Mark{"2": seen}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	other := r.serve()
 	own := t.TempDir()
-	if err := durable.PutJSON(marksPath(own), marks{Marks: map[string]records.StoreMark{"2": seen}}); err != nil {
+	if err := durable.PutJSON(marksPath(own), marks{Marks: map[string]stores.Mark{"2": seen}}); err != nil {
 		t.Fatal(err)
 	}
-	behind := records.StoreMark{Term: 3, Index: 9}
+	behind := stores.Mark{Term: 3, Index: 9}
 	for name, c := range map[string]struct {
 		dir     string
 		servers []string
-		have    records.StoreMark
+		have    stores.Mark
 		says    string
 	}{
 		"its server knows":           {own, nil, behind, "went back"},
@@ -143,7 +144,7 @@ func TestWhatWasSeenIsKeptALookLater(t *testing.T) {
 	r := newRig(t)
 	look := func(index uint64, want uint64) {
 		t.Helper()
-		if err := r.service.note(map[string]records.StoreMark{"1": {Term: 1, Index: index}}, []string{"a:1"}); err != nil {
+		if err := r.service.note(map[string]stores.Mark{"1": {Term: 1, Index: index}}, []string{"a:1"}); err != nil {
 			t.Fatal(err)
 		}
 		kept, err := loadMarks(r.dir)
@@ -156,7 +157,7 @@ func TestWhatWasSeenIsKeptALookLater(t *testing.T) {
 	look(11, 12)
 	look(11, 12) // never back
 	r.members.list = r.members.list[1:]
-	if err := r.service.note(map[string]records.StoreMark{}, nil); err != nil {
+	if err := r.service.note(map[string]stores.Mark{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if kept, err := loadMarks(r.dir); err != nil || len(kept.Marks) != 0 {

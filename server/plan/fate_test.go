@@ -84,7 +84,7 @@ func TestMoreFatesThanOneTransactionHoldsAreRecordedFirst(t *testing.T) {
 		t.Errorf("got %s; want the first stop with all that one transaction holds", brief(Next(world(t, fits))))
 	}
 	line = strings.ReplaceAll(line, ":ready", ":ready=Delete")
-	if got := brief(Next(world(t, line))); !strings.HasPrefix(got, fmt.Sprintf("stop=%d/ScaleDown |", maxFates)) {
+	if got := brief(Next(world(t, line))); !strings.HasPrefix(got, fmt.Sprintf("stop=%d/ScaleToZero |", maxFates)) {
 		t.Errorf("got %s; want the highest to stop once all is recorded", got)
 	}
 }

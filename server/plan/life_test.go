@@ -234,7 +234,7 @@ func TestAMemberWithoutTheRecordOfItsIdentity(t *testing.T) {
 	check(t, []rule{
 		{name: "is not known to have been available, nor not to", world: "ordered 1 n1 update=h2 current=h1? 0:running/h1?", change: lost, want: "| 0:NotReady"},
 		{name: "is not marked", world: "ordered 1 n1 0:ready", change: lost, want: "|"},
-		{name: "may stop", world: "ordered 0 n1 0:ready", change: lost, want: "stop=0/ScaleDown | 0:Stopping"},
+		{name: "may stop", world: "ordered 0 n1 0:ready", change: lost, want: "stop=0/ScaleToZero | 0:Stopping"},
 		{name: "may be waited for", world: "ordered 1 n1~ 0:ready", change: lost, want: "| 0:NodeSilent"},
 	})
 }

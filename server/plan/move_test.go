@@ -190,7 +190,7 @@ func TestAMoveIsAborted(t *testing.T) {
 		{name: "when the target is silent while the member is down", world: "ordered 1 volumes n1 n2~ n3 0:moved@n1", change: moving(0, moves.MoveSealing, moves.MoveSealed, moves.MoveWarm), want: "move=0/Aborting | 0:Moving"},
 		{name: "not while it runs", world: "ordered 1 volumes n1 n2~ n3 0:ready@n1", change: moving(0, moves.MoveCopying, "", ""), want: "|"},
 		{name: "nor when the source is silent", world: "ordered 1 volumes n1~ n2 n3 0:moved@n1", change: moving(0, moves.MoveSealing, "", moves.MoveWarm), want: "| 0:NodeSilent"},
-		{name: "when the member leaves", world: "ordered 0 volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", ""), want: "move=0/Aborting stop=0/ScaleDown | 0:Stopping"},
+		{name: "when the member leaves", world: "ordered 0 volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", ""), want: "move=0/Aborting stop=0/ScaleToZero | 0:Stopping"},
 		{name: "when its set is deleted", world: "ordered 1 deleting volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", ""), want: "move=0/Aborting stop=0/Delete | 0:Stopping"},
 		{name: "when its set is orphaned", world: "ordered 1 orphaned volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", ""), want: "move=0/Aborting |"},
 		{name: "when something else is decided of its volume", world: "ordered 1 volumes n1 n2 0:ready@n1", change: moving(0, moves.MoveCopying, "", "", fate), want: "move=0/Aborting |"},

@@ -21,7 +21,7 @@ func TestShrinkOrdered(t *testing.T) {
 		{name: "what is gone is forgotten though survivors are unwell", world: "ordered 1 n1 0:running 1:stopped",
 			want: "forget=1+address | 0:NotReady"},
 		{name: "a scale to zero has no survivors", world: "ordered 0 n1 0:running 1:missing",
-			want: "stop=1/ScaleDown | 1:Stopping 0:WaitingForSuccessor"},
+			want: "stop=1/ScaleToZero | 1:Stopping 0:WaitingForSuccessor"},
 		{name: "silence is no proof that the one above is gone", world: "ordered 0 n1 n2~ 0:ready 1:stopping@n2",
 			want: "| 1:NodeSilent 0:WaitingForSuccessor"},
 		{name: "ordinals below the range are surplus, too", world: "ordered 1 start=1 n1 0:ready 1:ready",

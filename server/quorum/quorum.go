@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 )
 
 // JoinStep is what comes next for a server that joins.
@@ -23,7 +24,7 @@ const (
 // Join says what comes next for a server without any data of the store: known is the record
 // of its name, nil if there is none. A member that once started has acknowledged writes and
 // may have voted: without its data it must not come back (SAFETY S8).
-func Join(known *records.Server, members []records.StoreMember, self records.Server) (JoinStep, string) {
+func Join(known *records.Server, members []stores.StoreMember, self records.Server) (JoinStep, string) {
 	lost := fmt.Sprintf("server %s is a member of the store, and its data is not in this directory: bring the directory back, "+
 		"or run 'stead server replace %s' on another server and join with the token that it prints", self.Name, self.Name)
 	if known != nil && known.UID != self.UID {
@@ -45,7 +46,7 @@ func Join(known *records.Server, members []records.StoreMember, self records.Ser
 
 // MayRemove says why the member id must not be removed; "": it may. alive are the members
 // whose servers can be reached.
-func MayRemove(members []records.StoreMember, alive map[string]bool, id string) string {
+func MayRemove(members []stores.StoreMember, alive map[string]bool, id string) string {
 	voters, left, leftAlive, nowAlive, learner := 0, 0, 0, 0, false
 	for _, m := range members {
 		switch {
@@ -77,7 +78,7 @@ func MayRemove(members []records.StoreMember, alive map[string]bool, id string) 
 }
 
 // Lost says what to do when the members that are alive are no majority; "": they are one.
-func Lost(members []records.StoreMember, alive map[string]bool) string {
+func Lost(members []stores.StoreMember, alive map[string]bool) string {
 	voters, up := 0, 0
 	var missing []string
 	for _, m := range members {
@@ -101,7 +102,7 @@ func Lost(members []records.StoreMember, alive map[string]bool) string {
 
 // SetBack says why the data of a member, which is at have, must not be used any more, when it had come as far as was; "": it may. It
 // would forget votes and writes that it had confirmed (SAFETY S8).
-func SetBack(server string, have, was records.StoreMark) string {
+func SetBack(server string, have, was stores.Mark) string {
 	if have.Term >= was.Term && have.Index >= was.Index {
 		return ""
 	}
@@ -114,8 +115,8 @@ func SetBack(server string, have, was records.StoreMark) string {
 func majority(voters int) int { return voters/2 + 1 }
 
 // Next is the voter that takes over the lead from the member id; "": there is none.
-func Next(members []records.StoreMember, alive map[string]bool, id string) string {
-	at := slices.IndexFunc(members, func(m records.StoreMember) bool { return !m.Learner && m.ID != id && alive[m.ID] })
+func Next(members []stores.StoreMember, alive map[string]bool, id string) string {
+	at := slices.IndexFunc(members, func(m stores.StoreMember) bool { return !m.Learner && m.ID != id && alive[m.ID] })
 	if at < 0 {
 		return ""
 	}

@@ -5,26 +5,27 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 )
 
 func TestTheNextStepOfAJoin(t *testing.T) {
 	self := records.Server{Name: "s2", UID: "u2", Peer: "b:1"}
-	first := records.StoreMember{ID: "1", Name: "s1", Peer: "a:1"}
+	first := stores.StoreMember{ID: "1", Name: "s1", Peer: "a:1"}
 	for name, c := range map[string]struct {
 		known   *records.Server
-		members []records.StoreMember
+		members []stores.StoreMember
 		want    JoinStep
 		says    string
 	}{
-		"a new server is added":                     {nil, []records.StoreMember{first}, Add, ""},
-		"one that crashed before it was added":      {&self, []records.StoreMember{first}, Add, ""},
-		"one that crashed after it was added":       {&self, []records.StoreMember{first, {ID: "2", Peer: "b:1", Learner: true}}, Start, ""},
-		"one that started and has no data":          {&self, []records.StoreMember{first, {ID: "2", Name: "s2", Peer: "b:1"}}, Refuse, "server replace s2"},
-		"a learner that started and has no data":    {&self, []records.StoreMember{first, {ID: "2", Name: "s2", Peer: "b:1", Learner: true}}, Refuse, "server replace s2"},
-		"another directory under its name":          {&records.Server{Name: "s2", UID: "u9", Peer: "b:1"}, []records.StoreMember{first}, Refuse, "server replace s2"},
-		"its data is lost and it has a new address": {&self, []records.StoreMember{first, {ID: "2", Name: "s2", Peer: "c:1"}}, Refuse, "server replace s2"},
-		"another server's address":                  {nil, []records.StoreMember{first, {ID: "3", Name: "s3", Peer: "b:1"}}, Refuse, "has the address b:1"},
-		"an address that was added for another":     {nil, []records.StoreMember{first, {ID: "3", Peer: "b:1", Learner: true}}, Refuse, "has the address b:1"},
+		"a new server is added":                     {nil, []stores.StoreMember{first}, Add, ""},
+		"one that crashed before it was added":      {&self, []stores.StoreMember{first}, Add, ""},
+		"one that crashed after it was added":       {&self, []stores.StoreMember{first, {ID: "2", Peer: "b:1", Learner: true}}, Start, ""},
+		"one that started and has no data":          {&self, []stores.StoreMember{first, {ID: "2", Name: "s2", Peer: "b:1"}}, Refuse, "server replace s2"},
+		"a learner that started and has no data":    {&self, []stores.StoreMember{first, {ID: "2", Name: "s2", Peer: "b:1", Learner: true}}, Refuse, "server replace s2"},
+		"another directory under its name":          {&records.Server{Name: "s2", UID: "u9", Peer: "b:1"}, []stores.StoreMember{first}, Refuse, "server replace s2"},
+		"its data is lost and it has a new address": {&self, []stores.StoreMember{first, {ID: "2", Name: "s2", Peer: "c:1"}}, Refuse, "server replace s2"},
+		"another server's address":                  {nil, []stores.StoreMember{first, {ID: "3", Name: "s3", Peer: "b:1"}}, Refuse, "has the address b:1"},
+		"an address that was added for another":     {nil, []stores.StoreMember{first, {ID: "3", Peer: "b:1", Learner: true}}, Refuse, "has the address b:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, text := Join(c.known, c.members, self)
@@ -36,29 +37,29 @@ func TestTheNextStepOfAJoin(t *testing.T) {
 }
 
 func TestDataThatWentBackIsRefused(t *testing.T) {
-	was := records.StoreMark{Term: 3, Index: 10}
+	was := stores.Mark{Term: 3, Index: 10}
 	for name, c := range map[string]struct {
-		have records.StoreMark
+		have stores.Mark
 		back bool
 	}{
 		"as it was":             {was, false},
-		"further":               {records.StoreMark{Term: 3, Index: 11}, false},
-		"a later term":          {records.StoreMark{Term: 4, Index: 10}, false},
-		"fewer writes":          {records.StoreMark{Term: 3, Index: 9}, true},
-		"a vote is forgotten":   {records.StoreMark{Term: 2, Index: 10}, true},
-		"more of an older term": {records.StoreMark{Term: 2, Index: 12}, true},
+		"further":               {stores.Mark{Term: 3, Index: 11}, false},
+		"a later term":          {stores.Mark{Term: 4, Index: 10}, false},
+		"fewer writes":          {stores.Mark{Term: 3, Index: 9}, true},
+		"a vote is forgotten":   {stores.Mark{Term: 2, Index: 10}, true},
+		"more of an older term": {stores.Mark{Term: 2, Index: 12}, true},
 	} {
 		if why := SetBack("s2", c.have, was); (why != "") != c.back || c.back && !strings.Contains(why, "stead server replace s2") {
 			t.Errorf("%s: got %q", name, why)
 		}
 	}
-	if why := SetBack("s2", records.StoreMark{}, records.StoreMark{}); why != "" {
+	if why := SetBack("s2", stores.Mark{}, stores.Mark{}); why != "" {
 		t.Errorf("of a member that nobody knows: %s", why)
 	}
 }
 
 func TestALostMajorityIsNamed(t *testing.T) {
-	members := []records.StoreMember{{ID: "1", Name: "s1", Peer: "a:1"}, {ID: "2", Name: "s2", Peer: "b:1"}, {ID: "3", Name: "s3", Peer: "c:1"}, {ID: "4", Learner: true}}
+	members := []stores.StoreMember{{ID: "1", Name: "s1", Peer: "a:1"}, {ID: "2", Name: "s2", Peer: "b:1"}, {ID: "3", Name: "s3", Peer: "c:1"}, {ID: "4", Learner: true}}
 	for alive, want := range map[string]string{
 		"123": "", "12": "", "1": "1 of its 3 servers can be reached, and 2 are needed; not reachable: s2 (b:1), s3 (c:1)",
 		"14": "1 of its 3 servers", "": "0 of its 3",
@@ -74,15 +75,15 @@ func TestALostMajorityIsNamed(t *testing.T) {
 }
 
 func TestARemovalKeepsTheQuorum(t *testing.T) {
-	voters := func(n int) (out []records.StoreMember) {
+	voters := func(n int) (out []stores.StoreMember) {
 		for i := range n {
-			out = append(out, records.StoreMember{ID: string(rune('a' + i)), Name: string(rune('a' + i))})
+			out = append(out, stores.StoreMember{ID: string(rune('a' + i)), Name: string(rune('a' + i))})
 		}
 		return out
 	}
-	learner := records.StoreMember{ID: "l", Learner: true}
+	learner := stores.StoreMember{ID: "l", Learner: true}
 	for name, c := range map[string]struct {
-		members []records.StoreMember
+		members []stores.StoreMember
 		alive   string
 		id      string
 		says    string
@@ -109,7 +110,7 @@ func TestARemovalKeepsTheQuorum(t *testing.T) {
 			}
 		})
 	}
-	if got := Next(append([]records.StoreMember{learner}, voters(3)...), map[string]bool{"l": true, "a": true, "c": true}, "a"); got != "c" {
+	if got := Next(append([]stores.StoreMember{learner}, voters(3)...), map[string]bool{"l": true, "a": true, "c": true}, "a"); got != "c" {
 		t.Errorf("the lead goes to %q", got)
 	}
 }

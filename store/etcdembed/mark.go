@@ -11,13 +11,13 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 )
 
 // Mark reads from the log of the stopped member in dir its id, and how far it had come.
-func Mark(dir string) (member string, m records.StoreMark, err error) {
+func Mark(dir string) (member string, m stores.Mark, err error) {
 	at := filepath.Join(dir, dataDir, "member", "wal")
-	fail := func(err error) (string, records.StoreMark, error) {
+	fail := func(err error) (string, stores.Mark, error) {
 		return "", m, fmt.Errorf("read the log of the store in %s: %w", dir, err)
 	}
 	snapshots, err := wal.ValidSnapshotEntries(zap.NewNop(), at)
@@ -41,7 +41,7 @@ func Mark(dir string) (member string, m records.StoreMark, err error) {
 	if err := proto.Unmarshal(metadata, &about); err != nil {
 		return fail(err)
 	}
-	m = records.StoreMark{Term: state.GetTerm(), Index: from.GetIndex()}
+	m = stores.Mark{Term: state.GetTerm(), Index: from.GetIndex()}
 	if n := len(entries); n > 0 {
 		m.Index = entries[n-1].GetIndex()
 	}

@@ -17,7 +17,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 )
 
 var (
@@ -40,7 +40,7 @@ type Peers struct {
 	CAFile, CertFile string
 	// Join are the members of the cluster that a new member joins, with itself, which has no
 	// name yet. It is ignored where the directory has a member; empty: a cluster of its own.
-	Join []records.StoreMember
+	Join []stores.StoreMember
 }
 
 // The raft clock with peers, which may be slow for a moment: etcd's own.
@@ -108,7 +108,7 @@ func (e *Embedded) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(members, func(m records.StoreMember) bool { return m.ID == e.Self() })
+	at := slices.IndexFunc(members, func(m stores.StoreMember) bool { return m.ID == e.Self() })
 	if at < 0 {
 		return ErrRemoved
 	}
@@ -125,7 +125,7 @@ func (e *Embedded) settle(ctx context.Context) error {
 func (e *Embedded) Self() string { return e.etcd.Server.MemberID().String() }
 
 // Members are all members of the store, read linearizably.
-func (e *Embedded) Members(ctx context.Context) ([]records.StoreMember, error) {
+func (e *Embedded) Members(ctx context.Context) ([]stores.StoreMember, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.etcd.Server.Cfg.ReqTimeout())
 	defer cancel()
 	list, err := e.client.MemberList(ctx)
@@ -135,22 +135,22 @@ func (e *Embedded) Members(ctx context.Context) ([]records.StoreMember, error) {
 	return membersOf(list.Members), nil
 }
 
-func membersOf(list []*etcdserverpb.Member) []records.StoreMember {
-	out := make([]records.StoreMember, len(list))
+func membersOf(list []*etcdserverpb.Member) []stores.StoreMember {
+	out := make([]stores.StoreMember, len(list))
 	for i, m := range list {
-		out[i] = records.StoreMember{ID: strconv.FormatUint(m.ID, 16), Name: m.Name, Learner: m.IsLearner}
+		out[i] = stores.StoreMember{ID: strconv.FormatUint(m.ID, 16), Name: m.Name, Learner: m.IsLearner}
 		if len(m.PeerURLs) > 0 {
 			if u, err := url.Parse(m.PeerURLs[0]); err == nil && u.Scheme == peerScheme {
 				out[i].Peer = u.Host
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b records.StoreMember) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b stores.StoreMember) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
 // Known are all members of the store as far as this one knows, also while most are away.
-func (e *Embedded) Known() []records.StoreMember {
+func (e *Embedded) Known() []stores.StoreMember {
 	var list []*etcdserverpb.Member
 	for _, m := range e.etcd.Server.Cluster().Members() {
 		list = append(list, &etcdserverpb.Member{ID: uint64(m.ID), Name: m.Name, PeerURLs: m.PeerURLs, IsLearner: m.IsLearner})
@@ -159,7 +159,7 @@ func (e *Embedded) Known() []records.StoreMember {
 }
 
 // named lists members for people.
-func named(members []records.StoreMember) string {
+func named(members []stores.StoreMember) string {
 	names := make([]string, len(members))
 	for i, m := range members {
 		names[i] = m.Name
@@ -171,9 +171,9 @@ func named(members []records.StoreMember) string {
 }
 
 // Health is how this member is.
-func (e *Embedded) Health() records.StoreHealth {
+func (e *Embedded) Health() stores.StoreHealth {
 	s := e.etcd.Server
-	h := records.StoreHealth{Term: s.Term(), Index: s.AppliedIndex(), Bytes: s.Backend().Size(), UsedBytes: s.Backend().SizeInUse()}
+	h := stores.StoreHealth{Term: s.Term(), Index: s.AppliedIndex(), Bytes: s.Backend().Size(), UsedBytes: s.Backend().SizeInUse()}
 	for _, a := range s.Alarms() {
 		h.Alarms = append(h.Alarms, a.Alarm.String())
 	}
@@ -182,8 +182,8 @@ func (e *Embedded) Health() records.StoreHealth {
 
 // AddLearner adds a member that gets all writes and does not vote, and returns all. Errors:
 // ErrJoining.
-func (e *Embedded) AddLearner(ctx context.Context, peer string) ([]records.StoreMember, error) {
-	var members []records.StoreMember
+func (e *Embedded) AddLearner(ctx context.Context, peer string) ([]stores.StoreMember, error) {
+	var members []stores.StoreMember
 	err := settled(ctx, func(ctx context.Context) error {
 		added, err := e.client.MemberAddAsLearner(ctx, []string{peerScheme + "://" + peer})
 		if err == nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/seal"
@@ -84,7 +84,7 @@ func (c *servers) dir(name string) string {
 }
 
 // start starts a server's member, and with join has it join those members.
-func (c *servers) start(name string, join ...records.StoreMember) one {
+func (c *servers) start(name string, join ...stores.StoreMember) one {
 	c.t.Helper()
 	o, err := c.try(name, join...)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *servers) start(name string, join ...records.StoreMember) one {
 	return o
 }
 
-func (c *servers) try(name string, join ...records.StoreMember) (one, error) {
+func (c *servers) try(name string, join ...stores.StoreMember) (one, error) {
 	c.t.Helper()
 	dir := c.dir(name)
 	log := slog.New(slog.DiscardHandler)
@@ -222,7 +222,7 @@ func TestAMemberWithPeersDoesNotStartWithoutThem(t *testing.T) {
 	}
 }
 
-func members(t *testing.T, o one) []records.StoreMember {
+func members(t *testing.T, o one) []stores.StoreMember {
 	t.Helper()
 	all, err := o.Members(t.Context())
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 
 	"github.com/stead-project/stead/internal/durable"
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/store/etcdstore"
 )
 
@@ -27,7 +27,7 @@ const (
 
 // MembersIn reads from the stopped member in dir all members of its store, as far as it knew. Members that were added last
 // may be missing. A directory that a process uses is ErrLocked.
-func MembersIn(dir string) ([]records.StoreMember, error) {
+func MembersIn(dir string) ([]stores.StoreMember, error) {
 	lock, err := lockDir(dir)
 	if err != nil {
 		return nil, err

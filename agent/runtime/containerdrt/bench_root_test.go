@@ -45,7 +45,8 @@ func BenchmarkStart(b *testing.B) {
 	b.Cleanup(func() { native.Close() })
 	h.cfg.NativeOnly = false
 	var withCrun *containerdrt.Runtime
-	if h.cfg.OCIRuntime = crunHere(); h.cfg.OCIRuntime != "" {
+	h.cfg.OCIRuntime = crunHere()
+	if h.cfg.OCIRuntime != "" {
 		withCrun = h.open()
 		b.Cleanup(func() { withCrun.Close() })
 	}
