@@ -259,7 +259,7 @@ func TestALifeIsStartedAndReported(t *testing.T) {
 		}
 		n.wantStarts(tok(5), 1)
 		made, _ := n.host.Container(cid)
-		if made.Token != tok(5) || made.Image != "img:1" || len(made.Mounts) != 5 {
+		if made.Token != tok(5) || made.Image != "img:1" || len(made.Mounts) != 6 {
 			t.Fatalf("container: got %+v", made)
 		}
 		if a, ok := n.host.Address(db0); !ok || a != netip.MustParseAddr("10.88.0.2") {

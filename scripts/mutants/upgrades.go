@@ -16,6 +16,6 @@ var upgradeFaults = []fault{
 		suite{"proto", "^TestSidesThatShareNoProtocolAreRefused$"}},
 	{"S2", "server/access/grpc.go", "ChainStreamInterceptor(streamFits, ", "ChainStreamInterceptor(",
 		suite{"server", "^TestACallerOfAnotherProtocolIsRefused$"}},
-	{"S2", "spec/template.go", "`json:\"hostNetwork,omitempty\" ", "`json:\"hostNetwork\" ",
+	{"S2", "spec/hash.go", "[]byte(\"stead template 1\\n\")", "[]byte(\"stead template 3\\n\")",
 		suite{"test/previous", "^TestAHealthyClusterOfThePreviousReleaseIsLeftAlone$"}},
 }

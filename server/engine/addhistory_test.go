@@ -188,7 +188,7 @@ func TestTheHistoryIsBoundedAndSmallToWrite(t *testing.T) {
 			c.set(n)
 			c.until(fmt.Sprint("scaled to ", n), ready(n))
 		}
-		c.until("told to the end", func(v cache.View) bool { return slices.Contains(told(v)[200:], "Left 0 ScaleDown") })
+		c.until("told to the end", func(v cache.View) bool { return slices.Contains(told(v)[200:], "Left 0 ScaleToZero") })
 		c.cache.Look(func(v cache.View) {
 			h := v.History(db)
 			all := 0

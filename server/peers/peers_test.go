@@ -33,11 +33,11 @@ type members struct {
 	at     stores.Mark
 }
 
-func (m *members) Self() string                                     { return "1" }
-func (m *members) Leader() string                                   { return m.leader }
+func (m *members) Self() string                                          { return "1" }
+func (m *members) Leader() string                                        { return m.leader }
 func (m *members) Known() []stores.StoreMember                           { return m.list }
 func (m *members) Members(context.Context) ([]stores.StoreMember, error) { return m.list, m.err }
-func (m *members) Remove(context.Context, string, string) error     { return nil }
+func (m *members) Remove(context.Context, string, string) error          { return nil }
 func (m *members) Health() stores.StoreHealth {
 	return stores.StoreHealth{Term: m.at.Term, Index: m.at.Index}
 }

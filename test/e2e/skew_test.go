@@ -65,8 +65,8 @@ func TestReleasesThatDoNotFitRefuseEachOther(t *testing.T) {
 	end(t, l.server)
 	other = l.start("server.strange", strange, "server", "--data-dir", l.path("server"), "--socket", l.Socket)
 	other.waitSaid(l, "server started")
-	l.agent.waitSaid(l, "upgrade the program that calls it")
-	if out, err := l.trySteadFor(hanging, "get", "nodes"); err == nil || !strings.Contains(out, "upgrade the program that calls it") {
+	l.agent.waitSaid(l, "upgrade the caller")
+	if out, err := l.trySteadFor(hanging, "get", "nodes"); err == nil || !strings.Contains(out, "upgrade the caller") {
 		t.Errorf("the command line says %v: %s", err, out)
 	}
 	stays()

@@ -90,8 +90,12 @@ func TestAHealthyClusterOfThePreviousReleaseIsLeftAlone(t *testing.T) {
 				t.Errorf("%s: the plan is %+v, blocked %+v; want nothing", ref, p.Actions, p.Blocked)
 			}
 			for _, slot := range w.Slots {
-				if w.Set != nil && (slot.Member == nil || slot.Member.Revision != v.TemplateHash(ref)) {
-					t.Errorf("%s-%d runs %+v; the template of the set is revision %s", ref.Name, slot.ID.Ordinal, slot.Member, v.TemplateHash(ref))
+				if w.Set == nil {
+					continue
+				}
+				hash := spec.HashTemplate(w.Set.Template())
+				if slot.Member == nil || slot.Member.Revision != v.TemplateHash(ref) || slot.Member.Revision != hash {
+					t.Errorf("%s-%d runs %+v; the template of the set is revision %s, and its hash is now %s", ref.Name, slot.ID.Ordinal, slot.Member, v.TemplateHash(ref), hash)
 				}
 			}
 		}

@@ -50,7 +50,7 @@ var general = []Plant{
 	// The planner: proof, order, budget, revisions, volumes, words.
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: ForgetSilent},
 	{Name: "ignores-strays", Judges: "strays, volumes", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Strays = nil }), Often: joins},
-	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons", See: Silent(everyoneLives)},
+	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons, drain", See: Silent(everyoneLives)},
 	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: eachSlot(whateverSession)},
 	{Name: "takes-lapsed-for-broken", Judges: "cure", See: eachSlot(forgetReady), Often: []string{"lapse", "deadline", "wait"}},
 	{Name: "waits-for-no-lapse", Judges: "cure", See: func(w *plan.World) {
