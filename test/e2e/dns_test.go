@@ -31,7 +31,7 @@ spec:
     metadata: {labels: {app: name}}
     spec:
       terminationGracePeriodSeconds: 1
-      containers: [{name: name, image: "stead.local/tool:1", imagePullPolicy: Never, command: [/box, life]}]
+      containers: [{name: name, image: "stead.local/tool:1", imagePullPolicy: Never, command: [/box, life, --lock=]}]
 `
 
 // asker asks the lab's DNS, until saw is called, for the addresses that members of a set have, and for the set's service.
