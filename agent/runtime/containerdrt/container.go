@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -207,23 +208,25 @@ func (r *lifecycle) unmark(ctx context.Context, c containerd.Container) error {
 	return err
 }
 
-// badSpec finds the errors of runc about the program that no second try can heal.
-// Other errors of runc (a mount that fails) may heal.
+// badSpec finds the errors of runc and crun about the program that no second try can heal.
+// Other errors of theirs (a mount that fails) may heal.
 func badSpec(err error) error {
 	if err == nil || isContractError(err) {
 		return err
 	}
-	text := err.Error()
-	if !strings.Contains(text, "OCI runtime") || !strings.Contains(text, "exec: ") && !strings.Contains(text, "exec /") && !strings.Contains(text, "chdir") {
+	text := strings.ToLower(err.Error())
+	has := func(part string) bool { return strings.Contains(text, part) }
+	if !has("oci runtime") || !slices.ContainsFunc([]string{
+		"exec: ", "exec /", "chdir", "executable file `", "open executable", // the last two are crun's
+	}, has) {
 		return err
 	}
-	for _, sign := range []string{
+	if slices.ContainsFunc([]string{
 		"executable file not found", "no such file or directory", "permission denied",
 		"exec format error", "not a directory", "is a directory",
-	} {
-		if strings.Contains(text, sign) {
-			return fmt.Errorf("%w: %w", runtime.ErrBadSpec, err)
-		}
+		"open executable: operation not permitted", // crun's, of a directory
+	}, has) {
+		return fmt.Errorf("%w: %w", runtime.ErrBadSpec, err)
 	}
 	return err
 }

@@ -264,10 +264,15 @@ type unfired struct{ context.Context }
 
 func (unfired) Deadline() (time.Time, bool) { return time.Now().Add(-time.Second), true }
 
-func TestBadSpecIsOnlyWhatRuncSays(t *testing.T) {
-	bad := errors.New(`OCI runtime create failed: exec: "x": executable file not found in $PATH: unknown`)
-	if !errors.Is(badSpec(bad), runtime.ErrBadSpec) {
-		t.Error("a missing program is no bad spec")
+func TestBadSpecIsOnlyWhatTheOCIRuntimeSays(t *testing.T) {
+	for _, bad := range []string{
+		`OCI runtime create failed: exec: "x": executable file not found in $PATH: unknown`,
+		"OCI runtime exec failed: executable file `/no/such` not found in $PATH: No such file or directory: unknown", // crun
+		"OCI runtime exec failed: open executable: Operation not permitted: unknown",                                 // crun, of a directory
+	} {
+		if !errors.Is(badSpec(errors.New(bad)), runtime.ErrBadSpec) {
+			t.Errorf("no bad spec: %s", bad)
+		}
 	}
 	mount := errors.New(`OCI runtime create failed: error mounting "/x" to rootfs: no such file or directory: unknown`)
 	for _, other := range []error{nil, mount, errors.New("open /x: no such file or directory"), errdefs.ErrUnavailable} {
