@@ -67,9 +67,12 @@ func ended(v cache.View, id spec.Identity) error {
 // volumesOf fails unless the volumes of a move are where it has them: at the source, and to be kept; going: or given up later
 // by a policy.
 func volumesOf(v cache.View, m *moves.Move, going bool) error {
+	fates := []records.VolumeFate{records.FateKeep}
+	if going {
+		fates = append(fates, records.FateDelete)
+	}
 	for _, c := range m.Claims {
-		now := v.Volume(m.ID, c.Claim)
-		if now == nil || string(now.UID) != c.Old || now.Node != m.From.Node || now.Fate != records.FateKeep && !(going && now.Fate == records.FateDelete) {
+		if !plan.AtSource(m, c, v.Volume(m.ID, c.Claim), fates...) {
 			return fmt.Errorf("move of %s: its volume of the claim %s is not %s on node %s", m.ID, c.Claim, c.Old, m.From.Node)
 		}
 	}

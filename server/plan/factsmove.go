@@ -131,6 +131,11 @@ func factsOf(nodes []Node, epoch int64) moveFacts {
 	return moveFacts{&facts{world: World{Nodes: nodes, Epoch: epoch}, judge: proof.NewJudge(nodes, epoch)}}
 }
 
+// AtSource reports whether v, which may be nil, is what a move names of a claim: at the source, and of one of these fates.
+func AtSource(m *moves.Move, c moves.MoveClaim, v *records.Volume, fates ...records.VolumeFate) bool {
+	return v != nil && string(v.UID) == c.Old && v.Node == m.From.Node && slices.Contains(fates, v.Fate)
+}
+
 // MayFlip reports whether the volumes of a move may become the target's: it is connected and has all that the source sealed,
 // or they are in their place there since a history of the store that is lost.
 func MayFlip(m *moves.Move, nodes []Node, epoch int64) bool {

@@ -124,8 +124,7 @@ func (s mover) aborted(t *memberState) *AdvanceMove {
 func (f moveFacts) changedVolume(t *memberState) string {
 	m := t.Move
 	for _, c := range m.Claims {
-		v := t.Volumes[c.Claim]
-		if v == nil || string(v.UID) != c.Old || v.Node != m.From.Node || v.Fate != records.FateKeep {
+		if !AtSource(m, c, t.Volumes[c.Claim], records.FateKeep) {
 			return fmt.Sprintf("something else was decided of its volume of the claim %s", c.Claim)
 		}
 	}
@@ -139,9 +138,12 @@ func (f moveFacts) changedVolume(t *memberState) string {
 
 // flippable: the volumes of a move are what it names. What arrived before a restore is flipped also if a policy gives it up.
 func (f moveFacts) flippable(t *memberState) bool {
+	fates := []records.VolumeFate{records.FateKeep}
+	if f.arrived(t.Move) {
+		fates = append(fates, records.FateDelete)
+	}
 	for _, c := range t.Move.Claims {
-		v := t.Volumes[c.Claim]
-		if v == nil || string(v.UID) != c.Old || v.Node != t.Move.From.Node || v.Fate != records.FateKeep && !(v.Fate == records.FateDelete && f.arrived(t.Move)) {
+		if !AtSource(t.Move, c, t.Volumes[c.Claim], fates...) {
 			return false
 		}
 	}
