@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/internal/deeptree/deeptreetest"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -137,7 +138,7 @@ func TestAlwaysLooksAtEachFile(t *testing.T) {
 func TestGivingThatIsBrokenOffBeginsAgain(t *testing.T) {
 	g := group(t)
 	for _, whole := range []bool{true, false} {
-		root, dir := chain(t)
+		root, dir := deeptreetest.Chain(t)
 		top, file := filepath.Join(dir, "tree"), filepath.Join(dir, "tree/a/b/file")
 		if whole { // else nothing would be given
 			if err := errors.Join(os.Chown(top, -1, int(g)), os.Chmod(top, 0o775|fs.ModeSetgid)); err != nil {
@@ -149,7 +150,7 @@ func TestGivingThatIsBrokenOffBeginsAgain(t *testing.T) {
 			if tries > 10 {
 				t.Fatal(err)
 			}
-			err = giveTo(patience(t, tries), root, "tree", runtime.Group{ID: g, Whole: whole})
+			err = giveTo(deeptreetest.Patience(t, tries), root, "tree", runtime.Group{ID: g, Whole: whole})
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)
 			}
@@ -174,7 +175,7 @@ func TestWhoSharesAVolumeDoesNotWaitUntilItIsGiven(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(path, "file"))
-	walking := after(t, 1, func() error {
+	walking := deeptreetest.After(t, 1, func() error {
 		_, err := v.Ensure(t.Context(), claim, shared, false, nil)
 		return err
 	})

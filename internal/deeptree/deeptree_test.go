@@ -11,97 +11,50 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stead-project/stead/internal/deeptree/deeptreetest"
 )
-
-// meanwhile is a context that is asked before each entry of a walk, and says what ask does.
-type meanwhile struct {
-	context.Context
-	ask func() error
-}
-
-func (m meanwhile) Err() error { return m.ask() }
-
-// after calls do once, before the nth entry of a walk.
-func after(t *testing.T, n int, do func() error) context.Context {
-	return meanwhile{t.Context(), func() error {
-		n--
-		if n != 0 {
-			return nil
-		}
-		if err := do(); err != nil {
-			t.Error(err)
-		}
-		return nil
-	}}
-}
-
-// patience ends after it was asked so many times.
-func patience(t *testing.T, left int) context.Context {
-	return meanwhile{t.Context(), func() error {
-		left--
-		if left < 0 {
-			return context.DeadlineExceeded
-		}
-		return nil
-	}}
-}
-
-// chain makes tree/a/b/file in a directory of its own.
-func chain(t *testing.T) (*os.Root, string) {
-	t.Helper()
-	dir := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, "tree/a/b"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "tree/a/b/file"))
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { root.Close() })
-	return root, dir
-}
 
 // A file that somebody deletes while its tree is walked is no error.
 func TestWhatGoesMeanwhileIsNoError(t *testing.T) {
 	for n, gone := range map[int]string{1: "tree/a", 2: "tree/a/b", 3: "tree/a/b"} {
-		root, dir := chain(t)
-		err := Erase(after(t, n, func() error { return os.RemoveAll(filepath.Join(dir, gone)) }), root, "tree")
+		root, dir := deeptreetest.Chain(t)
+		err := Erase(deeptreetest.After(t, n, func() error { return os.RemoveAll(filepath.Join(dir, gone)) }), root, "tree")
 		if _, there := os.Lstat(filepath.Join(dir, "tree")); err != nil || there == nil {
 			t.Errorf("erased while %s goes: %v; then: %v", gone, err, there)
 		}
 	}
-	root, dir := chain(t)
-	if err := Erase(after(t, 3, func() error { return os.RemoveAll(filepath.Join(dir, "tree")) }), root, "tree"); err != nil {
+	root, dir := deeptreetest.Chain(t)
+	if err := Erase(deeptreetest.After(t, 3, func() error { return os.RemoveAll(filepath.Join(dir, "tree")) }), root, "tree"); err != nil {
 		t.Errorf("erased by two: %v", err)
 	}
 }
 
 // Some file systems leave entries out of a list while others are deleted.
 func TestWhatAWalkWasNotShownIsErasedByTheNext(t *testing.T) {
-	root, dir := chain(t)
+	root, dir := deeptreetest.Chain(t)
 	late := func() error { return os.Mkdir(filepath.Join(dir, "tree/a/late"), 0o700) }
-	if err := Erase(after(t, 3, late), root, "tree"); err != nil {
+	if err := Erase(deeptreetest.After(t, 3, late), root, "tree"); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "tree")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
 	}
 	// What grows faster than it is deleted, or cannot be deleted, is told.
-	root, dir = chain(t)
+	root, dir = deeptreetest.Chain(t)
 	n := 0
-	grows := meanwhile{t.Context(), func() error {
+	grows := deeptreetest.Meanwhile{Context: t.Context(), Ask: func() error {
 		n++
 		return os.MkdirAll(filepath.Join(dir, "tree/a", strconv.Itoa(n), "b"), 0o700)
 	}}
 	if err := Erase(grows, root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
 		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
 	}
-	root, dir = chain(t)
+	root, dir = deeptreetest.Chain(t)
 	swapped := func() error {
 		return errors.Join(os.Rename(filepath.Join(dir, "tree"), filepath.Join(dir, "x")), os.MkdirAll(filepath.Join(dir, "tree/new"), 0o700))
 	}
-	if err := Erase(after(t, 3, swapped), root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
+	if err := Erase(deeptreetest.After(t, 3, swapped), root, "tree"); !errors.Is(err, unix.ENOTEMPTY) {
 		t.Errorf("got %v, want %v", err, unix.ENOTEMPTY)
 	}
 }
@@ -121,7 +74,7 @@ func TestAnErasureThatIsBrokenOffGoesOn(t *testing.T) {
 	defer root.Close()
 	tries := 0
 	for tries = 1; tries < 100; tries++ {
-		err := Erase(patience(t, 6), root, "tree")
+		err := Erase(deeptreetest.Patience(t, 6), root, "tree")
 		if err == nil {
 			break
 		}
@@ -168,9 +121,9 @@ func TestAWalkLeavesNothingOpen(t *testing.T) {
 		return len(found)
 	}
 	for n, want := range map[int]error{0: context.DeadlineExceeded, 1: context.DeadlineExceeded, 2: context.DeadlineExceeded, 3: nil} {
-		root, _ := chain(t)
+		root, _ := deeptreetest.Chain(t)
 		before := open()
-		if err := Erase(patience(t, n), root, "tree"); !errors.Is(err, want) {
+		if err := Erase(deeptreetest.Patience(t, n), root, "tree"); !errors.Is(err, want) {
 			t.Errorf("broken off after %d entries: got %v, want %v", n, err, want)
 		}
 		if after := open(); after > before {
