@@ -68,13 +68,25 @@ func (s *Service) inside() state {
 	return v
 }
 
-// lookWhole is look for what only a majority can do.
+// electTime is how long an election of the store is waited for.
+const electTime = 10 * time.Second
+
+// lookWhole is look for what only a majority can do. Right after the leader of the store was lost it waits for the next one.
 func (s *Service) lookWhole(ctx context.Context) (state, error) {
-	v, err := s.look(ctx)
-	if err == nil && v.lost != "" {
-		err = status.Error(codes.Unavailable, v.lost)
+	for until := time.Now().Add(electTime); ; {
+		v, err := s.look(ctx)
+		if err == nil && v.lost != "" {
+			return v, status.Error(codes.Unavailable, v.lost)
+		}
+		if status.Code(err) != codes.Unavailable || time.Now().After(until) {
+			return v, err
+		}
+		select {
+		case <-ctx.Done():
+			return v, err
+		case <-time.After(250 * time.Millisecond):
+		}
 	}
-	return v, err
 }
 
 // ask asks all servers how they are.

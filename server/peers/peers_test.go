@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -30,16 +31,23 @@ type members struct {
 	list   []stores.StoreMember
 	leader string
 	err    error // while there is no majority
+	elects int   // how many times an election is under way
 	at     stores.Mark
 }
 
-func (m *members) Self() string                                          { return "1" }
-func (m *members) Leader() string                                        { return m.leader }
-func (m *members) Known() []stores.StoreMember                           { return m.list }
-func (m *members) Members(context.Context) ([]stores.StoreMember, error) { return m.list, m.err }
-func (m *members) Remove(context.Context, string, string) error          { return nil }
+func (m *members) Self() string                                 { return "1" }
+func (m *members) Leader() string                               { return m.leader }
+func (m *members) Known() []stores.StoreMember                  { return m.list }
+func (m *members) Remove(context.Context, string, string) error { return nil }
 func (m *members) Health() stores.StoreHealth {
 	return stores.StoreHealth{Term: m.at.Term, Index: m.at.Index}
+}
+func (m *members) Members(context.Context) ([]stores.StoreMember, error) {
+	if m.elects > 0 {
+		m.elects--
+		return nil, errors.New("leader changed")
+	}
+	return m.list, m.err
 }
 func (m *members) AddLearner(_ context.Context, peer string) ([]stores.StoreMember, error) {
 	m.list = append(m.list, stores.StoreMember{ID: "9", Peer: peer, Learner: true})
@@ -186,6 +194,15 @@ func TestWithoutAMajorityItIsSaidWhatToDo(t *testing.T) {
 }
 
 // TestAServerIsAddedOnceAndItsNameIsItsOwn: the record is there before the member.
+func TestAnElectionIsWaitedFor(t *testing.T) {
+	r := newRig(t)
+	r.members.list = r.members.list[:1]
+	r.members.elects = 2
+	if _, err := r.service.Remove(t.Context(), &proto.RemoveServerRequest{Name: "nobody"}); status.Code(err) != codes.NotFound {
+		t.Errorf("while the store elects a leader: %v", err)
+	}
+}
+
 func TestAServerIsAddedOnceAndItsNameIsItsOwn(t *testing.T) {
 	r := newRig(t)
 	add := func(s records.Server) error {

@@ -3,9 +3,14 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/records/stores"
 )
 
 // recoverOwn loses the data of all servers but one, by which the cluster goes on as after a restore.
@@ -75,6 +80,18 @@ func (m *matrix) recoverOwn() []string {
 	return nil
 }
 
+// keptMarks are how far the members of the store have come, as a server keeps it that is not the i-th.
+func (m *matrix) keptMarks(i int) map[string]stores.Mark {
+	m.Helper()
+	var kept struct {
+		Marks map[string]stores.Mark `json:"marks"`
+	}
+	if err := durable.GetJSON(m.at(i).path("server", "members.json"), &kept); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.Fatal(err)
+	}
+	return kept.Marks
+}
+
 // setServerBack puts an old copy in place of all that a server has on disk, or of its store alone.
 func (m *matrix) setServerBack() []string {
 	m.Helper()
@@ -85,24 +102,26 @@ func (m *matrix) setServerBack() []string {
 		what = c.path("server", "etcd", "data")
 	}
 	m.kill(c.server)
-	if err := os.CopyFS(aside, os.DirFS(what)); err != nil {
-		m.Fatal(err)
+	if out, err := exec.Command("cp", "-a", what, aside).CombinedOutput(); err != nil { // with its sockets
+		m.Fatalf("%v %s", err, out)
 	}
 	m.startOwn(i)
 	m.quorate()
-	old, err := os.ReadFile(c.path("server", "members.json"))
-	if err != nil {
-		old = nil // it has not kept anything yet
-	}
-	for changes := 0; changes < 2; changes++ { // what is kept is of one look before
-		m.writes()
-		c.eventually(time.Minute, "it is kept how far the store has come", func() error {
-			now, err := os.ReadFile(m.at(i).path("server", "members.json"))
-			if err == nil && string(now) == string(old) {
-				err = errors.New("it is not yet")
+	for range 2 { // what is kept is of one look before
+		old := m.keptMarks(i)
+		c.eventually(2*time.Minute, "it is kept how far each member has come", func() error {
+			m.writes()
+			now := m.keptMarks(i)
+			later := 0
+			for id, mark := range now {
+				if mark.Index > old[id].Index {
+					later++
+				}
 			}
-			old = now
-			return err
+			if later != controls {
+				return fmt.Errorf("%v is kept, after %v", now, old)
+			}
+			return nil
 		})
 	}
 	m.kill(c.server)

@@ -15,7 +15,7 @@ var runbookLines = map[string]string{
 	"journalctl --vacuum-size=200M":       "TestHostsRebootFreezeAndLosePower",
 	"df -h /var/lib/stead":                "TestHostsRebootFreezeAndLosePower",
 	"timedatectl":                         "TestHostsRebootFreezeAndLosePower",
-	"ps -eLf":                             "TestHostsRebootFreezeAndLosePower",
+	"ps -eo nlwp,pid,comm --sort=-nlwp":   "TestHostsRebootFreezeAndLosePower",
 	"ip route":                            "TestHostsRebootFreezeAndLosePower",
 	"ss -lnup":                            "TestHostsRebootFreezeAndLosePower",
 }
