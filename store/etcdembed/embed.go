@@ -6,7 +6,7 @@
 // The data file keeps its largest size, a small multiple of the live data:
 // compaction frees pages for reuse, only a defragmentation gives them back. When
 // the quota is reached, writes are refused; then all history is forgotten, the file
-// defragmented, and writes taken again, by itself (space.go).
+// defragmented, by one member after the other, and writes taken again, by itself (space.go).
 package etcdembed
 
 import (

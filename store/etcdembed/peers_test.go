@@ -27,6 +27,8 @@ type servers struct {
 	as   access.ServerIdentity
 	dirs map[string]string
 	at   map[string]string
+	// quota of each member, in bytes; 0: the default.
+	quota int64
 }
 
 // one is a running member.
@@ -110,7 +112,7 @@ func (c *servers) try(name string, join ...stores.StoreMember) (one, error) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); port.Run(running) }()
 	ca, certificate := access.PeerFiles(dir)
-	cfg := config(inner, 0)
+	cfg := config(inner, c.quota)
 	cfg.Name, cfg.Peers = name, &etcdembed.Peers{Address: c.at[name], CAFile: ca, CertFile: certificate, Join: join}
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()

@@ -93,3 +93,27 @@ func TestALargerQuotaTakesWritesAgain(t *testing.T) {
 		t.Error("a key is gone")
 	}
 }
+
+// TestMembersFreeSpaceOneAfterTheOther: who leads gives that up before, so that two of three answer all the time.
+func TestMembersFreeSpaceOneAfterTheOther(t *testing.T) {
+	c := newServers(t)
+	c.quota = 16 << 20
+	first := c.start("s1")
+	all := []one{first, c.join("s2", first), c.join("s3", first)}
+	fill(t, first, func(int) string { return "k" })
+	deadline := time.Now().Add(time.Minute)
+	for _, o := range all {
+		for h := o.Health(); len(h.Alarms) > 0 || h.Bytes > c.quota/2; h = o.Health() {
+			if time.Now().After(deadline) {
+				t.Fatalf("%s has %+v", o.Self(), h)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	for _, o := range all {
+		takesWrites(t, o)
+		if len(get(t, o, "k")) != 1<<20 {
+			t.Error("the key's last value is gone")
+		}
+	}
+}
