@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
@@ -34,6 +35,9 @@ type Config struct {
 	// does; nil: it cannot be backed up through this server. Backups says what is made of that.
 	Backup  func(context.Context, io.Writer) error
 	Backups Backups
+	// AuditDir is where this server keeps what was asked of it, AuditBytes how much of that; "": nothing is kept.
+	AuditDir   string
+	AuditBytes int64
 	// Name of this server: who leads, who holds a session. Unique in the cluster.
 	Name string
 	// Boot is the boot id of its host, as an agent there has it; "": not known. With it the agent of its own host
@@ -157,6 +161,9 @@ func (c *Config) Default() {
 	}
 	if c.Registry == nil {
 		c.Registry = prometheus.NewRegistry()
+	}
+	if c.AuditBytes == 0 {
+		c.AuditBytes = audit.DefaultBytes
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -34,6 +34,7 @@ var (
 	ignoredCount  = prometheus.NewDesc("stead_ignored_total", "What nodes and strangers said that this server did not take, by the limit that it broke.", []string{"limit"}, nil)
 	backupAge     = prometheus.NewDesc("stead_backup_age_seconds", "How old this server's newest good backup of the store is; absent when it has none, or makes none on time.", nil, nil)
 	backupFailing = prometheus.NewDesc("stead_backup_failing", "1 while this server cannot make its backups; absent when it makes none on time.", nil, nil)
+	auditLost     = prometheus.NewDesc("stead_audit_lost_total", "Entries of the audit log that this server could not write; absent where it keeps none.", nil, nil)
 	planTime      = prometheus.NewDesc("stead_plan_seconds", "How long it took to decide about one set.", nil, nil)
 	commitTime    = prometheus.NewDesc("stead_commit_seconds", "How long the store took for the decisions about one set.", nil, nil)
 )
@@ -50,7 +51,7 @@ type gauges struct {
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		setsGauge, wantedGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
-		bytesGauge, quotaGauge, alarmGauge, answerGauge, votersGauge, quorumGauge, indexGauge, ignoredCount, backupAge, backupFailing, planTime, commitTime,
+		bytesGauge, quotaGauge, alarmGauge, answerGauge, votersGauge, quorumGauge, indexGauge, ignoredCount, backupAge, backupFailing, auditLost, planTime, commitTime,
 	} {
 		out <- d
 	}
@@ -86,6 +87,9 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	}
 	for limit, n := range g.s.refused.Counts() {
 		out <- prometheus.MustNewConstMetric(ignoredCount, prometheus.CounterValue, float64(n), limit)
+	}
+	if g.s.audit != nil {
+		out <- prometheus.MustNewConstMetric(auditLost, prometheus.CounterValue, float64(g.s.audit.Lost()))
 	}
 	g.backups(tell)
 	g.peers(tell)

@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
+	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
@@ -42,6 +43,7 @@ type Server struct {
 	refused access.Refusals
 	maker   *backup.Maker    // nil: the store cannot be backed up through this server
 	backups *backup.Schedule // nil: none are scheduled
+	audit   *audit.Trail       // nil: none is kept
 
 	addresses []string // for other hosts; written before serving is closed
 }
@@ -60,6 +62,9 @@ func New(cfg Config) (*Server, error) {
 	cfg.Store = reserve
 	s := &Server{cfg: cfg, memory: known, reserve: reserve, cache: cache.New(cfg.Store, cfg.Logger), fencing: fence.NewOutcomes(), serving: make(chan struct{})}
 	s.makeBackups()
+	if s.audit, err = cfg.openAudit(); err != nil {
+		return nil, fmt.Errorf("make server: %w", err)
+	}
 	decide := engine.Config{
 		Store: s.cache.Writer(cfg.Store), Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
@@ -192,11 +197,15 @@ func (s *Server) run(ctx context.Context) error {
 		backupsEnd := g.start(s.backups.Run)
 		defer backupsEnd()
 	}
+	if s.audit != nil {
+		auditEnd := g.start(s.audit.Run)
+		defer auditEnd()
+	}
 	metricsEnd := g.start(s.serveMetrics(metrics, d))
 	defer metricsEnd()
 	apiEnd := g.start(access.New(access.Config{
 		Listeners: lis, Authority: authority, Nodes: d, Asked: d.Broker().Asked, Control: c,
-		Servers: others, Lost: others.Lost, Cache: s.cache, Refusals: &s.refused, Logger: s.cfg.Logger,
+		Servers: others, Lost: others.Lost, Cache: s.cache, Refusals: &s.refused, Audit: s.audit, Audits: s.audits(authority), Logger: s.cfg.Logger,
 	}).Run)
 	defer apiEnd()
 	close(s.serving)

@@ -19,6 +19,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server"
+	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/fence"
@@ -72,6 +73,8 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.IntVar(&o.Backups.Rules.Keep, "backup-keep", 28, "how many backups are kept; the newest good one always is")
 	f.DurationVar(&o.Backups.Rules.MaxAge, "backup-max-age", 30*24*time.Hour, "backups that are older are removed when a new one was made (0: never)")
 	f.StringVar(&o.Recipients, "backup-recipient", "", "file with public keys, printed by 'stead backup keygen', for which backups are encrypted; they then hold the key of Secrets, too (default: not encrypted)")
+	f.StringVar(&o.AuditDir, "audit-dir", "", "directory in which this server keeps the audit log, which 'stead audit' shows (default: audit in the data directory)")
+	f.Int64Var(&o.AuditBytes, "audit-bytes", audit.DefaultBytes, "how much of the audit log is kept; the oldest goes first (0: nothing is kept)")
 	o.Etcd.flags(f)
 }
 
@@ -206,7 +209,7 @@ func (o *serverOptions) complete() (err error) {
 			return fmt.Errorf("--backup-recipient: %w", err)
 		}
 	}
-	for _, path := range []*string{&o.DataDir, &o.Socket, &o.Backups.Dir} {
+	for _, path := range []*string{&o.DataDir, &o.Socket, &o.Backups.Dir, &o.AuditDir} {
 		if *path == "" {
 			continue
 		}
@@ -216,6 +219,14 @@ func (o *serverOptions) complete() (err error) {
 	}
 	if o.Held {
 		o.Hold = "an operator has restored the store"
+	}
+	switch {
+	case o.AuditBytes == 0:
+		o.AuditDir = ""
+	case o.AuditBytes < audit.MinBytes:
+		return misuse("--audit-bytes %d: must be 0 or at least %d", o.AuditBytes, audit.MinBytes)
+	case o.AuditDir == "":
+		o.AuditDir = filepath.Join(o.DataDir, "audit")
 	}
 	o.StoreName, o.Version = o.Etcd.about(), version
 	o.KeyFile, o.SeenFile = filepath.Join(o.DataDir, "secret.key"), filepath.Join(o.DataDir, "seen.json")

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -21,6 +22,7 @@ type authorizer struct {
 	authority *Authority                            // nil: the socket is the only way in
 	asked     func(id string) (spec.NodeName, bool) // see Config.Asked
 	refusals  *Refusals
+	audit     *audit.Trail // nil: none is kept
 	log       *slog.Logger
 
 	mu      sync.Mutex
@@ -39,8 +41,9 @@ var (
 	statusRevoked = status.Error(codes.PermissionDenied, ErrRevoked.Error())
 )
 
-func newAuthorizer(authority *Authority, asked func(string) (spec.NodeName, bool), r *Refusals, log *slog.Logger) *authorizer {
-	return &authorizer{authority: authority, asked: asked, refusals: r, log: log, streams: map[*openStream]struct{}{}, perUID: map[spec.UID]int{}}
+func newAuthorizer(cfg Config) *authorizer {
+	return &authorizer{authority: cfg.Authority, asked: cfg.Asked, refusals: cfg.Refusals, audit: cfg.Audit, log: cfg.Logger,
+		streams: map[*openStream]struct{}{}, perUID: map[spec.UID]int{}}
 }
 
 // authorize says who calls, and refuses who may not. Its error has a status.
@@ -98,11 +101,40 @@ func (a *authorizer) unary(ctx context.Context, req any, info *grpc.UnaryServerI
 	if err == nil {
 		err = a.checkOwn(c, req)
 	}
-	var out any
-	if err == nil {
-		out, err = call(ctx, req)
+	if err != nil {
+		return nil, a.noteRefusal(ctx, c, info.FullMethod, toStatus(err), false)
 	}
-	return out, a.noteRefusal(c, info.FullMethod, toStatus(err))
+	kept := a.begin(ctx, c, info.FullMethod)
+	kept.Asked(req, false)
+	out, err := call(ctx, req)
+	err = toStatus(err)
+	if c.role == roleAnonymous && err != nil {
+		kept = nil // strangers do not fill the audit log
+	}
+	kept.Done(out, status.Code(err).String(), status.Convert(err).Message())
+	return out, a.noteRefusal(ctx, c, info.FullMethod, err, kept != nil)
+}
+
+// begin is the call's entry of the audit log.
+func (a *authorizer) begin(ctx context.Context, c caller, method string) *audit.Call {
+	return a.audit.Begin(auditCaller(ctx, c), method)
+}
+
+// auditCaller is the caller as the audit log names it. Of root's program it keeps for whom it says that it calls.
+func auditCaller(ctx context.Context, c caller) audit.Caller {
+	out := audit.Caller{From: c.host}
+	switch c.role {
+	case roleRoot:
+		out.Who = "root"
+		if said := metadata.ValueFromIncomingContext(ctx, proto.UserKey); len(said) > 0 {
+			out.User = said[0]
+		}
+	case roleAnonymous, 0:
+		out.Who = "no certificate"
+	default:
+		out.Who = c.subject.String()
+	}
+	return out
 }
 
 // judged is a stream of which every message is judged.
@@ -125,14 +157,15 @@ func (j judged) RecvMsg(msg any) error {
 func (a *authorizer) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, call grpc.StreamHandler) error {
 	ctx, c, err := a.authorize(stream.Context(), info.FullMethod)
 	if err != nil {
-		return a.noteRefusal(c, info.FullMethod, err)
+		return a.noteRefusal(ctx, c, info.FullMethod, err, false)
 	}
+	kept := a.begin(ctx, c, info.FullMethod)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if c.role&(roleNode|roleAdmin|roleServer) != 0 {
 		remove, err := a.addStream(&openStream{c.subject.UID, end})
 		if err != nil {
-			return a.noteRefusal(c, info.FullMethod, err)
+			return a.noteRefusal(ctx, c, info.FullMethod, err, false)
 		}
 		defer remove()
 		defer time.AfterFunc(time.Until(c.until), func() { end(errEnded) }).Stop()
@@ -141,13 +174,17 @@ func (a *authorizer) stream(srv any, stream grpc.ServerStream, info *grpc.Stream
 		err := a.checkOwn(c, msg)
 		if err != nil {
 			end(err)
+			return err
 		}
-		return err
+		kept.Asked(msg, true)
+		return nil
 	}})
 	if cause := context.Cause(ctx); cause != nil && status.Code(cause) != codes.Unknown {
 		err = cause // ours, whatever the handler made of it
 	}
-	return a.noteRefusal(c, info.FullMethod, toStatus(err))
+	err = toStatus(err)
+	kept.Done(nil, status.Code(err).String(), status.Convert(err).Message())
+	return a.noteRefusal(ctx, c, info.FullMethod, err, kept != nil)
 }
 
 // maxStreams bounds the streams of one certificate: a node has one and another for each log
@@ -199,28 +236,33 @@ func (a *authorizer) watch(ctx context.Context) {
 	}
 }
 
-// noteRefusal counts and logs a refusal, once for each caller, method and cause. It returns err.
-func (a *authorizer) noteRefusal(c caller, method string, err error) error {
+// noteRefusal counts and logs a refusal, once for each caller, method and cause, also in the audit log, unless that has it. It returns err.
+func (a *authorizer) noteRefusal(ctx context.Context, c caller, method string, err error, kept bool) error {
 	if code := status.Code(err); code != codes.PermissionDenied && code != codes.Unauthenticated {
 		return err
 	}
 	if _, known := allowed[method]; !known {
 		method = "an unknown method" // its name may be of any length
 	}
-	a.logRefusal(c.String(), method, err)
+	if a.logRefusal(c.String(), method, err) && !kept {
+		a.audit.Refused(auditCaller(ctx, c), method, status.Code(err).String(), status.Convert(err).Message())
+	}
 	return err
 }
 
-func (a *authorizer) logRefusal(who, method string, err error) {
+// logRefusal reports whether it is the first of its kind for a while.
+func (a *authorizer) logRefusal(who, method string, err error) bool {
 	a.refusals.count(limitCall)
 	who, method = short(who), short(method)
 	text := short(status.Convert(err).Message())
-	if now, last := a.refusals.first(time.Now(), who+"\x00"+method+"\x00"+text); now {
+	now, last := a.refusals.first(time.Now(), who+"\x00"+method+"\x00"+text)
+	if now {
 		a.log.Warn("call refused", "reason", who+": "+method, "err", text)
-		if last {
-			a.log.Warn("more refusals not logged in this minute", "reason", "limit")
-		}
 	}
+	if last {
+		a.log.Warn("more refusals not logged in this minute", "reason", "limit")
+	}
+	return now
 }
 
 // options put the authorizer before every call of a gRPC server.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/seal"
@@ -64,8 +65,8 @@ func from(t *testing.T, c *trust.Credential) context.Context {
 
 func TestEveryMethodHasItsRule(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	server := New(Config{Nodes: &dispatch.Server{}, Control: &control.Server{}, Logger: log})
-	g := newAuthorizer(newAuthority(t, memstore.New()), nil, &Refusals{}, log)
+	server := New(Config{Nodes: &dispatch.Server{}, Control: &control.Server{}, Audits: &audit.Service{}, Logger: log})
+	g := newAuthorizer(Config{Authority: newAuthority(t, memstore.New()), Refusals: &Refusals{}, Logger: log})
 	known := map[string]bool{}
 	for service, info := range server.newServer(t.Context(), g).GetServiceInfo() {
 		for _, m := range info.Methods {
@@ -83,6 +84,9 @@ func TestEveryMethodHasItsRule(t *testing.T) {
 		if !known[method] {
 			t.Errorf("there is no method %s", method)
 		}
+		if _, kept := audit.Verb(method); kept == audit.Silent[method] {
+			t.Errorf("nothing says whether the audit log has %s: add it in server/audit/calls.go", method)
+		}
 		if strings.HasPrefix(method, "/stead.v1.Control/") && may&(roleAnonymous|roleNode) != 0 {
 			t.Errorf("%s is not for people alone", method)
 		}
@@ -91,7 +95,7 @@ func TestEveryMethodHasItsRule(t *testing.T) {
 
 func TestWhoMayCallWhat(t *testing.T) {
 	a := newAuthority(t, memstore.New())
-	g := newAuthorizer(a, nil, &Refusals{}, slog.New(slog.DiscardHandler))
+	g := newAuthorizer(Config{Authority: a, Refusals: &Refusals{}, Logger: slog.New(slog.DiscardHandler)})
 	node := credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, time.Hour)
 	admin := credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour)
 	socket := &net.UnixAddr{Name: "s", Net: "unix"}
@@ -140,7 +144,7 @@ func TestWhoMayCallWhat(t *testing.T) {
 // The name with which an edit is noted is that of the certificate, whatever is said.
 func TestAClientIsCalledByItsCertificate(t *testing.T) {
 	a := newAuthority(t, memstore.New())
-	g := newAuthorizer(a, nil, &Refusals{}, slog.New(slog.DiscardHandler))
+	g := newAuthorizer(Config{Authority: a, Refusals: &Refusals{}, Logger: slog.New(slog.DiscardHandler)})
 	ctx := from(t, credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour))
 	ctx, _, err := g.authorize(metadata.NewIncomingContext(ctx, metadata.Pairs(proto.UserKey, "bob")), proto.Control_Apply_FullMethodName)
 	if err != nil {
@@ -163,7 +167,7 @@ func (q quiet) Context() context.Context { return q.ctx }
 func TestAStreamEndsWithItsCertificateAndWithARevocation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthority(t, memstore.New())
-		g := newAuthorizer(a, nil, &Refusals{}, slog.New(slog.DiscardHandler))
+		g := newAuthorizer(Config{Authority: a, Refusals: &Refusals{}, Logger: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { g.watch(ctx); close(done) }()

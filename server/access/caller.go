@@ -62,6 +62,8 @@ var allowed = map[string]role{
 
 	proto.Peers_Relay_FullMethodName: roleServer,
 
+	proto.Audit_Read_FullMethodName: roleAdmin | roleServer | roleRoot,
+
 	proto.Trust_CreateToken_FullMethodName:  roleAdmin | roleRoot,
 	proto.Trust_ListTokens_FullMethodName:   roleAdmin | roleRoot,
 	proto.Trust_RevokeToken_FullMethodName:  roleAdmin | roleRoot,

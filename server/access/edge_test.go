@@ -47,7 +47,7 @@ func (s *logBuffer) String() string {
 func TestRefusalsFillNoLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &logBuffer{}
-		g := newAuthorizer(nil, nil, &Refusals{}, slog.New(slog.NewTextHandler(logs, nil)))
+		g := newAuthorizer(Config{Refusals: &Refusals{}, Logger: slog.New(slog.NewTextHandler(logs, nil))})
 		long := strings.Repeat("é", 1<<12)
 		minute := func(n int) {
 			for i := range n {
@@ -103,7 +103,7 @@ func TestALimitCountsEachHost(t *testing.T) {
 func TestStreamsOfOneCertificateAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAuthority(t, memstore.New())
-		g := newAuthorizer(a, nil, &Refusals{}, slog.New(slog.DiscardHandler))
+		g := newAuthorizer(Config{Authority: a, Refusals: &Refusals{}, Logger: slog.New(slog.DiscardHandler)})
 		ctx, cancel := context.WithCancel(t.Context())
 		begin := func(uid spec.UID) <-chan error {
 			end := make(chan error, 1)
@@ -156,7 +156,7 @@ func (f fromPort) RemoteAddr() net.Addr {
 
 func TestAHostThatKnocksAgainAndAgainIsToldOnce(t *testing.T) {
 	logs := &logBuffer{}
-	g := newAuthorizer(nil, nil, &Refusals{}, slog.New(slog.NewTextHandler(logs, nil)))
+	g := newAuthorizer(Config{Refusals: &Refusals{}, Logger: slog.New(slog.NewTextHandler(logs, nil))})
 	h := handshakes{torn{}, g, newInnerListener(nil, nil), nil, newLimit(1, 1)}
 	for port := range 5 {
 		if _, _, err := h.ServerHandshake(fromPort{port: port + 1}); err == nil {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 )
@@ -113,7 +114,10 @@ type Config struct {
 	Cache cache.Reader
 	// Refusals counts what is refused.
 	Refusals *Refusals
-	Logger   *slog.Logger
+	// Audit keeps what is asked, and Audits shows it; nil: nothing is kept.
+	Audit  *audit.Trail
+	Audits proto.AuditServer
+	Logger *slog.Logger
 }
 
 // Server answers on the listeners, everything behind the authorizer.
@@ -125,7 +129,7 @@ func New(cfg Config) *Server { return &Server{cfg} }
 // Run answers until ctx ends: first the nodes' sessions end, then the calls that are under
 // way, at the latest after StopTime. It returns the error of the first listener to end.
 func (s *Server) Run(ctx context.Context) error {
-	authorizer := newAuthorizer(s.cfg.Authority, s.cfg.Asked, s.cfg.Refusals, s.cfg.Logger)
+	authorizer := newAuthorizer(s.cfg)
 	servers := s.servers(ctx, authorizer)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -173,6 +177,9 @@ func (s *Server) newServer(ctx context.Context, a *authorizer, more ...grpc.Serv
 	proto.RegisterNodesServer(g, s.cfg.Nodes)
 	proto.RegisterPeersServer(g, s.cfg.Nodes)
 	proto.RegisterControlServer(g, s.cfg.Control)
+	if s.cfg.Audits != nil {
+		proto.RegisterAuditServer(g, s.cfg.Audits)
+	}
 	if a.authority != nil {
 		proto.RegisterJoinServer(g, &joinAPI{authority: a.authority, log: s.cfg.Logger})
 		proto.RegisterServersServer(g, s.cfg.Servers)

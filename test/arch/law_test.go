@@ -68,7 +68,7 @@ var home = map[string][]string{
 	"github.com/google/nftables":        {"agent/network"},
 	"golang.zx2c4.com/wireguard/":       {"agent/wireguard/userspace"},
 	"golang.zx2c4.com/wireguard/wgctrl": {"agent/network"},
-	"google.golang.org/grpc":            {"proto", "server/control", "server/dispatch", "server/fence", "server/access", "server/peers", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
+	"google.golang.org/grpc":            {"proto", "server/control", "server/dispatch", "server/fence", "server/access", "server/audit", "server/peers", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
 	"google.golang.org/protobuf":        {"store/etcdembed", "proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "agent/session", "cmd/..."},
 	"github.com/spf13/":                 {"cmd/..."},
 	"github.com/coreos/go-systemd/":     {"cmd/stead"},

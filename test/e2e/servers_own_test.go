@@ -164,6 +164,15 @@ func (m *matrix) growServers() []string {
 		}
 	}
 	m.quorate()
+	for _, i := range m.standing {
+		m.control[i].stead("token", "create", "--node", "nobody", "--ttl", "1m")
+	}
+	out := m.people.stead("audit", "--verb", "create token", "--since", "1m")
+	for _, i := range m.standing {
+		if !strings.Contains(out, " "+serverName(i)+" ") {
+			m.Errorf("the audit log has nothing of %s:\n%s", serverName(i), out)
+		}
+	}
 	return nil
 }
 
