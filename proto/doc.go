@@ -53,6 +53,10 @@ const (
 	ChannelControl = 3
 )
 
+// NamespacesKey is the key of the gRPC metadata in which a server notes, for its own calls, the namespaces to which a caller is
+// limited, with commas between; "" or absent: to none. What a client says there is overwritten.
+const NamespacesKey = "stead-namespaces"
+
 // UserKey is the key of the gRPC metadata in which a client says for whom it calls. It
 // is shown to people and decides nothing: whoever may open the socket may do all. Over the
 // network the name in the client's certificate takes its place.

@@ -725,6 +725,8 @@ type CreateClientRequest struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Request       []byte                 `protobuf:"bytes,2,opt,name=request,proto3" json:"request,omitempty"`
 	TtlMillis     int64                  `protobuf:"varint,3,opt,name=ttl_millis,json=ttlMillis,proto3" json:"ttl_millis,omitempty"`
+	Role          string                 `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`             // trust.Role: admin, operator or viewer; "": admin
+	Namespaces    []string               `protobuf:"bytes,5,rep,name=namespaces,proto3" json:"namespaces,omitempty"` // in which it has the role; none: in all, and always so for an admin
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -778,6 +780,20 @@ func (x *CreateClientRequest) GetTtlMillis() int64 {
 		return x.TtlMillis
 	}
 	return 0
+}
+
+func (x *CreateClientRequest) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *CreateClientRequest) GetNamespaces() []string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
 }
 
 type RevokeRequest struct {
@@ -940,12 +956,16 @@ const file_join_proto_rawDesc = "" +
 	"\amade_by\x18\x06 \x01(\tR\x06madeBy\"$\n" +
 	"\x12RevokeTokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"\x15\n" +
-	"\x13RevokeTokenResponse\"b\n" +
+	"\x13RevokeTokenResponse\"\x96\x01\n" +
 	"\x13CreateClientRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\fR\arequest\x12\x1d\n" +
 	"\n" +
-	"ttl_millis\x18\x03 \x01(\x03R\tttlMillis\";\n" +
+	"ttl_millis\x18\x03 \x01(\x03R\tttlMillis\x12\x12\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\x12\x1e\n" +
+	"\n" +
+	"namespaces\x18\x05 \x03(\tR\n" +
+	"namespaces\";\n" +
 	"\rRevokeRequest\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\tR\x06client\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\">\n" +

@@ -43,7 +43,7 @@ type Server struct {
 	refused access.Refusals
 	maker   *backup.Maker    // nil: the store cannot be backed up through this server
 	backups *backup.Schedule // nil: none are scheduled
-	audit   *audit.Trail       // nil: none is kept
+	audit   *audit.Trail     // nil: none is kept
 
 	addresses []string // for other hosts; written before serving is closed
 }

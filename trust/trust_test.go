@@ -20,8 +20,9 @@ func must(t *testing.T, err error) {
 
 func TestACertificateNamesOneSubjectOrNobody(t *testing.T) {
 	for _, s := range []Subject{
-		{"0123456789abcdef", RoleNode, "host-a", "u1"}, {"0123456789abcdef", RoleNode, "host-a.example", "0f"},
-		{"0123456789abcdef", RoleAdmin, "ann", "id"}, {"0123456789abcdef", RoleServer, "s1", ""},
+		{"0123456789abcdef", RoleNode, "host-a", "u1", ""}, {"0123456789abcdef", RoleNode, "host-a.example", "0f", ""},
+		{"0123456789abcdef", RoleAdmin, "ann", "id", ""}, {"0123456789abcdef", RoleServer, "s1", "", ""},
+		{"0123456789abcdef", RoleOperator, "ann", "id", ""}, {"0123456789abcdef", RoleViewer, "ann", "id", "shop,shop-test"},
 	} {
 		got, err := SubjectOf(&x509.Certificate{URIs: []*url.URL{s.URL()}})
 		if err != nil || got != s {
@@ -34,6 +35,8 @@ func TestACertificateNamesOneSubjectOrNobody(t *testing.T) {
 		{"stead://0123456789abcdef/node/a/u?x"}, {"stead://0123456789abcdef/node/a/u#x"}, {"stead://x@0123456789abcdef/node/a/u"},
 		{"stead://0123456789abcdef/node/A/u"}, {"stead://0123456789abcdef/root/a/u"}, {"stead:///node/a/u"},
 		{"stead://0123456789abcdef/node/a%2Fb/u"}, {"stead://0123456789abcdef//node/a/u"}, {"stead://0123456789abcdef/server/a/u/"},
+		{"stead://0123456789abcdef/admin/a/u/shop"}, {"stead://0123456789abcdef/viewer/a/u/shop,"}, {"stead://0123456789abcdef/viewer/a/u/"},
+		{"stead://0123456789abcdef/viewer/a/u/shop/x"}, {"stead://0123456789abcdef/viewer/a/u/Shop"}, {"stead://0123456789abcdef/owner/a/u"},
 	} {
 		var cert x509.Certificate
 		for _, text := range uris {

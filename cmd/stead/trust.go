@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,19 +22,29 @@ func clientCommand(c *cli) *cobra.Command {
 
 func clientCreate(c *cli) *cobra.Command {
 	var (
-		file, name string
-		ttl        time.Duration
-		servers    []string
+		file    string
+		r       proto.CreateClientRequest
+		ttl     time.Duration
+		servers []string
 	)
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Create a client credential file, for 'stead --config FILE' on any host",
 		Long: `Create a client credential file, for 'stead --config FILE' (or STEAD_CONFIG) on any host
-that can reach a server. It allows everything that root may do here, except creating such
-files. It contains a key: whoever has the file controls the cluster until the file
-expires or is revoked.`,
-		Example: "  stead client create -o ann.json --name ann\n  stead client create --servers 10.0.0.1:7443,10.0.0.2:7443",
-		Args:    exactly(0, "no arguments"),
+that can reach a server. It contains a key: whoever has the file has its role until it
+expires or is revoked.
+
+  admin      all that root may do here, except creating such files
+  operator   what is in namespaces: apply, scale, delete, roll out, move, logs, exec, port-forward,
+             volumes, and reading all of it; not nodes, servers, images, tokens, backups, audit
+  viewer     reading that, and logs, but no Secrets
+
+Operators and viewers have their role in all namespaces, or in those of --in-namespace. Who may apply
+sets chooses what runs: what members may do to their hosts is decided by the servers' flags (--allow-…).`,
+		Example: `  stead client create -o ann.json --name ann
+  stead client create -o bob.json --name bob --role operator --in-namespace shop,shop-test
+  stead client create --servers 10.0.0.1:7443,10.0.0.2:7443`,
+		Args: exactly(0, "no arguments"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s already exists; remove it, or choose another file with -o", file)
@@ -42,37 +53,54 @@ expires or is revoked.`,
 			if err != nil {
 				return err
 			}
-			id, err := c.signClient(cmd.Context(), mine, name, ttl)
+			r.TtlMillis = ttl.Milliseconds()
+			id, err := c.signClient(cmd.Context(), mine, &r)
 			if err == nil {
 				err = mine.Save(file)
 			}
 			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "created %s for %s, valid for %s; revoke it with: stead client revoke %s\n", file, name, ttl, id)
+				what := r.GetRole()
+				if len(r.GetNamespaces()) > 0 {
+					what += " in " + strings.Join(r.GetNamespaces(), ", ")
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "created %s for %s, %s, valid for %s; revoke it with: stead client revoke %s\n", file, r.GetName(), what, ttl, id)
 			}
 			return err
 		},
 	}
 	cmd.Flags().StringVarP(&file, "output", "o", "stead-client.json", "the file to create; readable by its owner only")
-	cmd.Flags().StringVar(&name, "name", userName(), "name of the user, recorded with edits")
+	cmd.Flags().StringVar(&r.Name, "name", userName(), "name of the user, recorded with edits")
+	cmd.Flags().StringVar(&r.Role, "role", string(trust.RoleAdmin), "admin, operator or viewer")
+	cmd.Flags().StringSliceVar(&r.Namespaces, "in-namespace", nil, "namespaces to which an operator or a viewer is limited (repeatable; default: none)")
 	cmd.Flags().DurationVar(&ttl, "ttl", 30*24*time.Hour, "how long the file is valid")
 	cmd.Flags().StringSliceVar(&servers, "servers", nil, "HOST:PORT of servers (default: those that the server advertises)")
 	return cmd
 }
 
 // signClient requests a certificate for the key of mine, and returns the client's id.
-func (c *cli) signClient(ctx context.Context, mine *trust.Credential, name string, ttl time.Duration) (string, error) {
-	request, err := mine.Request()
-	if err != nil {
+func (c *cli) signClient(ctx context.Context, mine *trust.Credential, r *proto.CreateClientRequest) (id string, err error) {
+	if r.Request, err = mine.Request(); err != nil {
 		return "", err
 	}
-	given, err := c.trust.CreateClient(ctx, &proto.CreateClientRequest{Name: name, Request: request, TtlMillis: ttl.Milliseconds()})
+	given, err := c.trust.CreateClient(ctx, r)
 	if err != nil {
 		return "", err
 	}
 	if len(mine.Servers) == 0 {
 		mine.Servers = given.GetServers()
 	}
-	return given.GetId(), mine.Take(given.GetCertificate(), given.GetCa())
+	if err := mine.Take(given.GetCertificate(), given.GetCa()); err != nil {
+		return "", err
+	}
+	who, err := mine.Subject()
+	if err != nil {
+		return "", err
+	}
+	if string(who.Role) != r.GetRole() || who.Namespaces != strings.Join(r.GetNamespaces(), ",") {
+		_, revoked := c.trust.Revoke(ctx, &proto.RevokeRequest{Client: given.GetId()})
+		return "", errors.Join(errors.New("the server is too old to know roles, and made an admin, which was revoked: upgrade the servers"), revoked)
+	}
+	return given.GetId(), nil
 }
 
 func clientRevoke(c *cli) *cobra.Command {

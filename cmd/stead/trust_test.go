@@ -241,3 +241,43 @@ func TestAClientFileDoesWhatRootDoesUntilItIsRevoked(t *testing.T) {
 	c.must("client", "revoke", id)
 	ann.refused("was revoked", "get", "nodes")
 }
+
+// TestRolesEndWhereTheyAreLimited: what an operator of shop applies elsewhere is refused whole, and a viewer sees no Secret.
+func TestRolesEndWhereTheyAreLimited(t *testing.T) {
+	c := newCluster(t, nil, reachable)
+	as := func(name string, more ...string) *cluster {
+		file := filepath.Join(t.TempDir(), name+".json")
+		c.must(append([]string{"client", "create", "-o", file, "--name", name, "--servers", c.server.Addresses()[0]}, more...)...)
+		return &cluster{t: t, config: file}
+	}
+	bob := as("bob", "--role", "operator", "--in-namespace", "shop")
+	eve := as("eve", "--role", "viewer")
+	c.refused("is not a role", "client", "create", "-o", filepath.Join(t.TempDir(), "x"), "--name", "x", "--role", "king")
+	c.refused("is not limited to namespaces", "client", "create", "-o", filepath.Join(t.TempDir(), "x"), "--name", "x", "--in-namespace", "shop")
+
+	two := filepath.Join(t.TempDir(), "two.yaml")
+	content := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: shop}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n"
+	if err := os.WriteFile(two, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bob.refused("configmap default/b is not in the namespaces in which you may write: shop; nothing was written", "apply", "-f", two)
+	bob.refused("configmap default/b is not in the namespaces", "apply", "-f", two, "--dry-run")
+	bob.refused("there is no configmap a", "get", "configmap", "a", "-n", "shop")
+	bob.must("apply", "-f", "testdata/files.yaml", "-n", "shop")
+	bob.must("apply", "-f", "testdata/db.yaml", "-n", "shop", "--wait", "--timeout", "2m")
+	bob.must("get", "secret", "pass", "-n", "shop", "-o", "yaml")
+	bob.refused("you are operator in shop", "get", "sets")
+	bob.refused("you are operator in shop", "get", "sets", "-A")
+	bob.refused("this is not for operators", "node", "cordon", "host-a")
+	bob.refused("this is not for operators", "token", "create")
+	bob.refused("this is not for operators", "audit")
+
+	eve.must("get", "members", "-A")
+	eve.must("get", "node", "host-a")
+	eve.refused("viewers do not see Secrets", "get", "secrets", "-n", "shop")
+	eve.refused("this is not for viewers", "scale", "db", "--replicas", "0", "-n", "shop")
+	eve.refused("this is not for viewers", "exec", "db-0", "-n", "shop", "--", "id")
+	if out := c.must("describe", "set", "db", "-n", "shop"); !strings.Contains(out, "bob") {
+		t.Errorf("it is not told who did it: %s", out)
+	}
+}

@@ -186,7 +186,10 @@ func (a *Authority) Issue(request []byte, s trust.Subject, life time.Duration) (
 		return nil, err
 	}
 	s.Cluster = a.cluster
-	if err := s.Check(); err != nil || s.Role == trust.RoleServer {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("%w: it may not name %s: %w", ErrRequest, s, err)
+	}
+	if s.Role == trust.RoleServer {
 		return nil, fmt.Errorf("%w: it may not name %s", ErrRequest, s)
 	}
 	template := newTemplate(life)

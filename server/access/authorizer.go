@@ -58,7 +58,7 @@ func (a *authorizer) authorize(ctx context.Context, method string) (context.Cont
 		return ctx, c, status.Error(codes.Unauthenticated, "a certificate is needed for this; see 'stead agent --join' and 'stead client create'")
 	case may&c.role == 0:
 		return ctx, c, status.Errorf(codes.PermissionDenied, "this is not for %ss", c.subject.Role)
-	case c.role&(roleNode|roleAdmin|roleServer) != 0:
+	case c.role&roleCertified != 0:
 		if time.Until(c.until) <= 0 {
 			return ctx, c, errEnded
 		}
@@ -66,18 +66,23 @@ func (a *authorizer) authorize(ctx context.Context, method string) (context.Cont
 			return ctx, c, toStatus(err)
 		}
 	}
-	if c.role == roleAdmin { // the certificate says who it is, whatever else is said
+	if c.role&(roleAdmin|roleOperator|roleViewer) != 0 { // the certificate says who it is and what it may, whatever else is said
 		md, _ := metadata.FromIncomingContext(ctx)
 		md = md.Copy()
 		md.Set(proto.UserKey, c.subject.Name)
+		md.Set(proto.NamespacesKey, c.subject.Namespaces)
 		ctx = metadata.NewIncomingContext(ctx, md)
 	}
 	return context.WithValue(ctx, callerKey{}, c), c, nil
 }
 
-// checkOwn refuses a message in which a node speaks for another.
+// checkOwn refuses a message in which a node speaks for another, or a person asks for what his role does not have.
 func (a *authorizer) checkOwn(c caller, msg any) error {
-	if c.role != roleNode {
+	switch c.role {
+	case roleNode:
+	case roleOperator, roleViewer:
+		return checkWithin(c, msg)
+	default:
 		return nil
 	}
 	hello, _ := msg.(*proto.Hello)
@@ -162,7 +167,7 @@ func (a *authorizer) stream(srv any, stream grpc.ServerStream, info *grpc.Stream
 	kept := a.begin(ctx, c, info.FullMethod)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	if c.role&(roleNode|roleAdmin|roleServer) != 0 {
+	if c.role&roleCertified != 0 {
 		remove, err := a.addStream(&openStream{c.subject.UID, end})
 		if err != nil {
 			return a.noteRefusal(ctx, c, info.FullMethod, err, false)

@@ -98,6 +98,8 @@ func TestWhoMayCallWhat(t *testing.T) {
 	g := newAuthorizer(Config{Authority: a, Refusals: &Refusals{}, Logger: slog.New(slog.DiscardHandler)})
 	node := credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, time.Hour)
 	admin := credential(t, a, trust.Subject{Role: trust.RoleAdmin, Name: "ann", UID: "id1"}, time.Hour)
+	operator := credential(t, a, trust.Subject{Role: trust.RoleOperator, Name: "bob", UID: "id2"}, time.Hour)
+	viewer := credential(t, a, trust.Subject{Role: trust.RoleViewer, Name: "eve", UID: "id3", Namespaces: "shop"}, time.Hour)
 	socket := &net.UnixAddr{Name: "s", Net: "unix"}
 	for name, c := range map[string]struct {
 		ctx  context.Context
@@ -107,6 +109,8 @@ func TestWhoMayCallWhat(t *testing.T) {
 		"anonymous": {from(t, nil), roleAnonymous, codes.Unauthenticated},
 		"node":      {from(t, node), roleNode, codes.PermissionDenied},
 		"admin":     {from(t, admin), roleAdmin, codes.PermissionDenied},
+		"operator":  {from(t, operator), roleOperator, codes.PermissionDenied},
+		"viewer":    {from(t, viewer), roleViewer, codes.PermissionDenied},
 		"root":      {peer.NewContext(t.Context(), &peer.Peer{Addr: socket, LocalAddr: socket}), roleRoot, codes.PermissionDenied},
 	} {
 		for method, may := range allowed {

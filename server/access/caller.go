@@ -23,12 +23,21 @@ const (
 	roleAdmin                      // with a client's
 	roleServer                     // with a server's
 	roleRoot                       // over the socket
+	roleOperator                   // with the certificate of one
+	roleViewer                     // with that of one
+
+	// roleCertified have a certificate, which ends and may be revoked.
+	roleCertified = roleNode | roleAdmin | roleServer | roleOperator | roleViewer
+	// Who may do all, what is in a namespace, and see that.
+	admins    = roleAdmin | roleRoot
+	operators = admins | roleOperator
+	viewers   = operators | roleViewer
 )
 
 // caller is who makes a call.
 type caller struct {
 	role    role
-	subject trust.Subject // of roleNode, roleAdmin and roleServer
+	subject trust.Subject // of roleCertified
 	host    string        // where a call over the network comes from
 	until   time.Time     // the certificate's end
 }
@@ -46,57 +55,57 @@ func (c caller) String() string {
 
 // allowed is the whole of who may call what. A method that is not in it is refused to all.
 var allowed = map[string]role{
-	proto.Join_Enroll_FullMethodName:   roleAnonymous | roleNode | roleAdmin | roleRoot,
+	proto.Join_Enroll_FullMethodName:   roleAnonymous | roleNode | admins,
 	proto.Join_Renew_FullMethodName:    roleNode,
 	proto.Nodes_Join_FullMethodName:    roleNode | roleRoot, // and checkOwn
 	proto.Nodes_Session_FullMethodName: roleNode | roleRoot, // and checkOwn
 	proto.Nodes_Tunnel_FullMethodName:  roleNode | roleRoot, // and checkOwn
 
-	proto.Join_EnrollServer_FullMethodName: roleAnonymous | roleNode | roleAdmin | roleRoot,
+	proto.Join_EnrollServer_FullMethodName: roleAnonymous | roleNode | admins,
 	proto.Servers_Add_FullMethodName:       roleServer,
-	proto.Servers_List_FullMethodName:      roleAdmin | roleRoot,
-	proto.Servers_Health_FullMethodName:    roleAdmin | roleServer | roleRoot,
+	proto.Servers_List_FullMethodName:      viewers,
+	proto.Servers_Health_FullMethodName:    admins | roleServer,
 	proto.Servers_Seen_FullMethodName:      roleServer,
-	proto.Servers_Remove_FullMethodName:    roleAdmin | roleRoot | roleServer,
+	proto.Servers_Remove_FullMethodName:    admins | roleServer,
 	proto.Servers_Replace_FullMethodName:   roleRoot,
 
 	proto.Peers_Relay_FullMethodName: roleServer,
 
-	proto.Audit_Read_FullMethodName: roleAdmin | roleServer | roleRoot,
+	proto.Audit_Read_FullMethodName: admins | roleServer,
 
-	proto.Trust_CreateToken_FullMethodName:  roleAdmin | roleRoot,
-	proto.Trust_ListTokens_FullMethodName:   roleAdmin | roleRoot,
-	proto.Trust_RevokeToken_FullMethodName:  roleAdmin | roleRoot,
-	proto.Trust_Revoke_FullMethodName:       roleAdmin | roleRoot,
+	proto.Trust_CreateToken_FullMethodName:  admins,
+	proto.Trust_ListTokens_FullMethodName:   admins,
+	proto.Trust_RevokeToken_FullMethodName:  admins,
+	proto.Trust_Revoke_FullMethodName:       admins,
 	proto.Trust_CreateClient_FullMethodName: roleRoot,
 
-	proto.Control_Info_FullMethodName:          roleAdmin | roleRoot,
-	proto.Control_Apply_FullMethodName:         roleAdmin | roleRoot,
-	proto.Control_Get_FullMethodName:           roleAdmin | roleRoot,
-	proto.Control_List_FullMethodName:          roleAdmin | roleRoot,
-	proto.Control_Watch_FullMethodName:         roleAdmin | roleRoot,
-	proto.Control_Scale_FullMethodName:         roleAdmin | roleRoot,
-	proto.Control_Undo_FullMethodName:          roleAdmin | roleRoot,
-	proto.Control_Pause_FullMethodName:         roleAdmin | roleRoot,
-	proto.Control_Restart_FullMethodName:       roleAdmin | roleRoot,
-	proto.Control_EditNode_FullMethodName:      roleAdmin | roleRoot,
-	proto.Control_DrainNode_FullMethodName:     roleAdmin | roleRoot,
-	proto.Control_Move_FullMethodName:          roleAdmin | roleRoot,
-	proto.Control_Rebalance_FullMethodName:     roleAdmin | roleRoot,
-	proto.Control_FenceNode_FullMethodName:     roleAdmin | roleRoot,
-	proto.Control_RemoveNode_FullMethodName:    roleAdmin | roleRoot,
-	proto.Control_Restore_FullMethodName:       roleAdmin | roleRoot,
-	proto.Control_Backup_FullMethodName:        roleAdmin | roleRoot,
-	proto.Control_Delete_FullMethodName:        roleAdmin | roleRoot,
-	proto.Control_ReclaimVolume_FullMethodName: roleAdmin | roleRoot,
-	proto.Control_RestoreVolume_FullMethodName: roleAdmin | roleRoot,
-	proto.Control_Explain_FullMethodName:       roleAdmin | roleRoot,
-	proto.Control_Logs_FullMethodName:          roleAdmin | roleRoot,
-	proto.Control_Exec_FullMethodName:          roleAdmin | roleRoot,
-	proto.Control_Forward_FullMethodName:       roleAdmin | roleRoot,
-	proto.Control_Usage_FullMethodName:         roleAdmin | roleRoot,
-	proto.Control_LoadImage_FullMethodName:     roleAdmin | roleRoot,
-	proto.Control_Images_FullMethodName:        roleAdmin | roleRoot,
+	proto.Control_Info_FullMethodName:          viewers,
+	proto.Control_Apply_FullMethodName:         operators,
+	proto.Control_Get_FullMethodName:           viewers,
+	proto.Control_List_FullMethodName:          viewers,
+	proto.Control_Watch_FullMethodName:         viewers,
+	proto.Control_Scale_FullMethodName:         operators,
+	proto.Control_Undo_FullMethodName:          operators,
+	proto.Control_Pause_FullMethodName:         operators,
+	proto.Control_Restart_FullMethodName:       operators,
+	proto.Control_EditNode_FullMethodName:      admins,
+	proto.Control_DrainNode_FullMethodName:     admins,
+	proto.Control_Move_FullMethodName:          operators,
+	proto.Control_Rebalance_FullMethodName:     operators,
+	proto.Control_FenceNode_FullMethodName:     admins,
+	proto.Control_RemoveNode_FullMethodName:    admins,
+	proto.Control_Restore_FullMethodName:       admins,
+	proto.Control_Backup_FullMethodName:        admins,
+	proto.Control_Delete_FullMethodName:        operators,
+	proto.Control_ReclaimVolume_FullMethodName: operators,
+	proto.Control_RestoreVolume_FullMethodName: operators,
+	proto.Control_Explain_FullMethodName:       viewers,
+	proto.Control_Logs_FullMethodName:          viewers,
+	proto.Control_Exec_FullMethodName:          operators,
+	proto.Control_Forward_FullMethodName:       operators,
+	proto.Control_Usage_FullMethodName:         viewers,
+	proto.Control_LoadImage_FullMethodName:     admins,
+	proto.Control_Images_FullMethodName:        viewers,
 }
 
 // callerOf is who calls, by the connection alone.
@@ -133,6 +142,10 @@ func callerWith(leaf *x509.Certificate, host string) (caller, error) {
 		c.role = roleNode
 	case trust.RoleAdmin:
 		c.role = roleAdmin
+	case trust.RoleOperator:
+		c.role = roleOperator
+	case trust.RoleViewer:
+		c.role = roleViewer
 	case trust.RoleServer:
 		c.role = roleServer
 	default:

@@ -1,11 +1,14 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -139,7 +142,11 @@ func (s *trustAPI) CreateClient(ctx context.Context, r *proto.CreateClientReques
 	random := make([]byte, 8)
 	_, _ = rand.Read(random) // never fails: see crypto/rand
 	id := hex.EncodeToString(random)
-	der, err := s.authority.Issue(r.GetRequest(), trust.Subject{Role: trust.RoleAdmin, Name: r.GetName(), UID: spec.UID(id)}, life)
+	role := cmp.Or(trust.Role(r.GetRole()), trust.RoleAdmin)
+	if !slices.Contains(trust.People, role) {
+		return nil, status.Errorf(codes.InvalidArgument, "%q is not a role of people: give it admin, operator or viewer", short(r.GetRole()))
+	}
+	der, err := s.authority.Issue(r.GetRequest(), trust.Subject{Role: role, Name: r.GetName(), UID: spec.UID(id), Namespaces: strings.Join(r.GetNamespaces(), ",")}, life)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,9 @@ func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 	if err := a.prune(ctx, &objects, r.GetPrune(), selector); err != nil {
 		return nil, err
 	}
+	if err := a.within(ctx); err != nil {
+		return nil, err
+	}
 	out := &proto.ApplyResponse{Warnings: append(texts(warnings), a.warnings...), Chose: true}
 	for _, e := range a.edits {
 		out.Applied = append(out.Applied, e.applied)

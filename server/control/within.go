@@ -1,0 +1,37 @@
+package control
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/trust"
+)
+
+// within refuses an apply with an object that is not in the namespaces to which its caller is limited. All other calls name one namespace,
+// which is looked at before they come here (server/access).
+func (d *draft) within(ctx context.Context) error {
+	limits := strings.Join(metadata.ValueFromIncomingContext(ctx, proto.NamespacesKey), ",")
+	check := func(name, ns string) error {
+		if trust.Within(limits, spec.Namespace(ns)) {
+			return nil
+		}
+		return status.Errorf(codes.PermissionDenied, "%s is not in the namespaces in which you may write: %s; nothing was written", name, limits)
+	}
+	for _, e := range d.edits {
+		if err := check(e.name(), e.applied.GetNamespace()); err != nil {
+			return err
+		}
+	}
+	for _, r := range d.removals {
+		if err := check(r.name(), r.applied.GetNamespace()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
