@@ -112,6 +112,9 @@ func (c setChecks) updateStrategy(path string, u *spec.UpdateStrategy) {
 	if r.OnFailure != "" {
 		c.choice(path+".onFailure", r.OnFailure, []string{spec.OnFailureHalt, spec.OnFailureRollback})
 	}
+	if r.Order != "" {
+		c.choice(path+".order", r.Order, []string{spec.OrderOrdinal, spec.OrderLeaderLast})
+	}
 	most := int64(math.MaxInt32)
 	if r.MaxUnavailable.Percent {
 		most = 100

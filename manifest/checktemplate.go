@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -13,6 +14,10 @@ import (
 func (c *checks) template(t *spec.Template, claims map[string]bool) {
 	const at = "spec.template"
 	c.metadata(at+".metadata", &t.Metadata)
+	if _, given := t.Metadata.Labels[records.LabelRole]; given {
+		c.fail(at+".metadata.labels["+showKey(records.LabelRole)+"]", "is the label of the member that leads, which Stead gives it",
+			"remove it: a member says that it leads by the file /run/stead/self/leader")
+	}
 	s, at2 := &t.Spec, at+".spec"
 	c.choice(at2+".restartPolicy", s.RestartPolicy, []string{"Always"}, "OnFailure", "Never")
 	nameChecks{c}.dns(at2, s)

@@ -27,7 +27,6 @@ var instead = map[string]string{
 	"SetSpec.onConfigChange": onlyPlanned,
 	"SetSpec.decommission":   onlyPlanned,
 	"UpdateStrategy.inPlace": onlyPlanned,
-	"RollingUpdate.order":    onlyPlanned,
 
 	"ClaimSpec.selector":                  newVolumes,
 	"ClaimSpec.volumeName":                newVolumes,

@@ -79,7 +79,7 @@ func (s *SetSpec) SteadOnly() bool {
 	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
 	return reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
-		u.RollingUpdate != nil && u.RollingUpdate.OnFailure != ""
+		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }
 
 // minDeadline is the default of ProgressDeadlineSeconds for members that count as
@@ -146,8 +146,16 @@ type RollingUpdate struct {
 	// OnFailure is Halt (default) or Rollback: what a rollout that is Stalled does.
 	// Rollback goes to the last completed revision, once, until the template changes.
 	OnFailure string `json:"onFailure,omitempty" stead:"only"`
-	Order     string `json:"order,omitempty" stead:"only,later"`
+	// Order is Ordinal (default: the highest first) or LeaderLast: the member that leads goes down after the others,
+	// in updates, restarts, drains and moves. Surplus members leave highest first in any case.
+	Order string `json:"order,omitempty" stead:"only"`
 }
+
+// The values of RollingUpdate.Order.
+const (
+	OrderOrdinal    = "Ordinal"
+	OrderLeaderLast = "LeaderLast"
+)
 
 // The values of RollingUpdate.OnFailure.
 const (

@@ -19,6 +19,12 @@ var contract = []fault{
 		suite{"records", "^TestWhoLeads$"}},
 	{"S21", "records/claim.go", "!p.Leads || !p.Ready:", "!p.Leads:",
 		suite{"records", "^TestWhoLeads$"}},
+	{"S21", "server/plan/draft.go", "if t.ID.Ordinal == d.leader {", "if false {",
+		suite{"server/plan", "^TestTheLeaderGoesLast$"}},
+	{"S21", "server/plan/foldkind.go", "t.Report.Claim.Leads && c.leaderLast()", "false",
+		suite{"server/plan", "^TestAFoldedWorldIsPlannedAsTheWholeOne$"}},
+	{"S21", "manifest/checktemplate.go", "given := t.Metadata.Labels[records.LabelRole]; given", "given := t.Metadata.Labels[records.LabelRole]; false && given",
+		suite{"manifest", "^TestProblems$"}},
 	{"S2", "server/plan/shrink.go", "if set.Replicas() == 0 {", "if false {",
 		suite{"server/plan", "^TestScenarios$"}},
 }

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -108,6 +109,24 @@ func (d *draft) memberOf(ordinal int) *memberState {
 func (d *draft) markBootstrapped(inherited bool) {
 	d.act(MarkBootstrapped{Inherited: inherited})
 	d.bootstrapped = true
+}
+
+// turns are the members that are wanted in the order in which updates, restarts, drains and moves take them down: highest
+// first, and, if the set says so, the leader last.
+func (d *draft) turns() iter.Seq[*memberState] {
+	return func(yield func(*memberState) bool) {
+		var leader *memberState
+		for _, t := range slices.Backward(d.inside) {
+			if t.ID.Ordinal == d.leader {
+				leader = t
+			} else if !yield(t) {
+				return
+			}
+		}
+		if leader != nil {
+			yield(leader)
+		}
+	}
 }
 
 // unavailable counts the wanted members that are not available.

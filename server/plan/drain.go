@@ -8,13 +8,13 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// drain stops members of nodes that are to be empty (SEMANTICS Part 4, Planned absence), highest first, within the budget that
+// drain stops members of nodes that are to be empty (SEMANTICS Part 4, Planned absence), in their turns, within the budget that
 // updates, restarts and drains share; under OrderedReady one at a time. One that is not available costs nothing as long as no
 // more are down than the budget allows (SAFETY S20). What a node is to be empty of at once does not ask for
 // budget or floor, and neither do members whose host is being shut down, but for mayEndWithHost. Members out of range leave by
 // rule 5; those of a silent node are left alone. It reports whether it stopped any.
 func (s step) drain() (acted bool) {
-	for _, t := range slices.Backward(s.inside) {
+	for t := range s.turns() {
 		d := s.leaving(t)
 		switch {
 		case d == nil:

@@ -28,6 +28,7 @@ type facts struct {
 	targetRevision spec.RevisionHash
 	former         string            // the service before a rename that is not complete
 	fresh          *records.Revision // the update revision, when it is not stored yet
+	leader         int               // with order LeaderLast the ordinal that leads, which goes down last; else NoOrdinal
 	// apart: under Recreate, members of two revisions do not run beside each other. A member
 	// keeps what it ran while others of another revision live, and, while the rollout is
 	// paused, until one runs the update revision.
@@ -38,6 +39,10 @@ func newFacts(w World) *facts {
 	f := newSetFacts(w)
 	f.former = Former(w.Set, w.Status, w.Slots)
 	f.see()
+	f.leader = records.NoOrdinal
+	if f.leaderLast() {
+		f.leader = Leader(w.Slots, f.judge)
+	}
 	f.apart = f.recreates() && f.mixed()
 	return f
 }

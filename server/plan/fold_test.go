@@ -261,7 +261,7 @@ func change(w *World, r *rand.Rand) {
 func anyLine(r *rand.Rand) string {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	line := fmt.Sprintf("%s %d n1 n2 n3 %s %s %s update=h%d current=h1", pick("ordered", "ordered", "parallel"), 4+r.IntN(9),
-		pick("", "volumes"), pick("", "", "fresh"), pick("", "", "max=2", "max=5", "floor=50%", "floor=100%", "whenScaled=Delete", "history=0", "min=5"), 1+r.IntN(3))
+		pick("", "volumes"), pick("", "", "fresh"), pick("", "", "last", "max=2", "max=5", "floor=50%", "floor=100%", "whenScaled=Delete", "history=0", "min=5"), 1+r.IntN(3))
 	at, missing := r.IntN(13), 3+r.IntN(10)
 	for ordinal := range r.IntN(14) {
 		state := pick("ready", "ready", "ready", "ready", "ready", "ready", "ready", "ready", "running", "starting", "over", "stopping", "never", "none", "stray", "loop", "young")
@@ -283,12 +283,21 @@ func obey(s *Slot) {
 	if s.Member.Goal == records.GoalStop {
 		r.Phase, r.Ready = records.PhaseStopped, false
 	}
+	if s.Report != nil {
+		r.Claim = s.Report.Claim
+	}
 	s.Report = &r
 }
 
 // harm does something to a member.
 func harm(s *Slot, r *rand.Rand) {
-	switch report := s.Report; r.IntN(7) {
+	switch report := s.Report; r.IntN(8) {
+	case 6:
+		if report != nil {
+			now := *report
+			now.Claim.Leads, now.Claim.Term = !now.Claim.Leads, uint64(r.IntN(2))
+			s.Report = &now
+		}
 	case 3:
 		for claim, v := range s.Volumes {
 			now := *v

@@ -54,6 +54,9 @@ func (c classifier) kindOf(t *memberState) kind {
 	if len(t.Asked) > 0 || t.Request != nil || t.Move != nil || t.MoveAsked != nil || t.lastToken().Epoch > c.world.Epoch {
 		return listed
 	}
+	if t.Report != nil && t.Report.Claim.Leads && c.leaderLast() {
+		return listed
+	}
 	for _, v := range t.Volumes {
 		if v.Fate.Ordered() || !t.wanted && t.Member == nil && v.Fate != records.FateKeep {
 			return listed

@@ -27,6 +27,7 @@ import (
 //	update=h2                     the set's template; the revisions h1 to it are stored
 //	current=h1 current=h1?        the current revision, completed or (?) never
 //	partition=N max=N|P% OnDelete history=N never (replaceBroken) paused
+//	last (order LeaderLast) 2L:ready (it says that it leads)
 //	deadline=SECONDS rollback (onFailure) still=SECONDS (no progress for so long)
 //	back=h2 (rolled back from it)
 //	Recreate floor=N|P% (disruption.minAvailable)
@@ -122,6 +123,8 @@ func world(t testing.TB, line string) World {
 				t.Fatal(err)
 			}
 			k.rolling().MaxUnavailable = &limit
+		case key == "last":
+			k.rolling().Order = spec.OrderLeaderLast
 		case key == "paused":
 			set.Paused = true
 		case key == "deadline":
@@ -264,6 +267,7 @@ func (k *kit) slot(word string) {
 	if !ok {
 		node = "n1"
 	}
+	ord, leads := strings.CutSuffix(ord, "L")
 	n, err := strconv.Atoi(ord)
 	if err != nil {
 		k.t.Fatalf("%q is no ordinal", ord)
@@ -352,6 +356,9 @@ func (k *kit) slot(word string) {
 			ID: id, Claim: "data", Volume: slot.Volumes["data"].UID, Node: spec.NodeName(node), State: records.VolumeState(said),
 			Cause: "VolumeForeign", Message: "it is another's",
 		}}
+	}
+	if leads {
+		report.Claim.Leads, report.Claim.Term = true, 1
 	}
 	slot.Member, slot.Report = member, report
 	k.w.Slots = append(k.w.Slots, slot)

@@ -255,10 +255,10 @@ func (s mover) endMove(t *memberState, left bool, text string) {
 	}
 }
 
-// stopForMoves stops members whose volumes are nearly all copied, highest first, within the budget that updates, restarts and
+// stopForMoves stops members whose volumes are nearly all copied, in their turns, within the budget that updates, restarts and
 // drains share; under OrderedReady one at a time. It reports whether it stopped any.
 func (s mover) stopForMoves() (acted bool) {
-	for _, t := range slices.Backward(s.inside) {
+	for t := range s.turns() {
 		if t.Move == nil || t.Move.Phase != moves.MoveCopying || t.stopping() || !s.mayStop(t.Move) {
 			continue
 		}

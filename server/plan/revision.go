@@ -173,6 +173,12 @@ func (f *facts) onDelete() bool { return f.strategy().Type == spec.OnDeleteStrat
 
 func (f *facts) recreates() bool { return f.strategy().Type == spec.RecreateStrategy }
 
+// leaderLast: the member that leads goes down after the others.
+func (f *facts) leaderLast() bool {
+	r := f.strategy().RollingUpdate
+	return r != nil && r.Order == spec.OrderLeaderLast
+}
+
 // partition is the ordinal below which members keep the current revision. It counts
 // from the first ordinal, reserved ones included.
 func (f *facts) partition() int {

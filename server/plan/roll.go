@@ -8,7 +8,7 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// roll is rule 7 for RollingUpdate: members off their target are replaced from the
+// roll is rule 7 for RollingUpdate: members off their target are replaced in their turns, from the
 // highest down to the partition, as many at once as the budget allows; the next
 // batch follows when all of this one are available. Those that rule 2 replaces in this very
 // step are part of the batch, and count. OnDelete does nothing by itself.
@@ -17,7 +17,7 @@ func (s step) roll(cured bool) {
 		return
 	}
 	room := min(s.budget()-s.down(), s.spare())
-	for _, t := range slices.Backward(s.inside) {
+	for t := range s.turns() {
 		if room > 0 && s.queued(t) {
 			room--
 			s.stop(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.Member.Revision, s.target(t)))
@@ -40,7 +40,7 @@ func (s step) queue() {
 		images = nil
 	}
 	restart, restartText := s.restartWait()
-	for _, t := range slices.Backward(s.inside) {
+	for t := range s.turns() {
 		switch {
 		case t.stopping(): // a restart waits, and a drain does not, or the other way round
 		case t.drainDelayed:
@@ -54,6 +54,8 @@ func (s step) queue() {
 		case images != nil && s.queued(t) && !s.onDelete(): // said of the first in turn, for the others wait for it
 			s.block(t, images.Reason, images.Text)
 			images, reason, text = nil, causes.BlockedTurn, fmt.Sprintf("waiting for %s to be updated before it", t.ID.MemberName())
+		case s.queued(t) && !s.onDelete() && t.ID.Ordinal == s.leader:
+			s.block(t, reason, "it leads, and goes last; "+text)
 		case s.queued(t) && !s.onDelete():
 			s.block(t, reason, text)
 		case t.moveWaits != nil && t.Available:
@@ -175,13 +177,13 @@ func (s step) whyNotAllDown(old []*memberState) string {
 	return ""
 }
 
-// restart ends the lives that a person asked to restart, highest first, within the budget that
+// restart ends the lives that a person asked to restart, in their turns, within the budget that
 // updates and restarts share: one that is available waits while as many as may be are down, and
 // so does one that its node does not see, for it may be up. The next life runs what the member
 // is due; one that is not available moves on to its target, for its present revision may be
 // what is wrong. It reports whether it ended any.
 func (s step) restart() (acted bool) {
-	for _, t := range slices.Backward(s.inside) {
+	for t := range s.turns() {
 		switch {
 		case t.Request == nil || t.Over || t.stopping():
 		case !t.Available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):

@@ -184,10 +184,34 @@ func (s *sim) drainedAtOnce(node spec.NodeName) bool {
 	return d != nil && d.AtOnce
 }
 
-// highestFirst: no member above is well and left on an old revision.
+// leader is who leads by the claims that were told: the ready one with the highest term, if no other has it.
+func (s *sim) leader() int {
+	best, ordinal := -1, -1
+	for _, slot := range s.w.Slots {
+		if m := slot.Member; m == nil || m.Goal != records.GoalRun || !s.available(slot.ID.Ordinal) || !slot.Report.Claim.Leads {
+			continue
+		}
+		switch term := int(slot.Report.Claim.Term); {
+		case term > best:
+			best, ordinal = term, slot.ID.Ordinal
+		case term == best:
+			ordinal = -1
+		}
+	}
+	return ordinal
+}
+
+// highestFirst: no member above is well and left on an old revision; but one that leads is left until no other is, if the set
+// says so.
 func (s *sim) highestFirst(ordinal int, p Plan) {
+	leader := -1
+	if r := s.w.Set.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Order == spec.OrderLeaderLast {
+		leader = s.leader()
+	}
 	for _, o := range s.wanted() {
-		if o <= ordinal || !s.available(o) || !s.hopelessAt(o, p) {
+		before := o > ordinal && o != leader || ordinal == leader && o < ordinal
+		if !before || !s.available(o) || !s.hopelessAt(o, p) {
+			s.deferred += one(o == leader && o > ordinal && s.available(o) && s.hopelessAt(o, p))
 			continue
 		}
 		if !slices.ContainsFunc(p.Actions, func(a Action) bool { stop, ok := a.(Stop); return ok && stop.ID.Ordinal == o }) {

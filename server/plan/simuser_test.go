@@ -42,6 +42,9 @@ func (s *sim) user() {
 		if s.r.IntN(3) > 0 {
 			set.Spec.UpdateStrategy.RollingUpdate.OnFailure = spec.OnFailureRollback
 		}
+		if s.r.IntN(2) == 0 {
+			set.Spec.UpdateStrategy.RollingUpdate.Order = spec.OrderLeaderLast
+		}
 	case 8:
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{Type: spec.OnDeleteStrategy}
 	case 9:
@@ -93,10 +96,23 @@ func (s *sim) judgeNames(p Plan) {
 	}
 }
 
+// claim has one member say that it leads, in some term, or that it does not.
+func (s *sim) claim() {
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: s.r.IntN(s.most)}
+	leads, term := s.r.IntN(4) > 0, uint64(s.r.IntN(100))
+	for _, h := range s.hosts {
+		l := life{id, h.running[id]}
+		delete(h.terms, l)
+		if leads && !l.token.IsZero() {
+			h.terms[l] = term
+		}
+	}
+}
+
 // fault is one thing that happens.
 func (s *sim) fault() {
 	h := s.hosts[s.r.IntN(len(s.hosts))]
-	switch s.r.IntN(23) {
+	switch s.r.IntN(24) {
 	case 0:
 		h.up = !h.up
 		s.sessions()
@@ -106,6 +122,8 @@ func (s *sim) fault() {
 		s.sessions()
 	case 2:
 		s.user()
+	case 23:
+		s.claim()
 	case 21:
 		s.w.Nodes = drained(s.w.Nodes, h.name, s.r.IntN(2) == 0, s.r.IntN(4) == 0)
 	case 22:

@@ -27,6 +27,7 @@ type stage struct {
 	refused string
 	answers []string      // what a person was told
 	ended   map[life]bool // lives that ended by themselves, of which nobody was told
+	claims  map[string]records.Claim
 }
 
 // command carries one out; what follows from it comes with rest.
@@ -35,6 +36,7 @@ type stage struct {
 //	update h2                 apply a file with this template
 //	h2 | db-1 crashes         it will be in a crash loop; is-unready: it runs, and that is
 //	                          all; dies: its life ends; recovers: all is well again
+//	db-1 leads                it says so, and the others do not; order LeaderLast
 //	rename dbs h2             give it another service, which is another template
 //	scale 5 | pause | resume | delete | orphan | adopt | restart db-1 | parallel | ordered
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
@@ -60,7 +62,7 @@ func (s *stage) command(words []string) {
 	switch {
 	case words[0] == "set":
 		s.w, s.bad, s.gone = world(s.t, strings.Join(words[1:], " ")), map[string]string{}, false
-		s.ended = map[life]bool{}
+		s.ended, s.claims = map[life]bool{}, map[string]records.Claim{}
 		say(&s.w)
 		s.missing, s.trash = map[records.VolumeID]bool{}, map[string]*records.VolumeReport{}
 	case words[0] == "reclaim":
@@ -99,6 +101,8 @@ func (s *stage) command(words []string) {
 		s.template(words[1])
 	case len(words) == 2 && slices.Contains([]string{"crashes", "is-unready", "recovers", "tells-nothing"}, words[1]):
 		s.bad[words[0]] = words[1]
+	case len(words) == 2 && words[1] == "leads":
+		s.claims = map[string]records.Claim{words[0]: {Leads: true}}
 	case len(words) == 2 && words[1] == "dies":
 		slot := s.slot(words[0])
 		r := *slot.Report
@@ -123,7 +127,7 @@ func (s *stage) edit(words []string) {
 	}
 	limit, _ := scalar.ParseIntOrPercent(value)
 	u := &set.Spec.UpdateStrategy
-	if u.RollingUpdate == nil && (words[0] == "partition" || words[0] == "max" || words[0] == "onFailure") {
+	if u.RollingUpdate == nil && (words[0] == "partition" || words[0] == "max" || words[0] == "onFailure" || words[0] == "order") {
 		u.RollingUpdate = &spec.RollingUpdate{}
 	}
 	switch words[0] {
@@ -157,6 +161,8 @@ func (s *stage) edit(words []string) {
 		set.Spec.Ordinals = &spec.Ordinals{Reserved: []spec.OrdinalSpan{{First: n, Last: n}}}
 	case "deadline":
 		set.Spec.ProgressDeadlineSeconds = &n
+	case "order":
+		u.RollingUpdate.Order = value
 	case "onFailure":
 		u.RollingUpdate.OnFailure = value
 	case "image":
@@ -311,9 +317,9 @@ func (s *stage) obey() (any bool) {
 		case how == "crashes":
 			r.Cause, r.Message = "CrashLoop", "exited with code 1"
 		case how != "is-unready":
-			r.Ready, r.ReadyFor = true, time.Hour
+			r.Ready, r.ReadyFor, r.Claim = true, time.Hour, s.claims[slot.ID.MemberName()]
 		}
-		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause {
+		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause && old.Claim == r.Claim {
 			continue
 		}
 		slot.Report, any = &r, true

@@ -81,7 +81,7 @@ func (n *node) begin(a *agent) {
 	})
 	a.shared = &worker.Config{
 		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
-		Find: a.book.Find, Sets: memberSets{a},
+		Find: a.book.Find, Sets: memberSets{a}, Self: n.follow,
 		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: runDir,
 		Epoch: func() int64 { return a.known.Now().At.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
 		Background: background{n}, Next: n.choose,

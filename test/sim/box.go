@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,6 +33,7 @@ type box struct {
 	late     bool // its start was given up on before it landed
 	hangs    int  // how many kills it survives
 	lateness *lateStart
+	says     records.Claim // of its member, in this run
 	post     hookTruth
 	pre      hookTruth
 	endSince time.Time // on the node's clock: its agent began to end it alone
@@ -95,7 +97,7 @@ func (b *box) begin(token spec.Token) {
 	b.readyAt = w.clock.Add(time.Duration(w.r.IntN(4000)) * time.Millisecond)
 	b.exits, b.sick, b.hangs, p.logger = time.Time{}, false, 0, token
 	b.started, b.dead, b.code, b.unknown, b.post, b.pre = false, false, failedCode, false, hookTruth{}, hookTruth{}
-	b.endSince, b.asked = time.Time{}, time.Time{}
+	b.endSince, b.asked, b.says = time.Time{}, time.Time{}, records.Claim{}
 	if strings.HasPrefix(b.image, "crash") {
 		b.exits = w.clock.Add(time.Duration(w.r.IntN(1500)) * time.Millisecond)
 	}

@@ -76,6 +76,7 @@ var actions = map[string]action{
 	"kill-watchdog": onNode((*node).killWatchdog), "kill-logger": onNode((*node).killLogger),
 	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
 	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
+	"says": onNode((*node).says), "order": edits(user.order),
 	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn,
 	// What people ask.
 	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove),
@@ -111,6 +112,9 @@ var weights = []weight{
 // moveWeights are drawn as well in runs with moves.
 var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}}
 
+// sayWeights are drawn as well in runs in which members say something of themselves.
+var sayWeights = []weight{{"says", 12, 12}, {"order", 8, 8}}
+
 // dealer draws choices.
 type dealer struct {
 	r     *rand.Rand
@@ -124,6 +128,9 @@ func newDealer(seed uint64, often []string) *dealer {
 	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: slices.Clone(weights), moves: seed%2 == 0 || slices.Contains(often, "move")}
 	if d.moves {
 		d.table = append(d.table, moveWeights...)
+	}
+	if seed%3 == 0 || slices.Contains(often, "says") {
+		d.table = append(d.table, sayWeights...)
 	}
 	for i, w := range d.table {
 		if slices.Contains(often, w.kind) {

@@ -36,6 +36,7 @@ type attendance struct {
 	name    string
 	watched *watch
 	probed  *probing
+	said    *saying
 	hook    *hooking
 }
 
@@ -131,6 +132,7 @@ func (x *memberWorker) hear() {
 				r.report(h)
 			}
 		}
+		x.due = a.said.hear(b) || x.due
 		if h := a.hook; h != nil && h.hear(b) {
 			x.due = true
 			if a.hook == h {

@@ -68,6 +68,7 @@ var general = []Plant{
 	{Name: "ignores-on-delete", Judges: "churn, due", See: notOfType(spec.OnDeleteStrategy), Blind: rule9},
 	{Name: "stops-before-the-images", Judges: "images", See: nobodyPrepares, Often: []string{"user"}},
 	{Name: "forgets-what-is-due", Judges: "due", See: eachSlot(forgetDue)},
+	{Name: "takes-the-leader-in-its-turn", Judges: "leader last", See: rollingUpdate(func(r *spec.RollingUpdate) { r.Order = "" }), Often: says, Blind: rule9},
 	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: each(lowestFirst)},
 	{Name: "shuts-down-at-once", Judges: "order, budget", See: shutsDownAtOnce, Often: []string{"shut-down", "reboot"}},
 	{Name: "shuts-down-a-host-that-stays", Judges: "drain", See: shutsDownAll, Often: []string{"drain", "cordon"}},
@@ -160,6 +161,8 @@ var general = []Plant{
 const rule9 = "deadline, rollback, completion"
 
 var rollouts = []string{"deadline", "pause", "wait"}
+
+var says = []string{"says", "order", "wait"}
 
 var silences = []string{"node-loss", "expire-session", "cut", "cut-server", "halt-agent", "wait"}
 

@@ -119,6 +119,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		c.fail("churn", "%s %s is ended, and is not a life that runs", a.ID, a.Token)
 		return false
 	}
+	c.leaderLast(a)
 	u := c.x.Set.Spec.UpdateStrategy
 	switch a.Reason {
 	case records.ReasonDelete:
@@ -178,10 +179,10 @@ func saidLost(s *plan.Slot) bool {
 	return false
 }
 
-// highestFirst: no member above is well and left on an old revision.
+// highestFirst: no member above is well and left on an old revision, but for one that leads and goes last.
 func (c *planChecker) highestFirst(o int) {
 	for _, above := range c.Wanted {
-		if above <= o || !c.Available(above) || !c.obsolete(above) || c.stopped(above) || c.Slot(above).Request != nil {
+		if above <= o || !c.Available(above) || !c.obsolete(above) || c.stopped(above) || c.Slot(above).Request != nil || c.passedOver(above) {
 			continue
 		}
 		c.fail("order", "%s is updated before %s", c.Name(o), c.Name(above))
