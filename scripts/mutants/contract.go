@@ -19,6 +19,8 @@ var contract = []fault{
 		suite{"records", "^TestWhoLeads$"}},
 	{"S21", "records/claim.go", "!p.Leads || !p.Ready:", "!p.Leads:",
 		suite{"records", "^TestWhoLeads$"}},
+	{"S21", "server/dispatch/reportcommit.go", "r.Cause, r.Message, r.Claim}", "r.Cause, r.Message, records.Claim{}}",
+		suite{"server/dispatch", "^TestJudge$"}},
 	{"S21", "server/plan/draft.go", "if t.ID.Ordinal == d.leader {", "if false {",
 		suite{"server/plan", "^TestTheLeaderGoesLast$"}},
 	{"S21", "server/plan/foldkind.go", "t.Report.Claim.Leads && c.leaderLast()", "false",

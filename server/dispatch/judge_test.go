@@ -53,6 +53,10 @@ func TestJudge(t *testing.T) {
 		{"nor when it was ready longer ago", with(func(r *records.Report) { r.Seq = 6; r.Ready = false; r.Cause = "X" }), &member,
 			ptr(with(func(r *records.Report) { r.Ready, r.ReadyOnce = false, true })), 0, keep, func(r records.Report) bool { return r.ReadyOnce }},
 		{"a cause is news", with(func(r *records.Report) { r.Seq = 6; r.Cause = "CrashLoop" }), &member, &base, 0, keep, nil},
+		{"what it says of itself is news", with(func(r *records.Report) { r.Seq = 6; r.Claim.Leads, r.Claim.Term = true, 2 }), &member, &base, 0, keep,
+			func(r records.Report) bool { return r.Claim.Leads && r.Claim.Term == 2 }},
+		{"that it says so no more is news", with(func(r *records.Report) { r.Seq = 6 }), &member, ptr(with(func(r *records.Report) { r.Claim.Leads = true })), 0, keep,
+			func(r records.Report) bool { return !r.Claim.Leads }},
 		{"a restart is news", with(func(r *records.Report) {
 			r.Seq = 6
 			r.Containers = []records.ContainerReport{{Name: "main", Restarts: 1}}

@@ -166,8 +166,9 @@ type essence struct {
 	ready, once, enough bool
 	cause               causes.Cause
 	message             string
+	claim               records.Claim
 }
 
 func essenceOf(r records.Report, minReady time.Duration) essence {
-	return essence{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message}
+	return essence{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message, r.Claim}
 }
