@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stead-project/stead/records"
 )
 
 // TestRealEtcdGrowsShrinksAndHeals runs the entry script with Debian's etcd: every
@@ -94,7 +96,7 @@ const testSize = 5
 // etcdCluster is homes of members that run real etcd.
 type etcdCluster struct {
 	t     *testing.T
-	homes []*etcdHome
+	homes []*home
 	cmds  []*exec.Cmd
 	waits []func()
 	tools string
@@ -121,7 +123,7 @@ func newEtcdCluster(t *testing.T) *etcdCluster {
 	}
 	c.command("mount", "--bind", file, "/etc/hosts")
 	for i := range testSize {
-		h := newEtcdHome(t, fmt.Sprint(i))
+		h := newEtcdHome(t, i)
 		h.env = append(h.env, "PATIENCE=30")
 		h.put("bin/etcdctl", "#!/bin/bash\nexec "+c.tools+"/usr/bin/etcdctl \"$@\"\n")
 		// All members share one namespace here: each takes its own address only.
@@ -141,14 +143,14 @@ func (c *etcdCluster) command(name string, args ...string) string {
 	return string(out)
 }
 
-// setReplicas tells every member, as set.json does.
+// setReplicas tells every member, as set.env does.
 func (c *etcdCluster) setReplicas(n int) {
-	var peers []string
-	for i := range testSize {
-		peers = append(peers, fmt.Sprintf(`{"name":"etcd-%d","fqdn":"etcd-%d.etcd.d"}`, i, i))
-	}
 	for _, h := range c.homes {
-		h.put("facts/set.json", fmt.Sprintf(`{"set":"etcd","replicas":%d,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[%s]}`, n, strings.Join(peers, ",")))
+		p := records.Snapshot{Replicas: n, InitialOrdinals: []int{0, 1, 2}}
+		for i := range testSize {
+			p.Peers = append(p.Peers, h.peer(i))
+		}
+		h.set(p)
 	}
 }
 

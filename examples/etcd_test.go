@@ -1,33 +1,12 @@
 package examples
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-)
 
-// entryScript cuts etcd.sh out of the manifest.
-func entryScript(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("etcd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(text), "  etcd.sh: |\n")
-	script, _, ok2 := strings.Cut(rest, "\n---\n")
-	if !ok || !ok2 {
-		t.Fatal("no etcd.sh in etcd.yaml")
-	}
-	lines := strings.Split(script, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimPrefix(lines[i], "    ")
-	}
-	return strings.Join(lines, "\n") + "\n"
-}
+	"github.com/stead-project/stead/records"
+)
 
 // The stand-ins share a folder: list is the member list, healthy exists while there
 // is a quorum, calls records what was done, race is what another adds at the same moment.
@@ -51,84 +30,18 @@ while :; do sleep 0.02; done
 `
 )
 
-// etcdHome is one member's world: facts, disk, and the stand-ins.
-type etcdHome struct {
-	t    *testing.T
-	dir  string
-	env  []string
-	code int
-}
-
-func newEtcdHome(t *testing.T, ordinal string) *etcdHome {
+func newEtcdHome(t *testing.T, ordinal int) *home {
 	t.Helper()
-	h := &etcdHome{t: t, dir: t.TempDir()}
-	h.put("etcd.sh", entryScript(t))
+	h := newHome(t, "etcd", ordinal)
 	h.put("bin/etcdctl", fakeEtcdctl)
 	h.put("bin/etcd", fakeEtcd)
-	h.put("calls", "")
-	h.put("facts/set.json", `{"set":"etcd","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[{"name":"etcd-0","fqdn":"etcd-0.etcd.d"},{"name":"etcd-1","fqdn":"etcd-1.etcd.d"}]}`)
-	h.env = append(os.Environ(),
-		"FAKE="+h.dir, "FACTS="+h.dir+"/facts", "DATA="+h.dir+"/disk", "PATIENCE=0",
-		"PATH="+h.dir+"/bin:"+os.Getenv("PATH"),
-		"STEAD_SET=etcd", "STEAD_SET_DOMAIN=etcd.d", "STEAD_ORDINAL="+ordinal,
-		"STEAD_MEMBER=etcd-"+ordinal, "STEAD_FQDN=etcd-"+ordinal+".etcd.d")
+	h.set(threeEmpty(h))
 	return h
 }
 
-func (h *etcdHome) put(name, content string) {
-	h.t.Helper()
-	p := filepath.Join(h.dir, name)
-	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := os.WriteFile(p, []byte(content), 0o755); err != nil {
-		h.t.Fatal(err)
-	}
-}
-
-func (h *etcdHome) has(name string) bool {
-	_, err := os.Stat(filepath.Join(h.dir, name))
-	return err == nil
-}
-
-func (h *etcdHome) read(name string) string {
-	b, err := os.ReadFile(filepath.Join(h.dir, name))
-	if err != nil && !os.IsNotExist(err) {
-		h.t.Fatal(err)
-	}
-	return string(b)
-}
-
-// start runs the entry script; the returned function waits for its end.
-func (h *etcdHome) start() (cmd *exec.Cmd, wait func()) {
-	h.t.Helper()
-	cmd = exec.CommandContext(h.t.Context(), "bash", filepath.Join(h.dir, "etcd.sh"))
-	log, err := os.Create(filepath.Join(h.dir, "log"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer func() { _ = log.Close() }() // the script has its own handle
-	cmd.Env, cmd.Stdout, cmd.Stderr = h.env, log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // the script and its etcd
-	if err := cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
-	// What the script left in the background has nobody else to end it.
-	h.t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
-	return cmd, func() {
-		_ = cmd.Wait() // the code is what the caller looks at
-		h.code = cmd.ProcessState.ExitCode()
-	}
-}
-
-// until waits for a condition that another process brings about.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
+// threeEmpty are three initial members none of which has data, as one sees its peers.
+func threeEmpty(h *home) records.Snapshot {
+	return records.Snapshot{Replicas: 3, InitialOrdinals: []int{0, 1, 2}, Peers: []records.Peer{h.peer(0), h.peer(1)}}
 }
 
 const (
@@ -150,10 +63,13 @@ const (
 
 // Member etcd-2 starts; etcd itself ends at once with code 7.
 func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
-	peerUsed := `{"set":"etcd","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[` +
-		`{"name":"etcd-0","fqdn":"etcd-0.etcd.d","volumes":"used"},{"name":"etcd-1","fqdn":"etcd-1.etcd.d","volumes":"new"}]}`
+	// The facts about the set, where they are others than those of three members without data.
+	type changed = func(p *records.Snapshot)
+	peerUsed := func(p *records.Snapshot) { p.Peers[0].Volumes = records.VolumesUsed }
+	from2 := func(p *records.Snapshot) { p.Replicas, p.InitialOrdinals, p.Peers = 2, []int{2, 10}, nil }
 	cases := []struct {
 		name  string
+		set   changed
 		files map[string]string // facts, disk, list
 		calls string
 		args  string // part of etcd's arguments; "": none on entering
@@ -166,14 +82,13 @@ func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
 		{name: "the first start of a re-created set forms a cluster, too",
 			files: map[string]string{"facts/volume-new": "data replaced\n"}, args: asNew},
 		{name: "nobody forms a cluster when a peer's disk was used",
-			files: map[string]string{"facts/set.json": peerUsed, "facts/volume-new": "data first\n"}, code: 75},
+			set: peerUsed, files: map[string]string{"facts/volume-new": "data first\n"}, code: 75},
 		{name: "nor with a replaced disk",
-			files: map[string]string{"facts/set.json": peerUsed, "facts/volume-new": "data replaced\n", "list": otherRows + mineStarted}, code: 75},
+			set: peerUsed, files: map[string]string{"facts/volume-new": "data replaced\n", "list": otherRows + mineStarted}, code: 75},
 		{name: "it joins the others, under a new id, before Stead says that the set was complete",
-			files: map[string]string{"facts/set.json": peerUsed, "facts/volume-new": "data replaced\n", "healthy": "", "list": otherRows + mineStarted}, calls: "remove 12\n" + addMe, args: asExisting},
+			set: peerUsed, files: map[string]string{"facts/volume-new": "data replaced\n", "healthy": "", "list": otherRows + mineStarted}, calls: "remove 12\n" + addMe, args: asExisting},
 		{name: "the set may begin with any ordinals",
-			files: map[string]string{"facts/volume-new": "data first\n",
-				"facts/set.json": `{"set":"etcd","replicas":2,"initialReplicas":2,"initialOrdinals":[2,10],"peers":[]}`},
+			set: from2, files: map[string]string{"facts/volume-new": "data first\n"},
 			args: "--initial-cluster etcd-2=http://etcd-2.etcd.d:2380,etcd-10=http://etcd-10.etcd.d:2380 --initial-cluster-state new"},
 		{name: "a restart goes on from its disk",
 			files: map[string]string{"facts/bootstrapped": "1", wal: "", "healthy": "", "list": otherRows + mineStarted}},
@@ -222,7 +137,12 @@ func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := newEtcdHome(t, "2")
+			h := newEtcdHome(t, 2)
+			p := threeEmpty(h)
+			if c.set != nil {
+				c.set(&p)
+			}
+			h.set(p)
 			for name, content := range c.files {
 				h.put(name, content)
 			}
@@ -249,9 +169,11 @@ func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
 }
 
 func TestAMemberBeyondTheFirstOnesWaitsForThem(t *testing.T) {
-	h := newEtcdHome(t, "3")
+	h := newEtcdHome(t, 3)
 	h.env = append(h.env, "PATIENCE=20")
-	h.put("facts/set.json", strings.Replace(h.read("facts/set.json"), `"replicas":3`, `"replicas":5`, 1))
+	p := threeEmpty(h)
+	p.Replicas = 5
+	h.set(p)
 	h.put("facts/volume-new", "data first\n")
 	h.put("list", otherRows+mineUnstarted)
 	h.put("healthy", "")
@@ -275,24 +197,23 @@ func TestAMemberBeyondTheFirstOnesWaitsForThem(t *testing.T) {
 func TestEtcdResignsOnlyAtAScaleDown(t *testing.T) {
 	cases := []struct {
 		name, reason, list string
-		replicas           string
 		calls              string
 		mark               bool
 	}{
-		{name: "scaled down it resigns before etcd stops", reason: "ScaleDown", replicas: "2",
+		{name: "scaled down it resigns before etcd stops", reason: "ScaleDown",
 			list: otherRows + mineStarted, calls: "remove 12\netcd stops\n", mark: true},
-		{name: "scaled down and removed before, it just stops", reason: "ScaleDown", replicas: "2",
+		{name: "scaled down and removed before, it just stops", reason: "ScaleDown",
 			list: otherRows, calls: "etcd stops\n", mark: true},
-		{name: "scaled to zero the cluster stays as it is", reason: "ScaleDown", replicas: "0",
+		{name: "scaled to zero the cluster stays as it is", reason: "ScaleToZero",
 			list: otherRows + mineStarted, calls: "etcd stops\n"},
-		{name: "updated it stays a member", reason: "Update", replicas: "3", list: otherRows + mineStarted, calls: "etcd stops\n"},
-		{name: "deleted it stays a member", reason: "Delete", replicas: "3", list: otherRows + mineStarted, calls: "etcd stops\n"},
-		{name: "without a reason it stays a member", replicas: "3", list: otherRows + mineStarted, calls: "etcd stops\n"},
+		{name: "updated it stays a member", reason: "Update", list: otherRows + mineStarted, calls: "etcd stops\n"},
+		{name: "deleted it stays a member", reason: "Delete", list: otherRows + mineStarted, calls: "etcd stops\n"},
+		{name: "without a reason it stays a member", list: otherRows + mineStarted, calls: "etcd stops\n"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := newEtcdHome(t, "2")
+			h := newEtcdHome(t, 2)
 			h.env = append(h.env, "STAY=1")
 			h.put("facts/bootstrapped", "1")
 			h.put(wal, "")
@@ -300,7 +221,6 @@ func TestEtcdResignsOnlyAtAScaleDown(t *testing.T) {
 			h.put("list", c.list)
 			cmd, wait := h.start()
 			until(t, "etcd runs", func() bool { return h.has("args") })
-			h.put("facts/set.json", strings.Replace(h.read("facts/set.json"), `"replicas":3`, `"replicas":`+c.replicas, 1))
 			if c.reason != "" {
 				h.put("facts/termination-reason", c.reason+"\n")
 			}
@@ -313,14 +233,5 @@ func TestEtcdResignsOnlyAtAScaleDown(t *testing.T) {
 					h.code, h.read("calls"), h.has(resigned), c.calls, c.mark, h.read("log"))
 			}
 		})
-	}
-}
-
-func TestTheManifestKeepsToTheFactsOfStead(t *testing.T) {
-	script := entryScript(t)
-	for _, name := range []string{"set.json", "bootstrapped", "volume-new", "termination-reason"} {
-		if !strings.Contains(script, "$facts/"+name) {
-			t.Errorf("the entry script does not read %s", name)
-		}
 	}
 }

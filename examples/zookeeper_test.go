@@ -5,11 +5,12 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/stead-project/stead/records"
 )
 
 // fakeJava stands for ZooKeeper, which ends at once with code 7, and for its
@@ -54,9 +55,9 @@ func leader(t *testing.T, servers string) (address string) {
 // Member zookeeper-1 starts; who answers is the leader of an ensemble, or nobody.
 func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 	const (
-		others = "server.1=zookeeper-0.d:2888:3888:participant;0.0.0.0:2181\nserver.3=zookeeper-2.d:2888:3888:participant;0.0.0.0:2181\n"
-		mine   = "server.2=zookeeper-1.d:2888:3888:participant;0.0.0.0:2181\n"
-		formed = "server.1=zookeeper-0.d:2888:3888:participant;2181\nserver.2=zookeeper-1.d:2888:3888:participant;2181\nserver.3=zookeeper-2.d:2888:3888:participant;2181\n"
+		others = "server.1=zookeeper-0.zookeeper.d:2888:3888:participant;0.0.0.0:2181\nserver.3=zookeeper-2.zookeeper.d:2888:3888:participant;0.0.0.0:2181\n"
+		mine   = "server.2=zookeeper-1.zookeeper.d:2888:3888:participant;0.0.0.0:2181\n"
+		formed = "server.1=zookeeper-0.zookeeper.d:2888:3888:participant;2181\nserver.2=zookeeper-1.zookeeper.d:2888:3888:participant;2181\nserver.3=zookeeper-2.zookeeper.d:2888:3888:participant;2181\n"
 	)
 	data := map[string]string{"disk/zookeeper/version-2/snapshot.0": "x", "disk/zookeeper/zoo.cfg": "dynamicConfigFile=/data/zookeeper/zoo.cfg.dynamic.5\n"}
 	with := func(maps ...map[string]string) map[string]string {
@@ -71,11 +72,12 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 	first := map[string]string{"facts/volume-new": "data first\n"}
 	replaced := map[string]string{"facts/volume-new": "data replaced\n"}
 	bootstrapped := map[string]string{"facts/bootstrapped": "1\n"}
-	used := map[string]string{"facts/set.json": `{"set":"zookeeper","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[{"name":"zookeeper-0","fqdn":"127.77.0.0","volumes":"used"}]}`}
-	from := map[string]string{"facts/set.json": `{"set":"zookeeper","replicas":2,"initialReplicas":2,"initialOrdinals":[1,2],"peers":[]}`}
+	used := func(p *records.Snapshot) { p.Peers[0].Volumes = records.VolumesUsed }
+	from := func(p *records.Snapshot) { p.Replicas, p.InitialOrdinals, p.Peers = 2, []int{1, 2}, nil }
 	resigned := map[string]string{"disk/zookeeper/resigned": ""}
 	cases := []struct {
 		name    string
+		set     func(p *records.Snapshot) // the facts about the set, where they are others than those of three members without data
 		files   map[string]string
 		servers string // of the leader's configuration; "": nobody answers
 		code    int
@@ -83,25 +85,25 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 		dynamic string // what ZooKeeper was started with; "": not looked at
 		calls   string
 	}{
-		{"a first start forms the ensemble", first, "", 7, "forming the ensemble of members 0 1 2", formed, ""},
-		{"the set may begin with any ordinals", with(first, from), "", 7, "forming the ensemble of members 1 2",
-			"server.2=zookeeper-1.d:2888:3888:participant;2181\nserver.3=zookeeper-2.d:2888:3888:participant;2181\n", ""},
-		{"nobody forms an ensemble when a peer's disk was used", with(first, used), "", 75, "cannot join: no leader answers", "", ""},
-		{"nor with a replaced disk", with(replaced, used), "", 75, "cannot join: no leader answers", "", ""},
-		{"an empty disk that was used before does not", nil, "", 75, "was used before and is empty now", "", ""},
-		{"nor does one where an ensemble was", with(first, bootstrapped), "", 75, "cannot join: no leader answers", "", ""},
-		{"a new member joins without a vote", with(first, bootstrapped), others, 7, "joining as server 2",
-			others + "server.2=zookeeper-1.d:2888:3888:observer;2181\n", ""},
-		{"a wiped disk whose loss nobody confirmed keeps away", bootstrapped, others + mine, 75, "reconfig -remove 2", "", ""},
-		{"a replaced disk first gives back its vote", with(replaced, bootstrapped), others + mine, 75,
+		{"a first start forms the ensemble", nil, first, "", 7, "forming the cluster of members 0 1 2", formed, ""},
+		{"the set may begin with any ordinals", from, first, "", 7, "forming the cluster of members 1 2",
+			"server.2=zookeeper-1.zookeeper.d:2888:3888:participant;2181\nserver.3=zookeeper-2.zookeeper.d:2888:3888:participant;2181\n", ""},
+		{"nobody forms an ensemble when a peer's disk was used", used, first, "", 75, "cannot join: no leader answers", "", ""},
+		{"nor with a replaced disk", used, replaced, "", 75, "cannot join: no leader answers", "", ""},
+		{"an empty disk that was used before does not", nil, nil, "", 75, "was used before and is empty now", "", ""},
+		{"nor does one where an ensemble was", nil, with(first, bootstrapped), "", 75, "cannot join: no leader answers", "", ""},
+		{"a new member joins without a vote", nil, with(first, bootstrapped), others, 7, "joining as server 2",
+			others + "server.2=zookeeper-1.zookeeper.d:2888:3888:observer;2181\n", ""},
+		{"a wiped disk whose loss nobody confirmed keeps away", nil, bootstrapped, others + mine, 75, "reconfig -remove 2", "", ""},
+		{"a replaced disk first gives back its vote", nil, with(replaced, bootstrapped), others + mine, 75,
 			"the vote could not be given back", "", "reconfig -remove 2\n"}, // this leader never does it
-		{"a restart goes on from its disk", with(data, bootstrapped), "", 7, "", "", ""},
-		{"who resigned joins anew", with(data, bootstrapped, first, resigned), others, 7, "joining again", "", ""},
-		{"a wish to resign that was not granted is forgotten", with(data, bootstrapped, resigned), others + mine, 7, "", "", ""},
+		{"a restart goes on from its disk", nil, with(data, bootstrapped), "", 7, "", "", ""},
+		{"who resigned joins anew", nil, with(data, bootstrapped, first, resigned), others, 7, "joining again", "", ""},
+		{"a wish to resign that was not granted is forgotten", nil, with(data, bootstrapped, resigned), others + mine, 7, "", "", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			h := newZooKeeperHome(t, c.servers)
+			h := newZooKeeperHome(t, c.servers, c.set)
 			for name, content := range c.files {
 				h.put(name, content)
 			}
@@ -125,7 +127,7 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 		})
 	}
 	t.Run("a restart keeps ZooKeeper's own newest configuration", func(t *testing.T) {
-		h := newZooKeeperHome(t, "")
+		h := newZooKeeperHome(t, "", nil)
 		for name, content := range with(data, bootstrapped) {
 			h.put(name, content)
 		}
@@ -138,34 +140,20 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 }
 
 // newZooKeeperHome is the world of member zookeeper-1.
-func newZooKeeperHome(t *testing.T, servers string) *etcdHome {
+func newZooKeeperHome(t *testing.T, servers string, change func(p *records.Snapshot)) *home {
 	t.Helper()
-	text, err := os.ReadFile("zookeeper.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, ok := strings.Cut(string(text), "  zookeeper.sh: |\n")
-	script, _, ok2 := strings.Cut(rest, "\n---\n")
-	if !ok || !ok2 {
-		t.Fatal("no zookeeper.sh in zookeeper.yaml")
-	}
-	script = strings.ReplaceAll("\n"+script+"\n", "\n    ", "\n")[1:]
-	if out, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", script).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	h := &etcdHome{t: t, dir: t.TempDir()}
-	h.put("etcd.sh", script) // as start wants it
+	h := newHome(t, "zookeeper", 1)
 	h.put("java", fakeJava)
 	h.put("super/password", "secret")
-	h.put("calls", "")
-	peer := "127.77.0.0" // nobody
+	p := records.Snapshot{Replicas: 3, InitialOrdinals: []int{0, 1, 2}, Peers: []records.Peer{h.peer(0)}}
+	p.Peers[0].FQDN = "127.77.0.0" // nobody
 	if servers != "" {
-		peer = leader(t, servers)
+		p.Peers[0].FQDN = leader(t, servers)
 	}
-	h.put("facts/set.json", fmt.Sprintf(`{"set":"zookeeper","replicas":3,"initialReplicas":3,"initialOrdinals":[0,1,2],"peers":[{"name":"zookeeper-0","fqdn":%q}]}`, peer))
-	h.env = append(os.Environ(),
-		"FAKE="+h.dir, "FACTS="+h.dir+"/facts", "DATA="+h.dir+"/disk", "SUPER="+h.dir+"/super", "PATIENCE=0",
-		"JAVA="+filepath.Join(h.dir, "java"), "STEAD_SET=zookeeper", "STEAD_SET_DOMAIN=d", "STEAD_ORDINAL=1",
-		"STEAD_MEMBER=zookeeper-1", "STEAD_FQDN=zookeeper-1.d")
+	if change != nil {
+		change(&p)
+	}
+	h.set(p)
+	h.env = append(h.env, "SUPER="+h.dir+"/super", "JAVA="+filepath.Join(h.dir, "java"))
 	return h
 }

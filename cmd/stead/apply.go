@@ -30,7 +30,7 @@ sets, services, budgets, networkpolicies, configmaps and secrets in the namespac
 chooses (or --all). They are shown first. The members of a set are stopped in order, and its
 volumes are kept, unless its retention policy says Delete; no volume is deleted otherwise.
 Orphaned sets are left alone.`,
-		Example: `  stead apply -f examples/etcd.yaml --wait
+		Example: `  stead apply -f examples/etcd/etcd.yaml --wait
   helm template my-release chart/ | stead apply -f -
   stead apply -f db.yaml --dry-run=server
   stead apply -R -f manifests/

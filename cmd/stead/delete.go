@@ -38,7 +38,7 @@ is over, so that it never runs twice. For other objects it has no effect.`,
 		Example: `  stead delete set etcd --wait
   stead delete set etcd --cascade=orphan
   stead delete configmap/etcd-entry svc/etcd
-  stead delete -f examples/etcd.yaml
+  stead delete -f examples/etcd/etcd.yaml
   stead delete cm,secrets -l app=etcd
   stead delete pod etcd-1 etcd-2`,
 		ValidArgsFunction: c.completeTarget,

@@ -25,7 +25,7 @@ and what applying them would do: which members are created, stopped and restarte
 which order. The server decides as for 'apply', and changes nothing. Values of Secrets are
 not shown. Exit code 0: no difference. 1: there are differences. 2: the comparison failed,
 for example because the manifests would be refused.`,
-		Example: `  stead diff -f examples/etcd.yaml
+		Example: `  stead diff -f examples/etcd/etcd.yaml
   helm template my-release chart/ | stead diff -f -
   stead diff -k overlays/production`,
 		Args: exactly(0, "no arguments, only -f"),

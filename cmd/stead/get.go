@@ -35,7 +35,7 @@ in the language in which it was asked for: pod/etcd-0 or member/etcd-0.`,
   stead get pods --sort-by .status.restarts -L app --no-headers
   stead get pod etcd-0 -o jsonpath={.status.podIP}
   stead get set etcd -o yaml
-  stead get -f examples/etcd.yaml
+  stead get -f examples/etcd/etcd.yaml
   stead get events --set etcd
   stead get members -w`,
 		ValidArgsFunction: c.completeTarget,

@@ -103,7 +103,7 @@ through crashes, updates and moves.
 Try it on one machine:
   sudo stead dev                          (server, agent, DNS and store in one)
   sudo stead image load etcd.tar
-  sudo stead apply -f examples/etcd.yaml --wait
+  sudo stead apply -f examples/etcd/etcd.yaml --wait
   sudo stead get members`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -43,8 +43,8 @@ var copies = []struct{ from, to string }{
 	{"docs/CLI.md", "usr/share/doc/stead/CLI.md"},
 	{"deploy/alerts.yaml", "usr/share/doc/stead/examples/alerts.yaml"},
 	{"deploy/dashboard.json", "usr/share/doc/stead/examples/dashboard.json"},
-	{"examples/etcd.yaml", "usr/share/doc/stead/examples/etcd.yaml"},
-	{"examples/zookeeper.yaml", "usr/share/doc/stead/examples/zookeeper.yaml"},
+	{"examples/etcd/etcd.yaml", "usr/share/doc/stead/examples/etcd/etcd.yaml"},
+	{"examples/zookeeper/zookeeper.yaml", "usr/share/doc/stead/examples/zookeeper/zookeeper.yaml"},
 }
 
 // completions are the shells, with the place of what completes for each.

@@ -30,16 +30,16 @@ func (l *Lab) waitFor(what, name string, ok func(out string) bool, args ...strin
 	})
 }
 
-// etcdSet is examples/etcd.yaml with changes: old and new text in turn.
+// etcdSet is examples/etcd/etcd.yaml with changes: old and new text in turn.
 func etcdSet(t *testing.T, changes ...string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../examples/etcd.yaml")
+	text, err := os.ReadFile("../../examples/etcd/etcd.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for pair := range slices.Chunk(changes, 2) {
 		if !strings.Contains(string(text), pair[0]) {
-			t.Fatalf("examples/etcd.yaml has no %q", pair[0])
+			t.Fatalf("examples/etcd/etcd.yaml has no %q", pair[0])
 		}
 	}
 	return strings.NewReplacer(changes...).Replace(string(text))
@@ -74,7 +74,7 @@ func TestEtcdLosesNothingWhenItsSetIsMadeAgain(t *testing.T) {
 	}
 
 	t.Log("etcd-2 comes back with an empty disk, etcd-0 late")
-	const first = "    set -euo pipefail\n\n    facts="
+	const first = "    set -euo pipefail\n    . \"${LIB"
 	out := l.apply("etcd", etcdSet(t, first, "    [ \"$STEAD_ORDINAL\" != 0 ] || sleep 15\n"+first), wait...)
 	if !strings.Contains(out, "continues with the data of the earlier set") {
 		t.Errorf("apply says %q", out)

@@ -12,7 +12,7 @@ import (
 	"github.com/stead-project/stead/test/judge"
 )
 
-// etcdArchive is the image of examples/etcd.yaml, made by `make image`.
+// etcdArchive is the image of examples/etcd/etcd.yaml, made by `make image`.
 const etcdArchive = "../../.cache/images/etcd.tar"
 
 const etcdEndpoints = "etcd-0.etcd.default.svc.cluster.local:2379,etcd-1.etcd.default.svc.cluster.local:2379,etcd-2.etcd.default.svc.cluster.local:2379"
@@ -101,7 +101,7 @@ func TestEtcdLosesNoAcknowledgedWriteThroughEveryFault(t *testing.T) {
 		t.Fatalf("no etcd image: %v; run make image", err)
 	}
 	l.startAll(etcdArchive)
-	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", patience)
+	l.stead("apply", "-f", "../../examples/etcd/etcd.yaml", "--wait", "--timeout", patience)
 	address := map[string]string{}
 	for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
 		address[name] = l.mustMember(name).Status.Address

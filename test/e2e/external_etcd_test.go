@@ -29,7 +29,7 @@ func TestASetLivesOnAnExternalEtcd(t *testing.T) {
 	if out := l.stead("version"); !strings.Contains(out, externalURL) {
 		t.Errorf("version does not name the store:\n%s", out)
 	}
-	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", patience)
+	l.stead("apply", "-f", "../../examples/etcd/etcd.yaml", "--wait", "--timeout", patience)
 	names := []string{"etcd-0", "etcd-1", "etcd-2"}
 	stop := l.startLoad("--endpoints", etcdEndpoints)
 	kept := l.stayOf(names...)
@@ -42,7 +42,7 @@ func TestASetLivesOnAnExternalEtcd(t *testing.T) {
 	t.Log("the store is killed: members run on, and what is away is told")
 	_ = l.store.signal(syscall.SIGKILL)
 	l.eventually(2*time.Minute, "the server tells that its store is away", func() error {
-		out, err := l.trySteadFor(time.Minute, "apply", "-f", "../../examples/etcd.yaml")
+		out, err := l.trySteadFor(time.Minute, "apply", "-f", "../../examples/etcd/etcd.yaml")
 		if err == nil || !strings.Contains(out, "store") {
 			return fmt.Errorf("%v: %s", err, out)
 		}

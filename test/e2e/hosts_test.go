@@ -158,7 +158,7 @@ func TestASetOnSeveralHosts(t *testing.T) {
 	for _, h := range hosts {
 		l.stead("image", "load", etcdArchive, "--node", h.nodeName())
 	}
-	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", patience)
+	l.stead("apply", "-f", "../../examples/etcd/etcd.yaml", "--wait", "--timeout", patience)
 	was, at := map[string]member{}, map[string]string{}
 	for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
 		was[name] = l.mustMember(name)

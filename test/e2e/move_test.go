@@ -56,7 +56,7 @@ func TestAMemberMovesWithItsVolume(t *testing.T) {
 	for _, h := range hosts {
 		l.stead("image", "load", etcdArchive, "--node", h.nodeName())
 	}
-	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", patience)
+	l.stead("apply", "-f", "../../examples/etcd/etcd.yaml", "--wait", "--timeout", patience)
 	was, taken, from, to := l.mustMember("etcd-1"), map[string]bool{}, l, l
 	for _, name := range []string{"etcd-0", "etcd-1", "etcd-2"} {
 		taken[l.mustMember(name).Status.Node] = true

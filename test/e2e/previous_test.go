@@ -9,6 +9,9 @@ import (
 // The manifest with a little of all, and its members.
 const previousManifest = "testdata/previous.yaml"
 
+// The example of etcd for that release, which does not write set.env.
+const previousEtcd = "testdata/previous-etcd.yaml"
+
 var previousMembers = []string{"all-0", "all-1", "guarded-0"}
 
 // A cluster of the previous release is upgraded in either order, and goes back in either order, under load: no member
@@ -35,7 +38,7 @@ func TestAnUpgradeFromThePreviousRelease(t *testing.T) {
 			l.stead("image", "load", archive, "--node", h.nodeName())
 		}
 	}
-	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", patience)
+	l.stead("apply", "-f", previousEtcd, "--wait", "--timeout", patience)
 	l.stead("apply", "-f", previousManifest, "--wait", "--timeout", patience)
 	etcd := []string{"etcd-0", "etcd-1", "etcd-2"}
 	g := &generations{t: t, hosts: hosts}

@@ -80,7 +80,7 @@ func (d *database) applyVariant(value, image string, flags ...string) {
 // variant is the example with the witness, a variable and an image.
 func (d *database) variant(value, image string) string {
 	d.t.Helper()
-	text, err := os.ReadFile("../../examples/" + d.set + ".yaml")
+	text, err := os.ReadFile("../../examples/" + d.set + "/" + d.set + ".yaml")
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func (d *database) variant(value, image string) string {
 		{"          image: " + d.image + "\n", "          image: " + image + "\n          env: [{name: VARIANT, value: " + value + "}]\n"},
 	} {
 		if strings.Count(manifest, change[0]) != 1 {
-			d.t.Fatalf("examples/%s.yaml: %q does not stand there once", d.set, change[0])
+			d.t.Fatalf("examples/%s/%[1]s.yaml: %q does not stand there once", d.set, change[0])
 		}
 		manifest = strings.Replace(manifest, change[0], change[1], 1)
 	}

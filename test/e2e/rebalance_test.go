@@ -43,7 +43,7 @@ func TestMembersAreSpreadOverANewHostAndLeaveOneThatIsDrained(t *testing.T) {
 	for _, h := range hosts[:3] {
 		images(h)
 	}
-	l.stead("apply", "-f", "../../examples/etcd.yaml", "--wait", "--timeout", patience)
+	l.stead("apply", "-f", "../../examples/etcd/etcd.yaml", "--wait", "--timeout", patience)
 	l.apply("small", smallSet, "--wait", "--timeout", patience)
 	marks := []string{"etcd-0", "etcd-1", "etcd-2"}
 	for i := range 6 {

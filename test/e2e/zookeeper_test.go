@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// zookeeperArchive is the image of examples/zookeeper.yaml, made by `make image`.
+// zookeeperArchive is the image of examples/zookeeper/zookeeper.yaml, made by `make image`.
 const zookeeperArchive = "../../.cache/images/zookeeper.tar"
 
 func zookeeperName(i int) string {
@@ -72,7 +72,7 @@ func TestZooKeeperLosesNoAcknowledgedWriteThroughAKillAndScaling(t *testing.T) {
 		t.Fatalf("no ZooKeeper image: %v; run make image", err)
 	}
 	l.startAll(zookeeperArchive)
-	l.stead("apply", "-f", "../../examples/zookeeper.yaml", "--wait", "--timeout", patience)
+	l.stead("apply", "-f", "../../examples/zookeeper/zookeeper.yaml", "--wait", "--timeout", patience)
 	l.waitVoters(3)
 	stop := l.startLoad("--kind", "zookeeper", "--endpoints", zookeeperEndpoints())
 

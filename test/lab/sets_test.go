@@ -89,7 +89,7 @@ type database struct {
 // newDatabase applies an example and waits until it is available.
 func (h *hosts) newDatabase(set, port string) *database {
 	h.Helper()
-	example, err := os.ReadFile("../../examples/" + set + ".yaml")
+	example, err := os.ReadFile("../../examples/" + set + "/" + set + ".yaml")
 	if err != nil {
 		h.Fatal(err)
 	}
