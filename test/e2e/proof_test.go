@@ -15,7 +15,7 @@ import (
 // without a pause while the acts of this file go on.
 type database struct {
 	*Lab
-	set   string
+	set   string // examples/SET/SET.yaml
 	image string // as the example names it
 	load  []string
 	heard string // the witness's file

@@ -39,6 +39,15 @@ func inLab(seed uint64, left time.Duration) []string {
 	return []string{"STEAD_LAB=1", "STEAD_SOAK=" + left.String(), fmt.Sprint("STEAD_SOAK_SEED=", seed)}
 }
 
+// ofCatalogue is a database of examples/ under faults.
+func ofCatalogue(set, what string) piece {
+	return piece{
+		name: set, what: what + " under load: each fault, then by chance",
+		pkg: "./test/e2e", test: "^TestADatabaseLosesNothingUnderFaults$/^" + set + "$", env: byChance,
+		tells: []string{"soak for", "acts:", "load:"},
+	}
+}
+
 // boxSeeds is how many scripts of test/box make one run.
 const boxSeeds = 48
 
@@ -58,6 +67,9 @@ var pieces = []piece{
 		pkg: "./test/e2e", test: "^TestGaleraLosesNothingWhenItsSetIsMadeAgain$", env: byChance,
 		tells: []string{"load:"},
 	},
+	ofCatalogue("nats", "NATS JetStream"),
+	ofCatalogue("rabbitmq", "RabbitMQ with quorum queues"),
+	ofCatalogue("redis", "Redis with Sentinel"),
 	{
 		name: "charts", what: "ten popular charts as they are, with software of Debian: formed, updated, a member killed",
 		pkg: "./test/e2e", test: "^TestTenChartsRun$", env: byChance,

@@ -40,7 +40,7 @@ type keys interface {
 func load(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	endpoints := flags.String("endpoints", "", "host:port,... of the members, by name")
-	kind := flags.String("kind", "etcd", "etcd or zookeeper")
+	kind := flags.String("kind", "etcd", "etcd, zookeeper, nats, rabbitmq or redis")
 	dns := flags.String("dns", "169.254.1.1:53", "the name server")
 	span := flags.Duration("for", 10*time.Minute, "stop writing after this time at the latest")
 	prefix := flags.String("prefix", fmt.Sprintf("load-%d/", os.Getpid()), "prefix of the keys")
@@ -50,11 +50,9 @@ func load(ctx context.Context, args []string) error {
 		return err
 	}
 	names := strings.Split(*endpoints, ",")
-	open := func(first int) keys {
-		if *kind == "zookeeper" {
-			return newZookeeper(names, *dns, first)
-		}
-		return newEtcd(names, *dns, first)
+	open, err := opener(*kind, names, *dns)
+	if err != nil {
+		return err
 	}
 	writing, cancel := context.WithTimeout(ctx, *span)
 	defer cancel()
@@ -86,6 +84,23 @@ func load(ctx context.Context, args []string) error {
 	return nil
 }
 
+// opener makes what writes to a kind of database, or reads from it, and begins at one of its members.
+func opener(kind string, names []string, dns string) (func(first int) keys, error) {
+	switch kind {
+	case "etcd":
+		return func(first int) keys { return newEtcd(names, dns, first) }, nil
+	case "zookeeper":
+		return func(first int) keys { return newZookeeper(names, dns, first) }, nil
+	case "nats":
+		return func(first int) keys { return newNATS(names, dns, first) }, nil
+	case "rabbitmq":
+		return newRabbit(names, dns), nil
+	case "redis":
+		return func(first int) keys { return newRedis(names, dns, first) }, nil
+	}
+	return nil, fmt.Errorf("no kind of database %q", kind)
+}
+
 func write(ctx context.Context, e keys, prefix string, pause time.Duration) (acked []string, r result) {
 	last := time.Now()
 	for n := 0; ctx.Err() == nil; n++ {
@@ -98,6 +113,9 @@ func write(ctx context.Context, e keys, prefix string, pause time.Duration) (ack
 				time.Sleep(20 * time.Millisecond) // while nobody answers, others need the processor
 			}
 			continue
+		}
+		if len(acked) == 0 {
+			fmt.Println("writing") // who scales or kills waits for it
 		}
 		acked = append(acked, key)
 		r.LongestGap = max(r.LongestGap, time.Since(last).Milliseconds())

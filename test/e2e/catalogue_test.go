@@ -1,0 +1,272 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// entry is a database of examples/ that is put under faults while it is written to.
+type entry struct {
+	set   string   // examples/SET/SET.yaml, and its image in scripts/images
+	image string   // as the manifest names it
+	load  []string // flags of the load
+
+	// whole fails until n members belong to the database, as itself says, and each has what it should.
+	whole func(l *Lab, n int) error
+	// leader is the ordinal of the member that leads: whose loss is seen most.
+	leader func(l *Lab) (int, error)
+}
+
+var catalogue = []entry{
+	{"nats", "stead.local/nats:2.9.10", []string{"--kind", "nats", "--endpoints", endpoints("nats", 4222)}, wholeNATS, leaderNATS},
+	{"rabbitmq", "stead.local/rabbitmq:3.10.8", []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}, wholeRabbitMQ, leaderRabbitMQ},
+	{"redis", "stead.local/redis:7.0.15", []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}, wholeRedis, leaderRedis},
+}
+
+// endpoints are the first three members of a set in the default namespace, whose service has its name.
+func endpoints(set string, port int) string {
+	var all []string
+	for i := range 3 {
+		all = append(all, fmt.Sprintf("%s-%d.%s.default.svc.cluster.local:%d", set, i, set, port))
+	}
+	return strings.Join(all, ",")
+}
+
+func (e entry) begin(t *testing.T) *database {
+	t.Helper()
+	l := newLab(t)
+	d := &database{Lab: l, set: e.set, image: e.image, load: e.load, most: 3,
+		whole: func(n int) error { return e.whole(l, n) }}
+	d.startAll(l.debImage(e.set), d.toolArchive())
+	d.heard = d.startWitness()
+	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
+	d.waitWhole(3)
+	return d
+}
+
+// TestADatabaseLosesNothingUnderFaults: its short form takes one database of the catalogue, chosen by STEAD_SEED,
+// through the acts that find most. In a soak each goes through all acts, and then on by chance until its time is over.
+func TestADatabaseLosesNothingUnderFaults(t *testing.T) {
+	length, chance := soakFor(t)
+	chosen := -1
+	if length == 0 {
+		chosen = seeded(t).IntN(len(catalogue))
+	}
+	for i, e := range catalogue {
+		if chosen >= 0 && i != chosen {
+			continue
+		}
+		t.Run(e.set, func(t *testing.T) {
+			t.Parallel()
+			d := e.begin(t)
+			acts := []act{
+				{"leader killed", func() { d.killOne(d.leads(e)) }},
+				{"scaled to 5 and back", d.growAndShrink},
+				{"rolling update", d.roll},
+			}
+			if length > 0 {
+				acts = append(acts, []act{
+					{"follower killed", func() { d.killOne((d.leads(e) + 1) % 3) }},
+					{"all killed", d.killAll},
+					{"disk of a follower lost", func() { d.lose((d.leads(e) + 1) % 3) }},
+					{"disk of the leader lost", func() { d.lose(d.leads(e)) }},
+					{"deleted and applied", d.again},
+					{"bad update, cured", func() { d.wedge(); d.cure() }},
+				}...)
+			}
+			d.through(acts, length, chance)
+		})
+	}
+}
+
+// through does each act once and then others by chance, under load, and tells how often and for how long at most.
+func (d *database) through(acts []act, length time.Duration, chance *rand.Rand) {
+	d.t.Helper()
+	stop, end := d.startLoad(d.load...), time.Now().Add(length)
+	counts, longest := map[string]int{}, map[string]time.Duration{}
+	for i := 0; !d.t.Failed() && (i < len(acts) || time.Now().Before(end)); i++ {
+		a := acts[i%len(acts)]
+		if i >= len(acts) {
+			a = acts[chance.IntN(len(acts))]
+		}
+		d.t.Log(a.what)
+		began := time.Now()
+		a.do()
+		counts[a.what]++
+		longest[a.what] = max(longest[a.what], time.Since(began).Round(time.Second))
+	}
+	stop()
+	d.assertOneLife(d.heard, d.name(0), d.name(1), d.name(2))
+	d.t.Logf("acts: %v, at most %v", counts, longest)
+}
+
+// leads is the member that leads now.
+func (d *database) leads(e entry) (ordinal int) {
+	d.t.Helper()
+	d.eventually(time.Minute, e.set+" has a leader", func() (err error) {
+		ordinal, err = e.leader(d.Lab)
+		return err
+	})
+	return ordinal
+}
+
+// growAndShrink adds two members, of which new data gets a share, and takes them out again.
+func (d *database) growAndShrink() {
+	d.t.Helper()
+	was := d.tales()
+	scale := func(n int) {
+		d.stead("scale", d.set, "--replicas", fmt.Sprint(n), "--wait", "--timeout", patience)
+		d.waitWhole(n)
+	}
+	scale(5)
+	stop := d.startLoad(append([]string{"--prefix", "grown/"}, d.load...)...)
+	d.all[len(d.all)-1].waitSaid(d.Lab, "writing\nwriting\n")
+	scale(3)
+	stop()
+	d.most = 5
+	d.untouched(was, 0, 1, 2)
+}
+
+// lose takes the whole disk of a running member. Stead starts it nowhere until an operator says that
+// the disk is lost; then it copies all from the others.
+func (d *database) lose(ordinal int) {
+	d.t.Helper()
+	name, volume := d.name(ordinal), "data-"+d.name(ordinal)
+	was, before := d.tales(), d.mustMember(name)
+	if err := removeAll(d.path("agent/volumes/default", d.set, fmt.Sprint("data-", ordinal))); err != nil {
+		d.t.Fatal(err)
+	}
+	d.stead("restart", name)
+	d.eventually(2*time.Minute, name+" misses its volume", func() error { return d.steadSays("VolumeMissing", "explain", name) })
+	if out := d.stead("volume", "reclaim", volume, "--lost", "--yes", "--wait", "--timeout", patience); !strings.Contains(out, "is gone") {
+		d.t.Errorf("reclaim says %q", out)
+	}
+	d.waitReadyFor(2*time.Minute, name, &before)
+	d.waitWhole(3)
+	d.untouched(was, others(ordinal)...)
+}
+
+// again deletes the set and applies it again, with the volumes that are kept.
+func (d *database) again() {
+	d.t.Helper()
+	d.stead("delete", "set", d.set, "--wait", "--timeout", patience)
+	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
+	d.waitWhole(3)
+}
+
+// monitor reads a page of a member's monitoring.
+func (l *Lab) monitor(set string, ordinal int, page string) (string, error) {
+	m, err := l.member(fmt.Sprint(set, "-", ordinal))
+	if err != nil {
+		return "", err
+	}
+	return l.inside(time.Minute, "curl", "-s", "-m", "5", "http://"+m.Status.Address+page)
+}
+
+// leaderNATS is the leader of the meta group: only it tells of the other servers.
+func leaderNATS(l *Lab) (int, error) {
+	for i := range 5 {
+		if out, err := l.monitor("nats", i, ":8222/jsz"); err == nil && strings.Contains(out, `"replicas"`) {
+			return i, nil
+		}
+	}
+	return 0, errors.New("no server leads")
+}
+
+// wholeNATS asks the leader for the servers it knows, and each member whether it has caught up.
+func wholeNATS(l *Lab, n int) error {
+	leader, err := leaderNATS(l)
+	if err != nil {
+		return err
+	}
+	out, err := l.monitor("nats", leader, ":8222/jsz")
+	if err != nil || strings.Count(out, `"peer":`) != n {
+		return fmt.Errorf("%v: not %d servers: %s", err, n, out)
+	}
+	held := 0
+	for i := range n {
+		if out, err := l.monitor("nats", i, ":8222/healthz"); err != nil || !strings.Contains(out, `"status":"ok"`) {
+			return fmt.Errorf("nats-%d: %v: %s", i, err, out)
+		}
+		var server struct{ Streams int }
+		if out, err = l.monitor("nats", i, ":8222/jsz"); err == nil {
+			err = json.Unmarshal([]byte(out), &server)
+		}
+		if err != nil {
+			return fmt.Errorf("nats-%d: %w", i, err)
+		}
+		held += server.Streams
+	}
+	if held%3 != 0 {
+		return fmt.Errorf("the servers have %d replicas of streams that have three each", held)
+	}
+	return nil
+}
+
+// rabbitmq evaluates an expression of Erlang in the first member that answers.
+func (l *Lab) rabbitmq(expression string) (out string, err error) {
+	for i := range 3 {
+		out, err = l.trySteadFor(time.Minute, "exec", fmt.Sprint("rabbitmq-", i), "-c", "rabbitmq", "--", "bash", "-c",
+			`RABBITMQ_USE_LONGNAME=true HOME=/data timeout 30 rabbitmqctl -q -n "rabbit@$STEAD_FQDN" eval "$0"`, expression)
+		if err == nil {
+			return strings.TrimSpace(out), nil
+		}
+	}
+	return "", fmt.Errorf("%w: %s", err, out)
+}
+
+// leaderRabbitMQ leads the queue that is written to.
+func leaderRabbitMQ(l *Lab) (int, error) {
+	out, err := l.rabbitmq(`hd([amqqueue:get_pid(Q) || Q <- rabbit_amqqueue:list()]).`)
+	var ordinal int
+	if _, rest, found := strings.Cut(out, "rabbit@rabbitmq-"); err == nil && found {
+		_, err = fmt.Sscanf(rest, "%d", &ordinal)
+	} else {
+		err = fmt.Errorf("no queue has a leader: %s, %w", out, err)
+	}
+	return ordinal, err
+}
+
+// wholeRabbitMQ compares the nodes that the cluster has, that run, and the least replicas of a queue.
+func wholeRabbitMQ(l *Lab, n int) error {
+	out, err := l.rabbitmq(`{length(rabbit_nodes:all()), length(rabbit_nodes:all_running()),
+lists:all(fun(Q) -> length(maps:get(nodes, amqqueue:get_type_state(Q))) >= 3 end, rabbit_amqqueue:list())}.`)
+	if want := fmt.Sprintf("{%d,%d,true}", n, n); err == nil && out != want {
+		err = fmt.Errorf("nodes, running nodes and whether queues have three replicas: %s, want %s", out, want)
+	}
+	return err
+}
+
+// leaderRedis is whom the Service of the leader leads to.
+func leaderRedis(l *Lab) (int, error) {
+	at, err := l.dig("redis-leader.default.svc.cluster.local")
+	for i := range 5 {
+		if m, err := l.member(fmt.Sprint("redis-", i)); err == nil && at != "" && m.Status.Address == at {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("the Service leads to %q, %w", at, err)
+}
+
+// wholeRedis asks each sentinel how many replicas and sentinels it knows beside the leader and itself.
+func wholeRedis(l *Lab, n int) error {
+	for i := range n {
+		name := fmt.Sprint("redis-", i)
+		out, err := l.trySteadFor(time.Minute, "exec", name, "-c", "redis", "--", "redis-cli", "-p", "26379", "sentinel", "master", "redis")
+		lines := strings.Split(out, "\n")
+		for _, field := range []string{"num-slaves", "num-other-sentinels"} {
+			at := slices.Index(lines, field)
+			if err != nil || at < 0 || lines[at+1] != fmt.Sprint(n-1) {
+				return fmt.Errorf("the sentinel of %s knows not %s of %d: %s, %w", name, field, n-1, out, err)
+			}
+		}
+	}
+	_, err := leaderRedis(l)
+	return err
+}
