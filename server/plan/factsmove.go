@@ -61,6 +61,13 @@ func (f moveFacts) copied(m *moves.Move) bool {
 	return state(r) == moves.MoveCopied && sumsOfAll(m, r.Sums) && slices.Equal(r.Sums, m.Sums)
 }
 
+// sealed: the source has sealed what the sums are of. In the epoch in which the move began only an abort breaks the seal; in a
+// later one the source may have broken it since, in a history of the store that is lost, and says itself that it has not.
+func (f moveFacts) sealed(m *moves.Move) bool {
+	r := f.said(m, moves.MoveSource)
+	return m.Sums != nil && (m.Epoch == f.world.Epoch || state(r) == moves.MoveSealed && slices.Equal(r.Sums, m.Sums))
+}
+
 // sumsOfAll: there is one sum for each claim of a move, in their order.
 func sumsOfAll(m *moves.Move, sums []moves.MoveSum) bool {
 	return slices.EqualFunc(m.Claims, sums, func(c moves.MoveClaim, s moves.MoveSum) bool { return c.Claim == s.Claim && s.Sum != "" })
@@ -136,11 +143,11 @@ func AtSource(m *moves.Move, c moves.MoveClaim, v *records.Volume, fates ...reco
 	return v != nil && string(v.UID) == c.Old && v.Node == m.From.Node && slices.Contains(fates, v.Fate)
 }
 
-// MayFlip reports whether the volumes of a move may become the target's: it is connected and has all that the source sealed,
+// MayFlip reports whether the volumes of a move may become the target's: it is connected and has all that the source has sealed,
 // or they are in their place there since a history of the store that is lost.
 func MayFlip(m *moves.Move, nodes []Node, epoch int64) bool {
 	f := factsOf(nodes, epoch)
-	return f.reaches(m.To) && (m.Phase == moves.MoveSealing && m.Sums != nil && f.copied(m) || f.arrived(m))
+	return f.reaches(m.To) && (m.Phase == moves.MoveSealing && f.sealed(m) && f.copied(m) || f.arrived(m))
 }
 
 // MayStart reports whether a life may start on a node beside a move of its member.

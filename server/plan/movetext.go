@@ -35,7 +35,7 @@ func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 		text = fmt.Sprintf("node %s copies its volumes while it runs", m.To.Node)
 	case m.Phase == moves.MoveStopping:
 		text = fmt.Sprintf("waiting until it is proven that its life on node %s is over", m.From.Node)
-	case m.Phase == moves.MoveSealing && m.Sums == nil:
+	case m.Phase == moves.MoveSealing && !f.sealed(m):
 		text = fmt.Sprintf("node %s seals its volumes", m.From.Node)
 	case m.Phase == moves.MoveSealing:
 		target()

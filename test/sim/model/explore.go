@@ -2,10 +2,10 @@ package model
 
 import (
 	"fmt"
-	"hash/maphash"
 	"time"
 
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/test/sim/model/states"
 )
 
 // Plant is a fault put in on purpose; the zero Plant is none.
@@ -33,14 +33,7 @@ type Explorer struct {
 }
 
 // Result is what an exploration found.
-type Result struct {
-	States, Moves, Depth int
-	// Whole: there is no state that was not visited.
-	Whole bool
-	// Wrong is the promise that was broken, "" none, and Trace the shortest way to it.
-	Wrong string
-	Trace []string
-}
+type Result = states.Result
 
 // New makes an explorer of a model with these bounds.
 func New(b Bounds, p Plant) *Explorer {
@@ -53,9 +46,9 @@ func (e *Explorer) violate(format string, args ...any) {
 	}
 }
 
-// begin is the first state: both nodes have a session with the first server, which
+// Begin is the first state: both nodes have a session with the first server, which
 // leads, and the user has asked for all members.
-func (e *Explorer) begin() State {
+func (e *Explorer) Begin() State {
 	var s State
 	s.left = e.bounds
 	s.st.epoch, s.st.want = 1, e.bounds.Members
@@ -78,73 +71,16 @@ func (e *Explorer) begin() State {
 	return s
 }
 
-// way is how a state was reached.
-type way struct {
-	from int32
-	what uint16 // the how-manieth move of from
-}
-
-// Explore visits states in the order of their distance until none is left, most were
-// visited, or the time is over.
+// Explore visits states until none is left, most were visited, or the time is over.
 func (e *Explorer) Explore(most int, limit time.Duration) Result {
-	var (
-		r     Result
-		seed  = maphash.MakeSeed()
-		known = map[uint64]struct{}{}
-		queue = []State{e.begin()}
-		ways  = []way{{-1, 0}}
-		ends  = time.Now().Add(limit)
-		depth = []int32{1} // how many states are at most so far away
-	)
-	known[maphash.Comparable(seed, queue[0])] = struct{}{}
-	for at := 0; at < len(queue); at++ {
-		if at == int(depth[len(depth)-1]) {
-			depth = append(depth, int32(len(queue)))
-		}
-		if len(queue) >= most || at%1024 == 0 && time.Now().After(ends) {
-			break
-		}
-		s, k := queue[at], uint16(0)
-		e.moves(&s, func(next State, what string) {
-			k++
-			r.Moves++
-			if e.wrong != "" && r.Wrong == "" {
-				r.Wrong = e.wrong
-				r.Trace = append(e.trace(ways, int32(at)), what)
-			}
-			next.canon()
-			h := maphash.Comparable(seed, next)
-			if _, old := known[h]; !old {
-				known[h] = struct{}{}
-				queue, ways = append(queue, next), append(ways, way{int32(at), k})
-			}
-		})
-		if r.Wrong != "" {
-			break
-		}
-		r.Whole = at == len(queue)-1
-	}
-	r.States, r.Depth = len(queue), len(depth)
-	return r
+	return states.Explore(e, most, limit)
 }
 
-// trace tells the way to a state, by making its moves again.
-func (e *Explorer) trace(ways []way, at int32) []string {
-	var numbers []uint16
-	for ; ways[at].from >= 0; at = ways[at].from {
-		numbers = append(numbers, ways[at].what)
-	}
-	s := e.begin()
-	var told []string
-	for i := len(numbers) - 1; i >= 0; i-- {
-		k, now := uint16(0), s
-		e.moves(&now, func(next State, what string) {
-			k++
-			if k == numbers[i] {
-				next.canon()
-				s, told = next, append(told, what)
-			}
-		})
-	}
-	return told
-}
+// Moves implements states.Model.
+func (e *Explorer) Moves(s *State, yield func(State, string)) { e.moves(s, yield) }
+
+// Canon implements states.Model.
+func (*Explorer) Canon(s *State) { s.canon() }
+
+// Wrong implements states.Model.
+func (e *Explorer) Wrong() string { return e.wrong }

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stead-project/stead/test/sim"
 	"github.com/stead-project/stead/test/sim/model"
+	"github.com/stead-project/stead/test/sim/model/move"
+	"github.com/stead-project/stead/test/sim/model/states"
 	"github.com/stead-project/stead/test/sim/plants"
 )
 
@@ -145,22 +147,41 @@ const (
 	mostTime   = 90 * time.Second
 )
 
+// explored is a model to be explored, or a plant to be found in one; of a plant wrong is how what is found begins.
+type explored struct {
+	name, wrong string
+	explore     func() states.Result
+}
+
 // explore visits the states of every model, two at a time, then looks for the plants.
 func explore() (code int) {
-	lines := make([]string, len(model.Models))
+	var models, planted []explored
+	for _, m := range model.Models {
+		models = append(models, explored{name: m.Name, explore: func() states.Result { return model.New(m.Bounds, model.Plant{}).Explore(mostStates, mostTime) }})
+	}
+	for _, m := range move.Models {
+		models = append(models, explored{name: m.Name, explore: func() states.Result { return move.New(m.Bounds, move.Plant{}).Explore(mostStates, mostTime) }})
+	}
+	for _, p := range model.Plants {
+		planted = append(planted, explored{p.Name, p.Wrong, func() states.Result { return model.New(p.Bounds, p.Plant).Explore(mostStates, mostTime) }})
+	}
+	for _, p := range move.Plants {
+		planted = append(planted, explored{p.Name, p.Wrong, func() states.Result { return move.New(p.Bounds, p.Plant).Explore(mostStates, mostTime) }})
+	}
+	lines := make([]string, len(models))
 	var group sync.WaitGroup
 	turn := make(chan struct{}, 2)
-	for i, m := range model.Models {
+	for i, m := range models {
 		turn <- struct{}{}
 		group.Go(func() {
 			defer func() { <-turn }()
 			begin := time.Now()
-			r := model.New(m.Bounds, model.Plant{}).Explore(mostStates, mostTime)
+			r := m.explore()
 			how := "all of them"
 			if !r.Whole {
 				how = "there are more"
 			}
-			lines[i] = fmt.Sprintf("%-44s %8d states (%s), %d moves, %d deep, %.1f s", m.Name, r.States, how, r.Moves, r.Depth, time.Since(begin).Seconds())
+			lines[i] = fmt.Sprintf("%-55s %8d states (%s), %d moves, %d deep, %.1f s", m.name, r.States, how, r.Moves, r.Depth, time.Since(begin).Seconds())
 			if r.Wrong != "" {
 				lines[i] += "\n  FAILED: " + r.Wrong + "\n    " + strings.Join(r.Trace, "\n    ")
 			}
@@ -173,14 +194,14 @@ func explore() (code int) {
 			code = 1
 		}
 	}
-	for _, p := range model.Plants {
-		r := model.New(p.Bounds, p.Plant).Explore(mostStates, mostTime)
-		if !strings.HasPrefix(r.Wrong, p.Wrong) {
-			fmt.Printf("FAILED: the plant %q is not found in %d states (%q)\n", p.Name, r.States, r.Wrong)
+	for _, p := range planted {
+		r := p.explore()
+		if !strings.HasPrefix(r.Wrong, p.wrong) {
+			fmt.Printf("FAILED: the plant %q is not found in %d states (%q)\n", p.name, r.States, r.Wrong)
 			code = 1
 			continue
 		}
-		fmt.Printf("planted: %s; found after %d states: %s\n    %s\n", p.Name, r.States, r.Wrong, strings.Join(r.Trace, "\n    "))
+		fmt.Printf("planted: %s; found after %d states: %s\n    %s\n", p.name, r.States, r.Wrong, strings.Join(r.Trace, "\n    "))
 	}
 	return code
 }
