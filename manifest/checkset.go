@@ -26,6 +26,12 @@ const (
 	maxBound = 365 * 24 * time.Hour
 )
 
+// The least and the most seconds for which members may be busy: nodes count in minutes, for a day.
+const (
+	minBusy = 60
+	maxBusy = 24 * 60 * 60
+)
+
 // maxTrash bounds the trash period: ten years.
 const maxTrash = 10 * 365 * 24 * time.Hour
 
@@ -86,6 +92,9 @@ func (c setChecks) setSpec(s *spec.SetSpec, name string) {
 	c.retention("spec.persistentVolumeClaimRetentionPolicy.whenDeleted", s.Retention.WhenDeleted)
 	c.nodeLoss("spec.nodeLoss", s.NodeLoss)
 	c.disruption("spec.disruption", s.Disruption)
+	if b := s.Busy; b != nil && b.MaxSeconds != nil {
+		c.between("spec.busy.maxSeconds", int64(*b.MaxSeconds), minBusy, maxBusy)
+	}
 	claims := c.claims(s.VolumeClaimTemplates)
 	c.template(&s.Template, claims)
 	c.ownSelector(s)

@@ -3259,10 +3259,12 @@ func (x *PauseRequest) GetPaused() bool {
 }
 
 type RestartRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Set           string                 `protobuf:"bytes,2,opt,name=set,proto3" json:"set,omitempty"`       // all members of it; or
-	Member        string                 `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"` // one
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Set       string                 `protobuf:"bytes,2,opt,name=set,proto3" json:"set,omitempty"`       // all members of it; or
+	Member    string                 `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"` // one
+	// now: also while it says that it is busy, or waits for one that does; for a member.
+	Now           bool `protobuf:"varint,4,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3316,6 +3318,13 @@ func (x *RestartRequest) GetMember() string {
 		return x.Member
 	}
 	return ""
+}
+
+func (x *RestartRequest) GetNow() bool {
+	if x != nil {
+		return x.Now
+	}
+	return false
 }
 
 type EditResponse struct {
@@ -3630,11 +3639,12 @@ const file_control_proto_rawDesc = "" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
-	"\x06paused\x18\x03 \x01(\bR\x06paused\"X\n" +
+	"\x06paused\x18\x03 \x01(\bR\x06paused\"j\n" +
 	"\x0eRestartRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
 	"\x03set\x18\x02 \x01(\tR\x03set\x12\x16\n" +
-	"\x06member\x18\x03 \x01(\tR\x06member\"F\n" +
+	"\x06member\x18\x03 \x01(\tR\x06member\x12\x10\n" +
+	"\x03now\x18\x04 \x01(\bR\x03now\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
 	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xf2\f\n" +

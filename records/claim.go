@@ -1,5 +1,7 @@
 package records
 
+import "time"
+
 // Claim is what a member says of itself, in /run/stead/self. It may order updates and choose for names; it proves
 // nothing of a life or a volume (SAFETY S21). The zero value is nothing.
 type Claim struct {
@@ -10,6 +12,8 @@ type Claim struct {
 	Term  uint64 `json:"term,omitempty"`
 	// Busy is why it should not be stopped; "": it may be.
 	Busy string `json:"busy,omitempty"`
+	// BusyFor is for how long it has been busy, as its node counts it: in whole minutes, at most a day.
+	BusyFor time.Duration `json:"busyFor,omitempty"`
 }
 
 // The bounds of the texts of a Claim, in bytes.

@@ -208,6 +208,8 @@ type IdentityRecord struct {
 type Request struct {
 	ID    spec.Identity `json:"id"`
 	Token spec.Token    `json:"token"`
+	// Now: also while it is busy, or waits for one that is.
+	Now bool `json:"now,omitempty"`
 	// At is for people only.
 	At time.Time `json:"at"`
 }

@@ -67,17 +67,19 @@ type SetSpec struct {
 	// comes on top. More than minReadySeconds; default 600, or minReadySeconds + 600.
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty" stead:"only"`
 	// Disruption bounds how many members updates and restarts may take down.
-	Disruption     *Disruption `json:"disruption,omitempty" stead:"only"`
-	Members        any         `json:"members,omitempty" stead:"only,later"`
-	OnConfigChange any         `json:"onConfigChange,omitempty" stead:"only,later"`
-	Decommission   any         `json:"decommission,omitempty" stead:"only,later"`
+	Disruption *Disruption `json:"disruption,omitempty" stead:"only"`
+	// Busy bounds how long members that say that they are busy are waited for.
+	Busy           *Busy `json:"busy,omitempty" stead:"only"`
+	Members        any   `json:"members,omitempty" stead:"only,later"`
+	OnConfigChange any   `json:"onConfigChange,omitempty" stead:"only,later"`
+	Decommission   any   `json:"decommission,omitempty" stead:"only,later"`
 }
 
 // SteadOnly reports whether a field is set that Kubernetes does not have.
 func (s *SetSpec) SteadOnly() bool {
 	u := s.UpdateStrategy
 	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
-	return reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil ||
+	return reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
 		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }
@@ -216,6 +218,23 @@ type Disruption struct {
 	MinAvailable *scalar.IntOrPercent `json:"minAvailable,omitempty"`
 	// MaxUnavailable is how many members may be unavailable.
 	MaxUnavailable *scalar.IntOrPercent `json:"maxUnavailable,omitempty"`
+}
+
+// Busy bounds how long a member may hold up planned stops by the file /run/stead/self/busy.
+type Busy struct {
+	// MaxSeconds is for how long a member that is busy is not stopped for an update, a restart, a drain, a move or a
+	// scale-down; 60 to 86400, counted in whole minutes; default 3600.
+	MaxSeconds *int32 `json:"maxSeconds,omitempty"`
+}
+
+const defaultBusy = time.Hour
+
+// BusyBound is Busy.MaxSeconds or its default.
+func (s *SetSpec) BusyBound() time.Duration {
+	if s.Busy == nil || s.Busy.MaxSeconds == nil {
+		return defaultBusy
+	}
+	return time.Duration(*s.Busy.MaxSeconds) * time.Second
 }
 
 // Floor is how many of so many members must stay available.

@@ -136,6 +136,8 @@ type State struct {
 	Ready      bool          `json:"ready,omitempty"`
 	ReadySince time.Duration `json:"readySince,omitempty"`
 	ReadyOnce  bool          `json:"readyOnce,omitempty"`
+	// Busy is for how long the member has said that it is.
+	Busy BusySpell `json:"busy,omitzero"`
 	// Signalled: the stop has begun, and the stop signal was sent where no preStop hook comes first.
 	Signalled bool `json:"signalled,omitempty"`
 	// StopAt, of those only, is when the grace is over, on the boot clock; 0: not known.

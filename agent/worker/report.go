@@ -38,6 +38,7 @@ func (w *reporter) report(op step.Op) {
 		r.Ready = false
 	} else {
 		r.Claim = w.claim()
+		w.countBusy(&r.Claim)
 	}
 	if r.Ready {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince

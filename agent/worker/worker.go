@@ -205,6 +205,9 @@ func (w *subject) next() time.Time {
 	if left, ok := w.untilAvailable(); ok {
 		sooner(now.Add(left))
 	}
+	if left, ok := w.state.Busy.untilLonger(w.c.Clock()); ok && w.standing == step.Open {
+		sooner(now.Add(left))
+	}
 	return at
 }
 

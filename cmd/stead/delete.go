@@ -208,7 +208,7 @@ func (d *deleter) choose(ctx context.Context, t *target) error {
 // one deletes one object, and returns the set to wait for, if it is one.
 func (d *deleter) one(cmd *cobra.Command, t target, name string) ([]spec.SetRef, error) {
 	if t.kind == proto.KindMember { // what this means in Kubernetes: another life follows
-		return nil, d.restartMember(cmd, name)
+		return nil, d.restartMember(cmd, name, false)
 	}
 	r := &proto.DeleteRequest{Kind: t.kind, Namespace: cmp.Or(t.namespace, d.namespace), Name: name, Cascade: d.cascade}
 	done, err := d.control.Delete(cmd.Context(), r)

@@ -82,27 +82,32 @@ func rolloutRestart(c *cli) *cobra.Command {
 }
 
 func restartCommand(c *cli) *cobra.Command {
-	return &cobra.Command{
+	now := false
+	cmd := &cobra.Command{
 		Use:   "restart MEMBER",
 		Short: "Restart one member, within the set's budget",
 		Long: `Restart one member as soon as the set's maxUnavailable allows it: its life ends, and a
 new one starts. With the strategy OnDelete the member moves to the newest revision.
 Otherwise an available member stays on its revision, and one that is down moves to the
-revision it should run.`,
-		Example:           `  stead restart etcd-1`,
+revision it should run. A member that says that it is busy is waited for, and with
+OrderedReady so are those after it in turn; --now does not wait.`,
+		Example: `  stead restart etcd-1
+  stead restart etcd-1 --now`,
 		ValidArgsFunction: c.completeNames(proto.KindMember),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := parseName(args, proto.KindMember, "restart needs a member, not a %s; to restart a set use 'stead rollout restart'")
 			if err != nil {
 				return err
 			}
-			return c.restartMember(cmd, name)
+			return c.restartMember(cmd, name, now)
 		},
 	}
+	cmd.Flags().BoolVar(&now, "now", false, "also while it, or a member before it, says that it is busy")
+	return cmd
 }
 
-func (c *cli) restartMember(cmd *cobra.Command, name string) error {
-	done, err := c.control.Restart(cmd.Context(), &proto.RestartRequest{Namespace: c.namespace, Member: name})
+func (c *cli) restartMember(cmd *cobra.Command, name string, now bool) error {
+	done, err := c.control.Restart(cmd.Context(), &proto.RestartRequest{Namespace: c.namespace, Member: name, Now: now})
 	said := "is being restarted"
 	if len(done.GetEffects()) > 0 {
 		said = "will be restarted"

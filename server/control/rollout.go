@@ -109,7 +109,7 @@ func (s sets) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.Edit
 		return nil, invalid("name the set or the member to restart")
 	}
 	if r.GetMember() != "" {
-		return s.restartMember(ctx, ref.Namespace, r.GetMember())
+		return s.restartMember(ctx, ref.Namespace, r.GetMember(), r.GetNow())
 	}
 	return s.retemplate(ctx, ref, "restart", func(set *records.Set, _ plan.World) error {
 		set.RestartedAt = time.Now().UTC().Format(time.RFC3339Nano)
@@ -138,8 +138,8 @@ func (s sets) retemplate(ctx context.Context, ref spec.SetRef, verb string, chan
 }
 
 // restartMember asks for the restart of one life. The engine answers it; a request
-// for a life that is over by then is void.
-func (s sets) restartMember(ctx context.Context, ns spec.Namespace, member string) (*proto.EditResponse, error) {
+// for a life that is over by then is void. now: whoever is busy.
+func (s sets) restartMember(ctx context.Context, ns spec.Namespace, member string, now bool) (*proto.EditResponse, error) {
 	set, ordinal, err := spec.ParseMemberName(member)
 	if err != nil {
 		return nil, invalid("%v", err)
@@ -164,7 +164,7 @@ func (s sets) restartMember(ctx context.Context, ns spec.Namespace, member strin
 	case life.Goal == records.GoalStop:
 		return nil, precondition("%s is stopping already (%s)", member, life.StopReason)
 	}
-	request := records.Request{ID: id, Token: life.Token, At: time.Now().UTC()}
+	request := records.Request{ID: id, Token: life.Token, Now: now, At: time.Now().UTC()}
 	ahead := s.world(id.Ref(), nil)
 	if slot := slotOf(ahead.Slots, id); slot != nil {
 		slot.Request = &request

@@ -58,6 +58,7 @@ func sanitized(r records.Report) records.Report {
 	sanitize(&r.Message, messageBytes)
 	sanitize(&r.Claim.Note, records.MaxNote)
 	sanitize(&r.Claim.Busy, records.MaxBusy)
+	r.Claim.BusyFor = max(r.Claim.BusyFor, 0)
 	r.Containers = slices.Clone(r.Containers[:min(len(r.Containers), maxContainers)])
 	for i := range r.Containers {
 		c := &r.Containers[i]

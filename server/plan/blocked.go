@@ -17,7 +17,7 @@ func (e explainer) blockWaiting(t *memberState) *Blocked {
 	if reason == causes.BlockedNodeSilent {
 		return e.blockSilent(t, text)
 	}
-	return e.block(t, reason, text+e.replacementText(t)+e.leavingText(t))
+	return e.block(t, reason, text+e.replacementText(t)+e.leavingText(t)+e.busyRestartText(t))
 }
 
 // replacementText says when a member that is off its target, and is not well, is replaced, and how a

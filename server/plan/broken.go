@@ -101,7 +101,7 @@ const lapse = 30 * time.Second
 func (s step) replaceLapsedMember() bool {
 	for _, t := range slices.Backward(s.inside) {
 		switch {
-		case s.held(t) || !s.serving(t):
+		case s.held(t) || !s.serving(t) || s.waitsForBusy(t) != nil:
 			continue
 		case s.neverWorked(t) && s.down() <= s.budget():
 			s.stopOutOfTurn(t, "it was never available on it")

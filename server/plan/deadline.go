@@ -27,7 +27,7 @@ func (p Progress) Beyond(old Progress) bool {
 
 // deadline is rule 9: when no member became available for too long during a rollout, the set is
 // stalled, and says at which member and why. The time is the engine's, which counts it while
-// Plan.Clock: not while the rollout is paused, waits for no member, or a member waits for a node that is drained, or for its move. A set that is to roll
+// Plan.Clock: not while the rollout is paused, waits for no member but one that is busy, or a member waits for a node that is drained, or for its move. A set that is to roll
 // back then goes back to the revision completed last, once: see rolledBack.
 func (s step) deadline() {
 	s.plan.Reached = s.reached()
@@ -36,7 +36,7 @@ func (s step) deadline() {
 		still = 0
 	}
 	b := s.awaited()
-	if b == nil || s.paused() || !s.rolling() || slices.ContainsFunc(s.inside, s.away) {
+	if b == nil || b.Reason == causes.BlockedBusy || s.paused() || !s.rolling() || slices.ContainsFunc(s.inside, s.away) {
 		return
 	}
 	s.plan.Clock = true

@@ -24,6 +24,7 @@ type draft struct {
 	claimed      map[string]bool       // claims whose record a start of this step writes: claim
 	moved        map[spec.NodeName]int // moves that begin in this step, by their nodes: begin
 	bootstrapped bool                  // markBootstrapped
+	firstBusy    *memberState          // newStep
 	// recreateWaits is why not all members go down now, though they should: recreate.
 	recreateWaits string
 	finished      bool   // rule 8: the update is complete with this step: complete

@@ -94,11 +94,11 @@ func (d *draft) aboveOnHost(t *memberState) *memberState {
 	return nil
 }
 
-// mayLeave: budget and floor allow the stop of the member now, and no surplus member is there that has to
+// mayLeave: budget and floor allow the stop of the member now, nobody is busy, and no surplus member is there that has to
 // leave while the others are available.
 func (s step) mayLeave(t *memberState) bool {
 	switch {
-	case s.surplusFirst():
+	case s.surplusFirst(), s.waitsForBusy(t) != nil:
 		return false
 	case t.Available:
 		return s.down() < s.atMost() && s.spare() > 0

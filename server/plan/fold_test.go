@@ -296,6 +296,7 @@ func harm(s *Slot, r *rand.Rand) {
 		if report != nil {
 			now := *report
 			now.Claim.Leads, now.Claim.Term = !now.Claim.Leads, uint64(r.IntN(2))
+			now.Claim.Busy = []string{"", "", "a backup"}[r.IntN(3)]
 			s.Report = &now
 		}
 	case 3:

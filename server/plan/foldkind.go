@@ -54,7 +54,7 @@ func (c classifier) kindOf(t *memberState) kind {
 	if len(t.Asked) > 0 || t.Request != nil || t.Move != nil || t.MoveAsked != nil || t.lastToken().Epoch > c.world.Epoch {
 		return listed
 	}
-	if t.Report != nil && t.Report.Claim.Leads && c.leaderLast() {
+	if t.Report != nil && (t.Report.Claim.Leads && c.leaderLast() || t.Report.Claim.Busy != "") {
 		return listed
 	}
 	for _, v := range t.Volumes {
@@ -137,6 +137,10 @@ func (f *facts) foldedVacant() int {
 func (s step) countOthers() {
 	c := s.world.Folded
 	if c == nil {
+		return
+	}
+	if s.firstBusy != nil { // it may hold members that are left out
+		s.plan.Unfold = true
 		return
 	}
 	for _, kind := range []struct{ like, others int }{

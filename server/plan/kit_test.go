@@ -27,7 +27,7 @@ import (
 //	update=h2                     the set's template; the revisions h1 to it are stored
 //	current=h1 current=h1?        the current revision, completed or (?) never
 //	partition=N max=N|P% OnDelete history=N never (replaceBroken) paused
-//	last (order LeaderLast) 2L:ready (it says that it leads)
+//	last (order LeaderLast) 2L:ready (it says that it leads) 2B:ready 2BB:ready (it is busy, for too long)
 //	deadline=SECONDS rollback (onFailure) still=SECONDS (no progress for so long)
 //	back=h2 (rolled back from it)
 //	Recreate floor=N|P% (disruption.minAvailable)
@@ -267,7 +267,8 @@ func (k *kit) slot(word string) {
 	if !ok {
 		node = "n1"
 	}
-	ord, leads := strings.CutSuffix(ord, "L")
+	says := ord
+	ord = strings.TrimRight(ord, "LB")
 	n, err := strconv.Atoi(ord)
 	if err != nil {
 		k.t.Fatalf("%q is no ordinal", ord)
@@ -357,8 +358,14 @@ func (k *kit) slot(word string) {
 			Cause: "VolumeForeign", Message: "it is another's",
 		}}
 	}
-	if leads {
+	if strings.Contains(says, "L") {
 		report.Claim.Leads, report.Claim.Term = true, 1
+	}
+	if strings.Contains(says, "B") {
+		report.Claim.Busy = "it feeds another"
+	}
+	if strings.Contains(says, "BB") {
+		report.Claim.BusyFor = time.Hour
 	}
 	slot.Member, slot.Report = member, report
 	k.w.Slots = append(k.w.Slots, slot)

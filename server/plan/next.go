@@ -47,7 +47,7 @@ type (
 
 func newStep(w World) step {
 	r := rollout{newDraft(newFacts(w))}
-	r.plan.Outages = r.outages()
+	r.plan.Outages, r.firstBusy = r.outages(), r.findBusy()
 	return step{volumes{explainer{r}}}
 }
 

@@ -52,7 +52,7 @@ const (
 // Preview follows Next to the end. It does to a copy of w what Next decides, and lets every node do
 // its part: lives that start become available, those that are to stop do, and volumes are dealt
 // with. When nothing more follows, it first assumes that members that were not well before
-// become available, and then that time goes by. It is pure as Next is.
+// become available, then that nobody is busy, and then that time goes by. It is pure as Next is.
 func Preview(w World) Forecast {
 	p := newPreview(w)
 	work := 0
@@ -65,7 +65,7 @@ func Preview(w World) Forecast {
 		work += p.looks()
 		moved := p.act(next)
 		moved = p.nodesAct() || moved
-		if moved || p.start() || p.recover(next) || p.pass(next) {
+		if moved || p.start() || p.recover(next) || p.rest(next) || p.pass(next) {
 			continue
 		}
 		p.f.Never = next.Blocked

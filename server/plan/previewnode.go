@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // What a preview assumes of nodes and of time.
@@ -158,6 +159,23 @@ func (p *previewRun) recovers(slot *Slot) bool {
 	}
 	slot.Report = well
 	return true
+}
+
+// rest has the members that are busy not be so any more; it reports whether any was.
+func (p *previewRun) rest(next Plan) (any bool) {
+	for i := range p.w.Slots {
+		if r := p.w.Slots[i].Report; r != nil && r.Claim.Busy != "" {
+			idle := *r
+			idle.Claim.Busy = ""
+			p.w.Slots[i].Report, any = &idle, true
+		}
+	}
+	for _, b := range next.Blocked {
+		if any && b.Reason == causes.BlockedBusy {
+			p.first = append(p.first, b)
+		}
+	}
+	return any
 }
 
 // pass lets the time go by after which a plan wants to be asked again; it reports whether any did.

@@ -18,7 +18,7 @@ func (s step) roll(cured bool) {
 	}
 	room := min(s.budget()-s.down(), s.spare())
 	for t := range s.turns() {
-		if room > 0 && s.queued(t) {
+		if room > 0 && s.queued(t) && s.waitsForBusy(t) == nil {
 			room--
 			s.stop(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.Member.Revision, s.target(t)))
 			s.blockWaiting(t)
@@ -29,6 +29,11 @@ func (s step) roll(cured bool) {
 // queued: the member is well, and waits for its turn.
 func (r rollout) queued(t *memberState) bool {
 	return r.obsolete(t) && t.Available && !r.belowPartition(t)
+}
+
+// delayed: the member is to be stopped in its turn.
+func (r rollout) delayed(t *memberState) bool {
+	return t.drainDelayed || t.moveDelayed || t.restartDelayed || r.queued(t) && !r.onDelete() && !r.recreates() && !r.paused()
 }
 
 // queue says of those who wait for their turn, in an update or for a restart, which member they wait
@@ -43,6 +48,8 @@ func (s step) queue() {
 	for t := range s.turns() {
 		switch {
 		case t.stopping(): // a restart waits, and a drain does not, or the other way round
+		case s.delayed(t) && s.waitsForBusy(t) != nil:
+			s.blockBusy(t, s.waitsForBusy(t))
 		case t.drainDelayed:
 			drain, drainText := s.drainWait(t)
 			s.block(t, drain, drainText)
@@ -159,6 +166,9 @@ func (s step) blockWhileRecreating() {
 func (s step) whyNotAllDown(old []*memberState) string {
 	well, silent := 0, ""
 	for _, t := range old {
+		if s.busy(t) {
+			return fmt.Sprintf("waiting until all members can stop, but %s is %s", t.ID.MemberName(), s.busyText(t))
+		}
 		well += one((t.Available || t.Live && t.unseen()) && t.wanted)
 		if !t.Live && silent == "" {
 			silent = fmt.Sprintf("waiting until all members can stop, but node %s of %s is unreachable", t.Member.Node, t.ID.MemberName())
@@ -186,6 +196,8 @@ func (s step) restart() (acted bool) {
 	for t := range s.turns() {
 		switch {
 		case t.Request == nil || t.Over || t.stopping():
+		case s.waitsForBusy(t) != nil:
+			t.restartDelayed = t.Available
 		case !t.Available && (!t.unseen() || s.down() <= s.budget() && s.spare() >= 0):
 			acted = true
 			s.stop(t, s.restartReason(t), "restart requested")

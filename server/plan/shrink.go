@@ -63,6 +63,9 @@ func (s step) shrink(reason records.Reason) bool {
 				after = fmt.Sprintf("it stops after %s: %s", above.ID.MemberName(), s.stateText(above))
 			}
 			s.block(t, causes.BlockedSuccessor, after)
+		case reason != records.ReasonDelete && s.busy(t) && (t.Request == nil || !t.Request.Now):
+			after = fmt.Sprintf("it stops after %s, which is %s", t.ID.MemberName(), s.busyText(t))
+			s.blockBusy(t, t)
 		default:
 			s.stop(t, reason, string(reason), fates...)
 			s.blockWaiting(t)

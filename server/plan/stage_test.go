@@ -36,7 +36,7 @@ type stage struct {
 //	update h2                 apply a file with this template
 //	h2 | db-1 crashes         it will be in a crash loop; is-unready: it runs, and that is
 //	                          all; dies: its life ends; recovers: all is well again
-//	db-1 leads                it says so, and the others do not; order LeaderLast
+//	db-1 leads | busy | idle  it says so, and the others do not; busy 60 (seconds at most); order LeaderLast
 //	rename dbs h2             give it another service, which is another template
 //	scale 5 | pause | resume | delete | orphan | adopt | restart db-1 | parallel | ordered
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
@@ -103,6 +103,10 @@ func (s *stage) command(words []string) {
 		s.bad[words[0]] = words[1]
 	case len(words) == 2 && words[1] == "leads":
 		s.claims = map[string]records.Claim{words[0]: {Leads: true}}
+	case len(words) == 2 && words[1] == "busy":
+		s.claims = map[string]records.Claim{words[0]: {Busy: "a backup"}}
+	case len(words) == 2 && words[1] == "idle":
+		s.claims = map[string]records.Claim{}
 	case len(words) == 2 && words[1] == "dies":
 		slot := s.slot(words[0])
 		r := *slot.Report
@@ -163,6 +167,8 @@ func (s *stage) edit(words []string) {
 		set.Spec.ProgressDeadlineSeconds = &n
 	case "order":
 		u.RollingUpdate.Order = value
+	case "busy":
+		set.Spec.Busy = &spec.Busy{MaxSeconds: &n}
 	case "onFailure":
 		u.RollingUpdate.OnFailure = value
 	case "image":
@@ -203,6 +209,10 @@ func (s *stage) pass(text string) {
 		s.w.Standstill += d
 	}
 	s.w.Outages = lasting(s.w.Outages, p.Outages, d)
+	for name, c := range s.claims {
+		c.BusyFor += d
+		s.claims[name] = c
+	}
 	s.silentFor(d)
 	s.w.Slots = slices.Clone(s.w.Slots)
 	for i := range s.w.Slots {
@@ -354,6 +364,8 @@ func (s *stage) picture(out io.Writer, p Plan) {
 		switch {
 		case c.Type == ConditionProgressing && c.Reason != "Complete":
 			line += "; " + c.Reason
+		case c.Type == ConditionBusyTooLong:
+			line += "; " + c.Message
 		case c.Type == ConditionStalled && c.Status == "True":
 			line += "; stalled: " + c.Message
 		case c.Type == ConditionDegraded && c.Status == "True":

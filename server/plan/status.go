@@ -106,11 +106,17 @@ const (
 	ConditionProgressing = "Progressing"
 	ConditionStalled     = "Stalled"
 	ConditionDegraded    = "Degraded"
+	// ConditionBusyTooLong is there only while it is True.
+	ConditionBusyTooLong = "BusyTooLong"
 )
 
-// conditions are Available, Progressing, Stalled and Degraded, in this order.
+// conditions are Available, Progressing, Stalled and Degraded, in this order, and BusyTooLong if a member is.
 func (r reporter) conditions() []records.Condition {
-	return []records.Condition{r.availability(), r.progress(), r.standstill(), r.degraded()}
+	list := []records.Condition{r.availability(), r.progress(), r.standstill(), r.degraded()}
+	if c := r.busyCondition(); c != nil {
+		list = append(list, *c)
+	}
+	return list
 }
 
 // availability: every member that is wanted is available.

@@ -12,6 +12,7 @@ const (
 	BlockedSurvivors    BlockedReason = "WaitingForSurvivors"        // surplus stays until the survivors are available
 	BlockedTurn         BlockedReason = "WaitingForTurn"             // it is well, and updated after others
 	BlockedPaused       BlockedReason = "Paused"                     // it is well, and updated after the rollout is resumed
+	BlockedBusy         BlockedReason = "Busy"                       // it, or a member before it, says that it should not be stopped now
 	BlockedFloor        BlockedReason = "DisruptionFloor"            // it is well, and fewer than the floor would be left
 	BlockedNodeSilent   BlockedReason = "NodeSilent"                 // its node has no live session; silence proves nothing
 	BlockedFence        BlockedReason = "FenceFailed"                // its node is silent, and the fence command did not prove it off
@@ -55,7 +56,7 @@ const AwaitsImages = "its update waits for images"
 // person.
 func (r BlockedReason) ComesByItself() bool {
 	switch r {
-	case BlockedTurn, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling, BlockedVolumeGroup,
+	case BlockedTurn, BlockedBusy, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling, BlockedVolumeGroup,
 		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming, BlockedMoving:
 		return true
 	}

@@ -68,7 +68,7 @@ var (
 		"claim mounted as faults are mended", "KillContainer", "container given up", "sidecar started again",
 		"init container ended unseen", "postStart hook failed",
 		"postStart hook run again by the next agent", "preStop hook run again by the next agent", "blocked: Unhealthy", "blocked: FailedPostStartHook",
-		"leader passed over", "leader goes last",
+		"leader passed over", "leader goes last", "blocked: Busy", "BusyTooLong",
 		"blocked: DisruptionFloor", "blocked: CrashLoop", "blocked: Stray",
 		"ScaleDown under Retain/Retain", "ScaleDown under Retain/Delete", "ScaleDown under Delete/Retain", "ScaleDown under Delete/Delete",
 		"Delete under Retain/Retain", "Delete under Retain/Delete", "Delete under Delete/Retain", "Delete under Delete/Delete",

@@ -45,8 +45,17 @@ func (n *node) says() bool {
 	if n.w.r.IntN(4) > 0 {
 		b.says.Leads, b.says.Term = true, uint64(n.w.r.IntN(6))
 	}
+	if n.w.r.IntN(3) == 0 { // mostly until it is asked again, which may be never
+		b.says.Busy = "busy"
+	}
 	n.w.note("%s %s says %+v", n.name, b.p.id.MemberName(), b.says)
 	return true
+}
+
+// heed bounds for how long members that are busy are waited for: for less than a run lasts.
+func (w user) heed(s *records.Set) {
+	seconds := int32(60 * (1 + w.r.IntN(3)))
+	s.Spec.Busy = &spec.Busy{MaxSeconds: &seconds}
 }
 
 // order has the leader go last in updates, or not, and asks for another template.
@@ -54,4 +63,7 @@ func (w user) order(s *records.Set) {
 	r := rolling(&s.Spec.UpdateStrategy)
 	r.Order = []string{spec.OrderLeaderLast, spec.OrderLeaderLast, spec.OrderLeaderLast, ""}[w.r.IntN(4)]
 	s.Spec.Template.Spec.Containers[0].Image = images[w.r.IntN(4)]
+	if w.chance(2) {
+		w.heed(s)
+	}
 }

@@ -102,6 +102,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			r.Partition, r.OnFailure = nil, ""
 		}
+		set.Spec.Busy = &spec.Busy{MaxSeconds: new(int32(60))}
 		set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
 		s := w.view().Status(ref)
 		if s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) { // what was given up is not tried again

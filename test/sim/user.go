@@ -210,7 +210,7 @@ func (w user) askRestart(ref spec.SetRef) bool {
 		return false
 	}
 	w.note("the user asks for the restart of %s %s", m.ID.MemberName(), m.Token)
-	w.commit(store.Put(store.RequestKey(m.ID), store.Encode(records.Request{ID: m.ID, Token: m.Token})))
+	w.commit(store.Put(store.RequestKey(m.ID), store.Encode(records.Request{ID: m.ID, Token: m.Token, Now: w.chance(8)})))
 	return true
 }
 

@@ -54,6 +54,19 @@ func notOfType(strategy string) func(*plan.World) {
 	})
 }
 
+// forgetBusy has nobody be busy, busyOfLate has those that are be so since a moment ago.
+func forgetBusy(_ *plan.World, s *plan.Slot) {
+	if r := own(&s.Report); r != nil {
+		r.Claim.Busy = ""
+	}
+}
+
+func busyOfLate(_ *plan.World, s *plan.Slot) {
+	if r := own(&s.Report); r != nil {
+		r.Claim.BusyFor = 0
+	}
+}
+
 // eachSlot changes what is known of each ordinal.
 func eachSlot(change func(*plan.World, *plan.Slot)) func(*plan.World) {
 	return func(w *plan.World) {

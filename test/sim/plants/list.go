@@ -69,6 +69,8 @@ var general = []Plant{
 	{Name: "stops-before-the-images", Judges: "images", See: nobodyPrepares, Often: []string{"user"}},
 	{Name: "forgets-what-is-due", Judges: "due", See: eachSlot(forgetDue)},
 	{Name: "takes-the-leader-in-its-turn", Judges: "leader last", See: rollingUpdate(func(r *spec.RollingUpdate) { r.Order = "" }), Often: says, Blind: rule9},
+	{Name: "stops-who-is-busy", Judges: "busy", See: eachSlot(forgetBusy), Often: says, Blind: rule9},
+	{Name: "waits-for-the-busy-without-end", Judges: "progress, busy", See: eachSlot(busyOfLate), Often: says, Blind: rule9 + ", busy"},
 	{Name: "lowest-first", Judges: "order, churn, floor, cure", Say: each(lowestFirst)},
 	{Name: "shuts-down-at-once", Judges: "order, budget", See: shutsDownAtOnce, Often: []string{"shut-down", "reboot"}},
 	{Name: "shuts-down-a-host-that-stays", Judges: "drain", See: shutsDownAll, Often: []string{"drain", "cordon"}},

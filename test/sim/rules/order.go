@@ -120,6 +120,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		return false
 	}
 	c.leaderLast(a)
+	c.leavesTheBusy(a)
 	u := c.x.Set.Spec.UpdateStrategy
 	switch a.Reason {
 	case records.ReasonDelete:

@@ -43,6 +43,7 @@ func (j *Judge) Plan(server string, term int64, now time.Time, x plan.World, p p
 	c.order()
 	c.updates()
 	c.status()
+	c.tooLong()
 	c.names()
 	key := standKey{server, term, x.Set.Ref}
 	c.cures(key)
