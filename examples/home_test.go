@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"embed"
 	"flag"
 	"fmt"
 	"net/netip"
@@ -16,12 +17,17 @@ import (
 	"github.com/stead-project/stead/records"
 )
 
+// The files as they are built in: so scripts/mutants reaches them.
+//
+//go:embed lib.sh */*.yaml
+var tree embed.FS
+
 var update = flag.Bool("update", false, "write lib.sh into the manifests")
 
 // script cuts a file of a ConfigMap out of examples/SET/SET.yaml.
 func script(t *testing.T, set, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(set, set+".yaml"))
+	text, err := tree.ReadFile(set + "/" + set + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +79,12 @@ func (h *home) peer(ordinal int) records.Peer {
 func (h *home) set(p records.Snapshot) {
 	h.t.Helper()
 	h.put("facts/.set.env", string(files.SetEnv(&p)))
-	if err := os.Rename(filepath.Join(h.dir, "facts/.set.env"), filepath.Join(h.dir, "facts/set.env")); err != nil {
+	h.move("facts/.set.env", "facts/set.env")
+}
+
+func (h *home) move(from, to string) {
+	h.t.Helper()
+	if err := os.Rename(filepath.Join(h.dir, from), filepath.Join(h.dir, to)); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 // Every manifest that has a lib.sh has examples/lib.sh: an example stays one file to apply.
 func TestManifestsCarryTheLibraryAsItIs(t *testing.T) {
-	lib, err := os.ReadFile("lib.sh")
+	lib, err := tree.ReadFile("lib.sh")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func inShells(t *testing.T, text string, test func(t *testing.T, h *home)) {
 
 func library(t *testing.T) string {
 	t.Helper()
-	lib, err := os.ReadFile("lib.sh")
+	lib, err := tree.ReadFile("lib.sh")
 	if err != nil {
 		t.Fatal(err)
 	}

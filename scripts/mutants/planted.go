@@ -29,6 +29,7 @@ var allFaults = slices.Concat(
 	copyFaults,
 	contract,
 	serverFaults,
+	examples,
 )
 
 // isRule reports whether a fault of this rule is planted.

@@ -24,6 +24,7 @@ type entry struct {
 }
 
 var catalogue = []entry{
+	{"galera", "stead.local/galera:10.11", []string{"--kind", "galera", "--endpoints", endpoints("galera", 3306)}, wholeGalera, leaderGalera},
 	{"nats", "stead.local/nats:2.9.10", []string{"--kind", "nats", "--endpoints", endpoints("nats", 4222)}, wholeNATS, leaderNATS},
 	{"rabbitmq", "stead.local/rabbitmq:3.10.8", []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}, wholeRabbitMQ, leaderRabbitMQ},
 	{"redis", "stead.local/redis:7.0.15", []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}, wholeRedis, leaderRedis},

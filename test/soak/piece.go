@@ -62,8 +62,9 @@ var pieces = []piece{
 		pkg: "./test/e2e", test: "^TestZooKeeperLosesNothingThroughUpdatesAndLostDisks$", env: byChance,
 		tells: []string{"soak for", "acts:", "load:"},
 	},
+	ofCatalogue("galera", "MariaDB with Galera"),
 	{
-		name: "galera", what: "MariaDB with Galera: its set deleted, the disk of member 0 given up, and applied again",
+		name: "galera-again", what: "MariaDB with Galera: its set deleted, the disk of member 0 given up, and applied again",
 		pkg: "./test/e2e", test: "^TestGaleraLosesNothingWhenItsSetIsMadeAgain$", env: byChance,
 		tells: []string{"load:"},
 	},
