@@ -2,10 +2,18 @@ package main
 
 // moveFaults are faults of moves on the servers' side (SAFETY S12).
 var moveFaults = []fault{
-	{"S12", "server/plan/factsmove.go", "m.Phase == moves.MoveSealing && m.Sums != nil && f.copied(m)", "m.Phase == moves.MoveSealing && f.said(m, moves.MoveTarget) != nil",
+	{"S12", "server/plan/factsmove.go", "m.Phase == moves.MoveSealing && f.sealed(m) && f.copied(m)", "m.Phase == moves.MoveSealing && f.said(m, moves.MoveTarget) != nil",
 		suite{"server/plan", "^TestWhileAMemberIsDownByAMove$"}},
-	{"S12", "server/plan/factsmove.go", "slices.Equal(r.Sums, m.Sums)", "true",
+	{"S12", "server/plan/factsmove.go", "sumsOfAll(m, r.Sums) && slices.Equal(r.Sums, m.Sums)", "sumsOfAll(m, r.Sums)",
 		suite{"server/plan", "^TestAMoveIsAborted$|^TestWhileAMemberIsDownByAMove$"}},
+	{"S12", "server/plan/factsmove.go", "(m.Epoch == f.world.Epoch || state(r) == moves.MoveSealed && ", "(true || state(r) == moves.MoveSealed && ",
+		suite{"server/plan", "^TestAMoveIsAborted$"}},
+	{"S12", "server/plan/factsmove.go", "(m.Epoch == f.world.Epoch || state(r) == moves.MoveSealed && ", "(m.Epoch > 0 || state(r) == moves.MoveSealed && ",
+		suite{"test/sim/model/move", "^TestNoInterleavingOfAMoveBreaksAPromise$"}},
+	{"S12", "agent/move/step/step.go", "case v.Order == nil && v.Disk.Sealed && v.Told:\n\t\treturn Next{Say", "case v.Order == nil && v.Disk.Sealed && v.Told:\n\t\treturn Next{Op: Unseal, Say",
+		suite{"test/sim/model/move", "^TestNoInterleavingOfAMoveBreaksAPromise$"}},
+	{"S12", "server/engine/move.go", "\td.putSeen(v, store.MoveKey(m.ID), m)\n\tif a.Asked {\n\t\td.removeSeen", "\td.put(store.MoveKey(m.ID), m)\n\tif a.Asked {\n\t\td.removeSeen",
+		suite{"server/engine", "^TestTheNextLeaderBringsAMoveToTheSameEnd$"}},
 	{"S12", "server/plan/factsmove.go", "m.Move.Phase == moves.MoveFlipped && !f.arrived(m.Move)", "false",
 		suite{"server/plan", "^TestWhileAMemberIsDownByAMove$"}},
 	{"S12", "server/plan/factsmove.go", "(m.Phase == moves.MoveFlipped || m.Epoch != f.world.Epoch)", "true",

@@ -48,7 +48,8 @@ func (e *Explorer) streamMoves(s *State, n uint8, yield func(State, string)) {
 	if h.letter.kind == 0 {
 		for _, l := range e.letters(s, n) {
 			do(fmt.Sprintf("n%d says %s", n, l), func(next *State, h *host) bool {
-				if h.letter = l; !e.bounds.Late {
+				h.letter = l
+				if !e.bounds.Late {
 					e.store(next, n)
 				}
 				return true
