@@ -60,7 +60,7 @@ func (l *Lab) startLoad(flags ...string) (stop func()) {
 // judgeLoad fails the test when the load's last words tell of a lost write, or are none.
 func (l *Lab) judgeLoad(words string) {
 	l.t.Helper()
-	l.t.Logf("load: %s", words)
+	l.t.Logf("load: %s", strings.ReplaceAll(words, "\n", " ")) // test/soak tells lines
 	var sum struct{ Acked, Errors, Lost, Unreadable int }
 	for part := range strings.Lines(words) {
 		_ = json.Unmarshal([]byte(part), &sum) // the other line is an error text
