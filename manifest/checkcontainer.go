@@ -36,6 +36,7 @@ func (c containerChecks) container(at string, x *spec.Container, volumes map[str
 	c.probe(at+".livenessProbe", x.LivenessProbe, ports, true)
 	c.probe(at+".startupProbe", x.StartupProbe, ports, true)
 	c.lifecycle(at+".lifecycle", x.Lifecycle, ports)
+	c.stepDown(at+".stepDown", x.StepDown, ports)
 	contextChecks{c.checks}.container(at+".securityContext", x.SecurityContext, member)
 }
 

@@ -14,6 +14,7 @@ func (c containerChecks) lifecycle(at string, l *spec.Lifecycle, ports map[strin
 	}
 	if h := l.PostStart; h != nil {
 		c.hook(at+".postStart", h, ports)
+		c.noTimeout(at+".postStart", h)
 		if h.TCPSocket != nil {
 			c.fail(at+".postStart.tcpSocket", "never succeeds: Kubernetes does not connect, and restarts the container again and again", "write exec or httpGet")
 		}
@@ -25,12 +26,41 @@ func (c containerChecks) lifecycle(at string, l *spec.Lifecycle, ports map[strin
 	}
 	if h := l.PreStop; h != nil {
 		c.hook(at+".preStop", h, ports)
+		c.noTimeout(at+".preStop", h)
 		if h.TCPSocket != nil {
 			c.warn(at+".preStop.tcpSocket", "fails at each stop, as in Kubernetes, which does not connect either; the stop continues at once", "")
 		}
 		if c.grace == 0 {
 			c.warn(at+".preStop", "is not run, as in Kubernetes: terminationGracePeriodSeconds is 0", "")
 		}
+	}
+}
+
+func (c containerChecks) noTimeout(at string, h *spec.Hook) {
+	if h.TimeoutSeconds != 0 {
+		c.fail(at+".timeoutSeconds", "is only for stepDown", "remove it")
+	}
+}
+
+// maxStepDown is the most seconds that a leader may take to step down.
+const maxStepDown = 3600
+
+func (c containerChecks) stepDown(at string, h *spec.Hook, ports map[string]bool) {
+	if h == nil {
+		return
+	}
+	switch {
+	case h.Sleep != nil:
+		c.fail(at+".sleep", "makes nobody step down", "write exec or httpGet")
+	case h.TCPSocket != nil:
+		c.fail(at+".tcpSocket", "makes nobody step down", "write exec or httpGet")
+	default:
+		c.exactlyOne(at, map[string]bool{"exec": h.Exec != nil, "httpGet": h.HTTPGet != nil})
+	}
+	c.execAction(at+".exec", h.Exec)
+	c.httpGet(at+".httpGet", h.HTTPGet, ports)
+	if h.TimeoutSeconds != 0 {
+		c.between(at+".timeoutSeconds", int64(h.TimeoutSeconds), 1, maxStepDown)
 	}
 }
 

@@ -20,6 +20,7 @@ func (c containerChecks) initContainer(at string, x *spec.Container) {
 		given bool
 	}{
 		{"lifecycle", x.Lifecycle != nil},
+		{"stepDown", x.StepDown != nil},
 		{"readinessProbe", x.ReadinessProbe != nil},
 		{"livenessProbe", x.LivenessProbe != nil},
 		{"startupProbe", x.StartupProbe != nil},

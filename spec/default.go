@@ -159,6 +159,9 @@ func (d defaulter) container(c *Container) {
 		}
 	}
 	d.lifecycle(&c.Lifecycle)
+	if c.StepDown != nil {
+		d.httpGet(c.StepDown.HTTPGet)
+	}
 	d.requests(&c.Resources)
 	if d.clear && c.SecurityContext != nil {
 		setPointer(d, &c.SecurityContext.ReadOnlyRootFilesystem, false)

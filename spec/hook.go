@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Lifecycle is what is run for a container after its start and before its stop.
@@ -73,6 +74,19 @@ type Hook struct {
 	// TCPSocket only for preStop, where it fails: Kubernetes knows it, and never connects.
 	TCPSocket *TCPSocket   `json:"tcpSocket,omitempty"`
 	Sleep     *SleepAction `json:"sleep,omitempty"`
+	// TimeoutSeconds, of stepDown only: a hook that has not returned by then is broken off, and the stop goes on;
+	// 1 to 3600, default 30.
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty" stead:"only"`
+}
+
+const defaultTimeout = 30 * time.Second
+
+// Timeout is TimeoutSeconds or its default.
+func (h *Hook) Timeout() time.Duration {
+	if h.TimeoutSeconds == 0 {
+		return defaultTimeout
+	}
+	return time.Duration(h.TimeoutSeconds) * time.Second
 }
 
 // SleepAction waits.

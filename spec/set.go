@@ -79,7 +79,11 @@ type SetSpec struct {
 func (s *SetSpec) SteadOnly() bool {
 	u := s.UpdateStrategy
 	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
-	return reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
+	stepDown := false
+	for c := range s.Template.Spec.All() {
+		stepDown = stepDown || c.StepDown != nil
+	}
+	return stepDown || reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
 		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }

@@ -11,6 +11,9 @@ type Hooks struct {
 	PostStart HookState
 	// PreStop is HookNone when there is none, or the container was asked to end after it.
 	PreStop HookState
+	// StepDown is HookNone when the member does not lead, is not to stop for what others stay for, or has stepped down:
+	// never HookOver.
+	StepDown HookState
 }
 
 // HookState is how far one hook is.
@@ -23,6 +26,24 @@ const (
 	HookRunning HookState = "Running" // it has not returned
 	HookOver    HookState = "Over"    // it has returned, or its time is over
 )
+
+// stepsDown is the next operation for a member that leads and is to stop: all that there is to run first has returned, or taken
+// its time, before anything else of the stop begins. false: nothing is left of it.
+func (s Seen) stepsDown() (Op, bool) {
+	wait := false
+	for _, c := range s.Containers {
+		switch {
+		case c.State != Running:
+		case c.Hooks.StepDown == HookDue:
+			if op := s.hold(Op{Kind: RunStepDown, Container: c.Name}); op.Kind != Wait {
+				return op, true
+			}
+		case c.Hooks.StepDown == HookRunning:
+			wait = true
+		}
+	}
+	return waitOp(causes.Grace, "it steps down"), wait
+}
 
 // preStop is the next operation of the preStop hook of a container that is to end: its hook
 // first, then the signal. false: it waits, or was asked to end.

@@ -188,13 +188,16 @@ func again(s Seen, c Container) Op {
 	return Op{Kind: RemoveContainer, Container: c.Name}
 }
 
-// end ends a life by order: hooks, signal, grace, kill, clear, close. It never turns back.
+// end ends a life by order: stepDown, hooks, signal, grace, kill, clear, close. It never turns back.
 func end(s Seen) Op {
 	if op, stop := s.blind(); stop {
 		return op
 	}
 	if s.anyRunning() && !s.Empty {
 		if !s.Signalled {
+			if op, first := s.stepsDown(); first {
+				return op
+			}
 			return s.hold(Op{Kind: SignalStop})
 		}
 		if op, ok := s.preStops(); ok {

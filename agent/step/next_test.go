@@ -222,7 +222,7 @@ func TestNext(t *testing.T) {
 // hooked is a member whose one container runs and has these hooks.
 func hooked(postStart, preStop HookState) Seen {
 	s := alive()
-	s.Containers[0].Hooks = Hooks{postStart, preStop}
+	s.Containers[0].Hooks = Hooks{PostStart: postStart, PreStop: preStop}
 	return s
 }
 

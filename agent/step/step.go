@@ -155,6 +155,7 @@ const (
 	KillLeft        Kind = "KillLeft"      // kill what a container that ended has left
 	RemoveContainer Kind = "RemoveContainer"
 
+	RunStepDown      Kind = "RunStepDown" // begin the hook; it goes on beside the turns
 	SignalStop       Kind = "SignalStop"
 	RunPreStop       Kind = "RunPreStop"      // begin the hook; it goes on beside the turns
 	SignalContainer  Kind = "SignalContainer" // ask a container to end whose preStop hook is over

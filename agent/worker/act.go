@@ -30,7 +30,7 @@ var errNoEffect = errors.New("the operation succeeded and had no effect")
 // do performs one operation. Whatever fails is tried again after its back-off, and
 // so is what succeeds again and again.
 func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
-	if op.Kind == step.RunPostStart || op.Kind == step.RunPreStop {
+	if op.Kind == step.RunPostStart || op.Kind == step.RunPreStop || op.Kind == step.RunStepDown {
 		w.noteOutcome(op, w.beginHook(ctx, op)) // ctx, for the hook goes on beside the turns
 		return
 	}

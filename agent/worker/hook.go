@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -25,13 +26,16 @@ const leastGrace = 2 * time.Second
 type HooksDone struct {
 	PostStart bool `json:"postStart,omitempty"` // it returned, and did not fail
 	PreStop   bool `json:"preStop,omitempty"`   // it returned
+	// StepDown: it returned, or its time is over, which is StepDownBy on the boot clock; 0: it was not begun.
+	StepDown   bool          `json:"stepDown,omitempty"`
+	StepDownBy time.Duration `json:"stepDownBy,omitempty"`
 	// Signalled: the container was asked to end after its preStop hook.
 	Signalled bool `json:"signalled,omitempty"`
 }
 
 // hookRun is a hook that was begun.
 type hookRun struct {
-	kind   step.Kind // RunPostStart or RunPreStop
+	kind   step.Kind // RunPostStart, RunPreStop or RunStepDown
 	cancel context.CancelFunc
 }
 
@@ -52,7 +56,7 @@ func (c *container) endHook() {
 
 // hooks says how far the hooks of a container are; c describes it, nil: it is not known.
 func (w *subject) hooks(c *spec.Container, ctr *container) (h step.Hooks) {
-	if c == nil || c.Lifecycle == nil || ctr.seen != step.Running {
+	if c == nil || ctr.seen != step.Running {
 		return h
 	}
 	running := func(kind step.Kind) step.HookState {
@@ -60,6 +64,12 @@ func (w *subject) hooks(c *spec.Container, ctr *container) (h step.Hooks) {
 			return step.HookRunning
 		}
 		return step.HookDue
+	}
+	if w.isToStepDown(c, ctr) {
+		h.StepDown = running(step.RunStepDown)
+	}
+	if c.Lifecycle == nil {
+		return h
 	}
 	if w.awaitsPostStart(c, ctr) {
 		h.PostStart = running(step.RunPostStart)
@@ -90,12 +100,9 @@ func (w *subject) hookLate(ctr *container) bool {
 // beginHook begins a hook, which ends with ctx, with the container, or when another one begins.
 func (w *actor) beginHook(ctx context.Context, op step.Op) error {
 	ctr, c := w.container(op.Container), w.template(op.Container)
-	if c == nil || c.Lifecycle == nil {
-		return fmt.Errorf("container %s: its hooks are not known", op.Container)
-	}
-	h := c.Lifecycle.PostStart
-	if op.Kind == step.RunPreStop {
-		h = c.Lifecycle.PreStop
+	h, err := w.hookFor(op.Kind, c, ctr)
+	if err != nil {
+		return fmt.Errorf("container %s: %w", op.Container, err)
 	}
 	ctr.endHook()
 	ctx, cancel := context.WithCancel(ctx)
@@ -109,6 +116,19 @@ func (w *actor) beginHook(ctx context.Context, op step.Op) error {
 		})
 	})
 	return nil
+}
+
+// hookFor is the hook of an operation.
+func (w *actor) hookFor(kind step.Kind, c *spec.Container, ctr *container) (*spec.Hook, error) {
+	switch {
+	case c != nil && kind == step.RunStepDown:
+		return c.StepDown, w.beginStepDown(c, ctr)
+	case c == nil || c.Lifecycle == nil:
+		return nil, errors.New("its hooks are not known")
+	case kind == step.RunPreStop:
+		return c.Lifecycle.PreStop, nil
+	}
+	return c.Lifecycle.PostStart, nil
 }
 
 // target is a running container for its probes and hooks.
@@ -143,6 +163,8 @@ func (w *observer) takeHookEnd(e hookEnd) {
 	}
 	ctr.endHook()
 	switch {
+	case e.run.kind == step.RunStepDown:
+		w.steppedDown(ctr, e.err)
 	case e.run.kind == step.RunPreStop:
 		ctr.Hooks.PreStop = true
 		if e.err != nil {

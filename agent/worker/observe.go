@@ -48,6 +48,7 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 	}
 	w.lookAtContainers(ctx)
 	w.takeHookEnds()
+	w.endLateStepDowns()
 	w.watchAll(ctx)
 	s.Unknown, s.Strange = w.runtimeDown, w.unknownContainer
 	s.Containers = w.seenContainers()

@@ -196,6 +196,7 @@ func (w *subject) next() time.Time {
 		ahead(ctr.due)
 		ahead(ctr.deadline)
 		ahead(ctr.rewatch)
+		ahead(w.stepDownEnds(ctr))
 	}
 	ahead(w.stopAt)
 	sooner(w.rewriteFiles)
