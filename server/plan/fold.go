@@ -93,10 +93,10 @@ func (f *Fold) Move(w World, ordinals []int, slot func(ordinal int) Slot) {
 	}
 }
 
-// On lists the members with a life on a node; their order is any.
+// On lists the members with a life or a volume on a node; their order is any.
 func (f *Fold) On(node spec.NodeName) (ordinals []int) {
 	for ordinal, m := range f.members {
-		if m.node == node {
+		if m.node == node || slices.Contains(m.volumes, node) {
 			ordinals = append(ordinals, ordinal)
 		}
 	}

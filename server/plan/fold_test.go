@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -335,4 +336,25 @@ func harm(s *Slot, r *rand.Rand) {
 func written(p Plan) string {
 	doc, err := json.Marshal(p)
 	return fmt.Sprint(string(doc), err)
+}
+
+// A drain with --move moves the volume of a member whose life, which does not have it, is elsewhere.
+func TestAFoldKnowsWhereVolumesAreWithoutTheirLife(t *testing.T) {
+	w := world(t, "parallel 1 volumes n1 n2 0:ready@n1")
+	id := w.Slots[0].ID
+	v := *w.Slots[0].Volumes["data"]
+	v.Node = "n2"
+	slotOf(&w, id).Volumes = with(slotOf(&w, id).Volumes, "data", &v)
+	var f Fold
+	f.Build(w)
+	if got := f.On("n2"); len(got) != 1 || len(f.listed) > 0 {
+		t.Errorf("on n2 are %v; listed are %v", got, f.listed)
+	}
+	node := *proof.FindNode(w.Nodes, "n2").Node
+	node.Drain = &records.Drain{Move: true}
+	proof.FindNode(w.Nodes, "n2").Node = &node
+	f.Move(w, f.On("n2"), func(int) Slot { return w.Slots[0] })
+	if len(f.listed) != 1 {
+		t.Errorf("listed are %v; the drain is to move the volume of the member", f.listed)
+	}
 }

@@ -24,6 +24,7 @@ type foldedMember struct {
 	kind         kind
 	revision     spec.RevisionHash // as of Folded
 	node         spec.NodeName     // of its life; "": it has none
+	volumes      []spec.NodeName   // nodes beside that one which have volumes of it
 	token        spec.Token
 	initialReady bool
 }
@@ -46,6 +47,11 @@ func (c classifier) classify(slot Slot) foldedMember {
 		out.node, out.token, out.revision = m.Member.Node, m.Member.Token, m.Member.Revision
 	} else if m.Identity != nil {
 		out.revision = m.Identity.AvailableOn
+	}
+	for _, v := range slot.Volumes {
+		if !v.Shared && v.Node != out.node {
+			out.volumes = append(out.volumes, v.Node)
+		}
 	}
 	return out
 }
@@ -70,7 +76,7 @@ func (c classifier) kindOf(t *memberState) kind {
 	case t.Member == nil && c.ordered():
 		return vacant
 	case t.Member == nil:
-	case !t.Available || c.leaving(t) != nil || t.Identity == nil || c.firstReady(t) || Service(c.world.Set, "", t.Member) != c.world.Set.Service():
+	case !t.Available || c.leaving(t) != nil || c.drainMovesVolumes(t) || t.Identity == nil || c.firstReady(t) || Service(c.world.Set, "", t.Member) != c.world.Set.Service():
 	case t.wanted:
 		return up
 	case c.ordered():

@@ -189,6 +189,17 @@ func (j *judge) arrives(n *node, p runtime.MovePart, c moves.MoveClaim, t *tree)
 	j.arrived[id] = true
 }
 
+// sums judges that nobody writes to what a source sums.
+func (j *judge) sums(n *node, m moves.MoveID, t *tree) {
+	part, is := n.parts[partKey{m, moves.MoveSource}]
+	if !is {
+		return
+	}
+	if b := n.writer(part.ID, t); b != nil {
+		j.w.fail("moves", "%s sums a volume of %s for its move, and %s has it", n.name, part.ID, b.alive)
+	}
+}
+
 // unseals judges that a seal is broken only where no copy is in its place.
 func (j *judge) unseals(n *node, p runtime.MovePart, c moves.MoveClaim) {
 	for _, x := range j.w.nodes {

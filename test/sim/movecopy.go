@@ -30,9 +30,16 @@ var _ move.Copier = (*copier)(nil)
 func (n *node) beginMoves(a *agent) {
 	a.copier = &copier{a: a, keys: map[moves.MoveID]string{}, offers: map[moves.MoveID]move.Other{}, sealed: map[moves.MoveID]bool{}}
 	a.moved = session.NewMoveReports(a.outbox.Notify)
+	open, empty := func(id spec.Identity) spec.Token { return a.led.Look(id).Open }, hostRuntime{n: n}.Empty
+	if n.w.plant.SealsUnderLives {
+		open = func(spec.Identity) spec.Token { return spec.Token{} }
+		empty = func(context.Context, spec.Identity) (bool, error) { return true, nil }
+	}
+	if n.w.plant.ForgetsSeals {
+		n.forgetSeals(a)
+	}
 	a.mover = move.New(move.Config{
-		Volumes: hostMoves{a}, Copier: a.copier,
-		Open: func(id spec.Identity) spec.Token { return a.led.Look(id).Open }, Empty: hostRuntime{n: n}.Empty,
+		Volumes: hostMoves{a}, Copier: a.copier, Open: open, Empty: empty,
 		Reported: a.moved.Set, RetryFirst: retryTime, RetryMost: retryTime, Between: 5 * time.Second, Now: n.now, Logger: discard,
 	})
 	if len(n.parts) > 0 {
@@ -110,6 +117,7 @@ func (c *copier) Sums(_ context.Context, m moves.MoveID, trees []runtime.MoveTre
 		if d == nil {
 			return nil, runtime.ErrAbsent
 		}
+		n.w.judge.sums(n, m, d)
 		if peer := n.w.offering(m); n.w.plant.SaysSumsUnread && peer != nil && peer != n {
 			d = peer.treeOf(peer.parts[partKey{m, moves.MoveSource}], t.Claim)
 		}

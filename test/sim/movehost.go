@@ -82,12 +82,15 @@ func (h hostMoves) Forget(_ context.Context, p runtime.MovePart) error {
 
 func (h hostMoves) Look(_ context.Context, p runtime.MovePart) (d runtime.MoveDisk, err error) {
 	h.a.n.mustRun(h.a)
+	if w := h.a.n.w; w.plant.BreaksSeals && p.Role == moves.MoveSource && w.chance(4) {
+		h.a.n.unsealAll()
+	}
 	d.AllSealed, d.AllArrived = p.Role == moves.MoveSource, p.Role == moves.MoveTarget
 	if p.Role == moves.MoveSource {
 		return d, h.each(p, func(c moves.MoveClaim, fs *fileSystem, key volumeKey) error {
 			switch have, there := fs.dirs[key]; {
 			case !there || !have.is(c.Old, c.Number):
-			case have.tree.seal == p.Move, h.a.n.w.plant.SealsNothing && h.a.copier.sealed[p.Move]:
+			case have.tree.seal == p.Move, h.a.copier.sealed[p.Move]:
 				d.Sealed = true
 			default:
 				d.AllSealed = false
@@ -110,6 +113,28 @@ func (h hostMoves) Look(_ context.Context, p runtime.MovePart) (d runtime.MoveDi
 	}
 	d.AllArrived = d.AllArrived || h.a.n.w.plant.ArrivesTooEarly && len(p.Copied) > 0
 	return d, nil
+}
+
+// unsealAll has no volume on the node's disks be sealed, as plants do.
+func (n *node) unsealAll() {
+	for _, name := range allClasses {
+		if disk := n.classes[name].disk; disk != nil {
+			for _, key := range disk.places() {
+				disk.dirs[key].tree.seal = ""
+			}
+		}
+	}
+}
+
+// forgetSeals has no volume be sealed, and the agent go on as if all were, as a plant does.
+func (n *node) forgetSeals(a *agent) {
+	for key, p := range n.parts {
+		for _, c := range p.Claims {
+			t := n.treeOf(p, c.Claim)
+			a.copier.sealed[p.Move] = a.copier.sealed[p.Move] || key.role == moves.MoveSource && t != nil && t.seal == p.Move
+		}
+	}
+	n.unsealAll()
 }
 
 func (h hostMoves) Source(_ context.Context, p runtime.MovePart) (trees []runtime.MoveTree, err error) {

@@ -50,6 +50,9 @@ type Plant struct {
 	ArrivesTooEarly bool // a target says that the volumes are in their place when they are in staging (S12)
 	SealsNothing    bool // a source says that it has sealed what it has not
 	SaysSumsUnread  bool // a target says the sums of its source, whatever it has
+	BreaksSeals     bool // a source breaks its seal unasked, now and then
+	ForgetsSeals    bool // a restarted agent takes sealed volumes for such as are not
+	SealsUnderLives bool // a source does not look whether a life is open, or has processes
 
 	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
 
