@@ -16,7 +16,7 @@ import (
 
 // command is what is run in a member: wait waits until it is stopped; cat copies
 // stdin, or the files named, to stdout; code exits with
-// the number given, after a line to each output; note adds a line to a file, and remove removes one; dial
+// the number given, after a line to each output; note adds a line to a file, write makes one of a text, and remove removes one; dial
 // connects to an address and prints what it is told; web answers HTTP at an address; await and ended are
 // what hooks and their containers run (hook.go); listen answers at a port of the loopback
 // (listen.go); spin uses a core until it is stopped; tty
@@ -49,6 +49,8 @@ func command(ctx context.Context, args []string) error {
 		return err
 	case "note":
 		return note(args[1], "noted")
+	case "write":
+		return os.WriteFile(args[1], []byte(args[2]), 0o600)
 	case "remove":
 		return os.Remove(args[1])
 	case "dial":
