@@ -114,9 +114,9 @@ func (h *home) read(name string) string {
 }
 
 // start runs the entry script; the returned function waits for its end.
-func (h *home) start() (cmd *exec.Cmd, wait func()) {
+func (h *home) start(args ...string) (cmd *exec.Cmd, wait func()) {
 	h.t.Helper()
-	cmd = exec.CommandContext(h.t.Context(), "bash", filepath.Join(h.dir, "entry.sh"))
+	cmd = exec.CommandContext(h.t.Context(), "bash", append([]string{filepath.Join(h.dir, "entry.sh")}, args...)...)
 	log, err := os.Create(filepath.Join(h.dir, "log"))
 	if err != nil {
 		h.t.Fatal(err)

@@ -42,7 +42,7 @@ func (l *Lab) waitDig(name, want string) {
 // and fails the test when an acknowledged key was lost.
 func (l *Lab) startLoad(flags ...string) (stop func()) {
 	l.t.Helper()
-	p := l.start("load", append([]string{toolBinary, "load", "--dns", gateway + ":53", "--for", "12h", "--pause", "2ms"}, flags...)...)
+	p := l.start(fmt.Sprint("load-", len(l.all)), append([]string{toolBinary, "load", "--dns", gateway + ":53", "--for", "12h", "--pause", "2ms"}, flags...)...)
 	return func() {
 		l.t.Helper()
 		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

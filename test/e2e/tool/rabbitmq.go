@@ -12,16 +12,20 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// amqpWait is how long RabbitMQ may take for one answer.
-const amqpWait = 5 * time.Second
+// amqpWait is how long RabbitMQ may take for one answer, and allWait for all messages.
+const (
+	amqpWait = 5 * time.Second
+	allWait  = 2 * time.Minute
+)
 
 // rabbitQueue writes into a quorum queue with confirms. A queue cannot be asked for a key: the first
-// one who reads takes all messages, and they go back into the queue.
+// one who reads takes all messages out of it.
 type rabbitQueue struct {
 	names  []string
 	at     int
 	dialer *net.Dialer
-	conn   *amqp.Connection
+	net    net.Conn
+	conn   *amqp.Connection // on net
 	ch     *amqp.Channel
 	made   string // the queue that is there
 	read   *rabbitRead
@@ -30,12 +34,13 @@ type rabbitQueue struct {
 // rabbitRead is what all readers know of the queue.
 type rabbitRead struct {
 	sync.Mutex
-	held map[string]string // nil: not read yet
+	held map[string]string
+	done bool // it has all
 }
 
 // newRabbit makes writers and readers of one queue.
 func newRabbit(names []string, dns string) func(first int) keys {
-	read := &rabbitRead{}
+	read := &rabbitRead{held: map[string]string{}}
 	return func(first int) keys {
 		return &rabbitQueue{names: names, at: first % len(names), dialer: dialerBy(dns), read: read}
 	}
@@ -61,6 +66,7 @@ func (r *rabbitQueue) connect(ctx context.Context) (err error) {
 	if err := conn.SetDeadline(time.Now().Add(amqpWait)); err != nil {
 		return err
 	}
+	r.net = conn
 	r.conn, err = amqp.Open(conn, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "app", Password: "app"}}, Vhost: "/", Heartbeat: amqpWait,
 	})
@@ -74,6 +80,12 @@ func (r *rabbitQueue) connect(ctx context.Context) (err error) {
 	return err
 }
 
+// bounded breaks the connection when ctx ends, until it is called off: the library waits for some answers without end.
+func (r *rabbitQueue) bounded(ctx context.Context) (off func() bool) {
+	conn := r.net
+	return context.AfterFunc(ctx, func() { _ = conn.Close() })
+}
+
 // queueOf is the queue of a key "prefix/writer/number".
 func queueOf(key string) string { return key[:strings.IndexByte(key, '/')] }
 
@@ -83,6 +95,7 @@ func (r *rabbitQueue) put(ctx context.Context, key, value string) error {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
+	defer r.bounded(ctx)()
 	if queue := queueOf(key); r.made != queue {
 		if _, err := r.ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
 			return err
@@ -103,43 +116,45 @@ func (r *rabbitQueue) put(ctx context.Context, key, value string) error {
 func (r *rabbitQueue) get(ctx context.Context, key string) (string, error) {
 	r.read.Lock()
 	defer r.read.Unlock()
-	if r.read.held == nil {
-		held, err := r.all(ctx, queueOf(key))
-		if err != nil {
+	if !r.read.done {
+		if err := r.all(ctx, queueOf(key), r.read.held); err != nil {
 			return "", err
 		}
-		r.read.held = held
+		r.read.done = true
 	}
 	return r.read.held[key], nil
 }
 
-// all takes every message of the queue and acknowledges none.
-func (r *rabbitQueue) all(ctx context.Context, queue string) (map[string]string, error) {
+// all takes every message out of the queue and adds it to held, which outlasts a try that failed: a quorum queue
+// gives a reader 2000 at most that were not acknowledged.
+func (r *rabbitQueue) all(ctx context.Context, queue string, held map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, allWait)
+	defer cancel()
 	if err := r.connect(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	defer r.next()
-	there, err := r.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-	if err != nil {
-		return nil, err
-	}
+	defer r.bounded(ctx)()
 	messages, err := r.ch.ConsumeWithContext(ctx, queue, "", false, false, false, false, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	held := map[string]string{}
 	for {
 		select {
 		case m, open := <-messages:
 			if !open {
-				return nil, fmt.Errorf("broken off after %d messages", len(held))
+				return fmt.Errorf("broken off after %d messages", len(held))
 			}
 			held[m.MessageId] = string(m.Body)
-		case <-time.After(amqpWait):
-			if len(held) < there.Messages {
-				return nil, fmt.Errorf("%d messages of %d", len(held), there.Messages)
+			if err := m.Ack(false); err != nil {
+				return err
 			}
-			return held, nil
+		case <-time.After(amqpWait):
+			left, err := r.ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+			if err == nil && left.Messages > 0 {
+				err = fmt.Errorf("%d messages are left", left.Messages)
+			}
+			return err
 		}
 	}
 }

@@ -1,0 +1,92 @@
+package examples
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stead-project/stead/records"
+)
+
+const fakeBusybox = `#!/bin/bash
+echo "$3" >> "$FAKE/calls"
+host=${3#http://} host=${host%%:*}
+cat "$FAKE/jsz-$host"
+`
+
+const fakeNATS = `#!/bin/bash
+echo "$*" > "$FAKE/args.new" && mv "$FAKE/args.new" "$FAKE/args"
+while :; do sleep 0.02; done
+`
+
+// A leader that knows the present names of nats-1 and nats-2, the name of a lost disk, and one without a name.
+const natsKnown = `{
+  "meta_cluster": {
+    "name": "nats",
+    "leader": "nats-0-5",
+    "peer": "self",
+    "replicas": [
+      {"name": "nats-1-5", "current": true, "peer": "one"},
+      {"name": "nats-1-2", "current": false, "peer": "lost"},
+      {"name": "Server name unknown at this time (peerID: gone)", "current": false, "peer": "gone"},
+      {"name": "nats-2-5", "current": true, "peer": "two"}
+    ]
+  }
+}
+`
+
+// natsSelf is an address of the loopback at which nobody listens.
+const natsSelf = "127.78.0.1"
+
+func newNATS(t *testing.T, used bool) (*home, records.Snapshot) {
+	t.Helper()
+	h := newHome(t, "nats", 0)
+	h.put("bin/busybox", fakeBusybox)
+	h.put("bin/nats-server", fakeNATS)
+	h.put("disk/.keep", "")
+	h.env = append(h.env, "SELF="+natsSelf, "SYSTEM_PASSWORD=secret")
+	p := records.Snapshot{Replicas: 3, InitialOrdinals: []int{0, 1, 2}, Bootstrapped: used, Peers: []records.Peer{h.peer(0), h.peer(1), h.peer(2)}}
+	h.set(p)
+	return h, p
+}
+
+func TestANATSServerWithAnEmptyDiskJoinsUnderANewName(t *testing.T) {
+	t.Parallel()
+	h, _ := newNATS(t, true)
+	_, wait := h.start("run")
+	wait()
+	if h.code != 75 || h.has("args") {
+		t.Fatalf("with no leader it ends with %d: %s", h.code, h.read("log"))
+	}
+	h.put("jsz-nats-2.nats.d", natsKnown)
+	h.start("run")
+	until(t, "it runs, not "+h.read("log"), func() bool { return h.has("args") })
+	name := strings.TrimSpace(h.read("disk/name"))
+	if !strings.HasPrefix(name, "nats-0-") || !strings.Contains(h.read("args"), "--name "+name+" ") || strings.TrimSpace(h.read("facts/self/note")) != name {
+		t.Errorf("its name is %q, its note %q, its arguments %q", name, h.read("facts/self/note"), h.read("args"))
+	}
+}
+
+func TestALeaderOfNATSForgetsWhoIsPastWhenAllAreThere(t *testing.T) {
+	t.Parallel()
+	h, p := newNATS(t, true)
+	h.put("disk/name", "nats-0-5\n")
+	h.put("jsz-"+natsSelf, natsKnown)
+	p.Peers[0].Note, p.Peers[1].Note = "nats-0-5", "nats-1-5" // nats-2 has not said its name yet
+	h.set(p)
+	h.start("run")
+	looks := func(n int) func() bool { return func() bool { return strings.Count(h.read("calls"), natsSelf) >= n } }
+	until(t, "it looks twice", looks(2))
+	p.Peers[2].Note = "nats-2-6" // which the leader does not know yet
+	h.set(p)
+	until(t, "it looks twice more", looks(4))
+	if log := h.read("log"); strings.Contains(log, "forgetting") {
+		t.Fatalf("it forgets too early: %s", log)
+	}
+	p.Peers[2].Note = "nats-2-5"
+	h.set(p)
+	until(t, "it forgets", func() bool { return strings.Contains(h.read("log"), "forgetting Server name unknown") })
+	log := h.read("log")
+	if !strings.Contains(log, "forgetting nats-1-2:") || strings.Contains(log, "forgetting nats-1-5") || strings.Contains(log, "forgetting nats-2-5") {
+		t.Errorf("it says %s", log)
+	}
+}
