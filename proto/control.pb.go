@@ -2666,6 +2666,7 @@ type MoveRequest struct {
 	Abort          bool                   `protobuf:"varint,5,opt,name=abort,proto3" json:"abort,omitempty"`
 	DryRun         bool                   `protobuf:"varint,6,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	Look           bool                   `protobuf:"varint,7,opt,name=look,proto3" json:"look,omitempty"`
+	Back           bool                   `protobuf:"varint,8,opt,name=back,proto3" json:"back,omitempty"` // its target is lost: the volumes are those of the node where it was again
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2745,6 +2746,13 @@ func (x *MoveRequest) GetDryRun() bool {
 func (x *MoveRequest) GetLook() bool {
 	if x != nil {
 		return x.Look
+	}
+	return false
+}
+
+func (x *MoveRequest) GetBack() bool {
+	if x != nil {
+		return x.Back
 	}
 	return false
 }
@@ -3588,7 +3596,7 @@ const file_control_proto_rawDesc = "" +
 	"\bDrainRow\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why\"\xc4\x01\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"\xd8\x01\n" +
 	"\vMoveRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\tR\x06member\x12\x12\n" +
@@ -3596,7 +3604,8 @@ const file_control_proto_rawDesc = "" +
 	"\x10bytes_per_second\x18\x04 \x01(\x03R\x0ebytesPerSecond\x12\x14\n" +
 	"\x05abort\x18\x05 \x01(\bR\x05abort\x12\x17\n" +
 	"\adry_run\x18\x06 \x01(\bR\x06dryRun\x12\x12\n" +
-	"\x04look\x18\a \x01(\bR\x04look\"\x82\x02\n" +
+	"\x04look\x18\a \x01(\bR\x04look\x12\x12\n" +
+	"\x04back\x18\b \x01(\bR\x04back\"\x82\x02\n" +
 	"\fMoveResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x14\n" +
 	"\x05asked\x18\x02 \x01(\bR\x05asked\x12\x12\n" +

@@ -82,6 +82,8 @@ type NodeFacts struct {
 	// Moves: the node's agent moves volumes to and from other nodes. MoveReports is what it says of its parts, in order.
 	Moves       bool               `json:"moves,omitempty"`
 	MoveReports []moves.MoveReport `json:"moveReports,omitempty"`
+	// MovesBack: the agent knows how to take the volumes of a move back (moves.MoveBack).
+	MovesBack bool `json:"movesBack,omitempty"`
 	// Epoch is that of the store when the node last said hello: in an older one it did
 	// not say what it runs now (SAFETY S8).
 	Epoch int64 `json:"epoch,omitempty"`

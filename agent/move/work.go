@@ -41,7 +41,7 @@ func (m *Mover) work(ctx context.Context, j *job) {
 			Sealed: disk.Sealed, AllSealed: disk.AllSealed, Arrived: disk.Arrived, AllArrived: disk.AllArrived,
 			Staged: disk.Staged, Copied: j.part.Copied,
 		},
-		Sums: j.sums, Warm: j.warm, Failed: j.failed,
+		Sums: j.sums, Warm: j.warm, Back: j.part.Back, Failed: j.failed,
 	}
 	j.cancel = cancel
 	m.mu.Unlock()
@@ -54,13 +54,18 @@ func (m *Mover) work(ctx context.Context, j *job) {
 	m.settle(ctx, j, next.Op, err)
 }
 
+// copies: by this order trees are handed out, and fetched.
+func copies(o *moves.MoveOrder) bool {
+	return o != nil && (o.Phase == moves.MoveCopying || o.Phase.Down())
+}
+
 // report says what a decision says; the source's key and port go with an offer.
 func (m *Mover) report(j *job, o *moves.MoveOrder, next step.Next) {
 	r := moves.MoveReport{ID: j.part.ID, Move: j.part.Move, Role: j.part.Role, State: next.Say, Sums: next.Sums, Error: next.Error}
 	if o == nil && next.Say == moves.MoveSealed {
 		r.Peer, r.Claims = j.part.Peer, j.part.Claims
 	}
-	if o != nil && o.Phase != moves.MoveAborting && o.Phase != moves.MoveFlipped && next.Say != moves.MoveFailed {
+	if copies(o) && !j.part.Back && next.Say != moves.MoveFailed {
 		var err error
 		if r.Key, r.Port, err = m.c.Copier.Key(j.part.Move); err != nil {
 			r.Error = err.Error()
@@ -136,7 +141,7 @@ func (m *Mover) failed(j *job, op step.Op, err error) {
 
 // do does one operation.
 func (m *Mover) do(ctx context.Context, j *job, v step.Situation, op step.Op) error {
-	if v.Order == nil || v.Order.Phase == moves.MoveAborting || v.Order.Phase == moves.MoveFlipped {
+	if !copies(v.Order) || j.part.Back {
 		m.c.Copier.Withdraw(j.part.Move)
 		if err := m.c.Volumes.Release(ctx, j.part); err != nil {
 			return err
@@ -153,6 +158,10 @@ func (m *Mover) do(ctx context.Context, j *job, v step.Situation, op step.Op) er
 		return m.sum(ctx, j, v.Order)
 	case step.Unseal:
 		return m.c.Volumes.Unseal(ctx, j.part)
+	case step.GiveBack:
+		p := j.part
+		p.Back = true
+		return m.write(ctx, j, p)
 	case step.Copy:
 		return m.copy(ctx, j, v.Order)
 	case step.Last:

@@ -19,6 +19,9 @@ type MovePart struct {
 	Epoch int64 `json:"epoch"`
 	// Copied are the sums of what lies in staging, when all of it is on disk and nothing writes there any more; of a target.
 	Copied []moves.MoveSum `json:"copied,omitempty"`
+	// Back: the volumes were given back to this source. It is never taken back, and the part is never forgotten: a store that is
+	// restored from before that has to hear of it.
+	Back bool `json:"back,omitempty"`
 }
 
 // MoveDisk is what is on a node's disks of its part in a move.

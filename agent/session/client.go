@@ -126,6 +126,7 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 	facts.Conditions = c.cfg.Conditions.all()
 	facts.Prepares, facts.Prepared = c.cfg.Prepared != nil, c.cfg.Prepared.all()
 	facts.Moves, facts.MoveReports = c.cfg.MoveReports != nil, c.cfg.MoveReports.all()
+	facts.MovesBack = facts.Moves
 	doc, err := json.Marshal(facts)
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)

@@ -15,7 +15,7 @@ import (
 type MoveID string
 
 // MovePhase is how far a move has come (SAFETY S12): Copying → Stopping → Sealing → Flipped, after which the record
-// goes; or, before Flipped, Aborting, after which it goes as well.
+// goes; or, before Flipped, Aborting, after which it goes as well; or after Flipped Back, if the target was lost.
 type MovePhase string
 
 // The phases.
@@ -31,6 +31,9 @@ const (
 	MoveFlipped MovePhase = "Flipped"
 	// MoveAborting: the target discards what it has, the source breaks its seal, and the member starts there again.
 	MoveAborting MovePhase = "Aborting"
+	// MoveBack: the target was lost before a life was ready there, and the old ids are the volumes again. The source notes that
+	// for good, breaks its seal, and only then a life may start there, and the record goes.
+	MoveBack MovePhase = "Back"
 )
 
 // Down reports whether no life of the member may start because of the move.
@@ -54,7 +57,7 @@ type Move struct {
 	Sums []MoveSum `json:"sums,omitempty"`
 	// BytesPerSecond bounds the copying; 0: what the nodes bound all their copying by.
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
-	// Why says of one that is aborted why.
+	// Why says of one that is aborted, or goes back, why.
 	Why string `json:"why,omitempty"`
 	// By is who asked for it, as the client says, or the drain that did; BeganAt is for people only.
 	By      string    `json:"by,omitempty"`
@@ -84,6 +87,8 @@ type MoveVerb string
 const (
 	MoveBegin MoveVerb = "Move"
 	MoveAbort MoveVerb = "Abort"
+	// MoveGiveBack: the target is lost for good, and the source is to have the volumes back.
+	MoveGiveBack MoveVerb = "Back"
 )
 
 // MoveRequest is moverequests/<ns>/<set>/<ordinal>: what a person asks about the move of a member. Written by control,
@@ -93,7 +98,7 @@ type MoveRequest struct {
 	Verb MoveVerb      `json:"verb"`
 	// To is where the member is to be moved; of MoveBegin.
 	To MoveEnd `json:"to,omitzero"`
-	// Move is the one to be aborted; of MoveAbort.
+	// Move is the one to be aborted, or to go back; of MoveAbort and MoveGiveBack.
 	Move           MoveID `json:"move,omitempty"`
 	BytesPerSecond int64  `json:"bytesPerSecond,omitempty"`
 	// By and At are for people only.
@@ -114,7 +119,7 @@ const (
 const MaxMoves = 64
 
 // MoveOrder tells a node of one move that it has a part in. A node is always told of all; one that is not told of any
-// more is over: after Flipped, or after Aborting. Absence is no order: a seal stays, and what lies in staging may be discarded.
+// more is over: after Flipped, Aborting or Back. Absence is no order: a seal stays, and what lies in staging may be discarded.
 // A later phase of the same move never goes back to an earlier one.
 type MoveOrder struct {
 	ID    spec.Identity `json:"id"`
@@ -154,6 +159,9 @@ const (
 	MoveSealed MoveState = "Sealed"
 	// MoveUnsealed: the volumes are as before the move, and may be used. Said in Aborting with Unseal alone.
 	MoveUnsealed MoveState = "Unsealed"
+	// MoveIsBack: it was ordered to have the volumes back, which it keeps for good, and nothing is sealed for this move. Said in any
+	// phase: after a restore of the store it shows that what arrived at the target does not count any more.
+	MoveIsBack MoveState = "Back"
 )
 
 // The states of a target.

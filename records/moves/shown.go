@@ -25,7 +25,7 @@ type ShownMove struct {
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"`
 	// LimitBytesPerSecond bounds that; 0: what the nodes bound all their copying by.
 	LimitBytesPerSecond int64 `json:"limitBytesPerSecond,omitempty"`
-	// Why says of one that is aborted why.
+	// Why says of one that is aborted, or goes back, why.
 	Why string `json:"why,omitempty"`
 	// Waits is what is being done, and what that waits for: a sentence.
 	Waits string `json:"waits,omitempty"`

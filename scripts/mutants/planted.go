@@ -25,6 +25,7 @@ var allFaults = slices.Concat(
 	claimFaults,
 	imageFaults,
 	moveFaults,
+	backFaults,
 	upgradeFaults,
 	copyFaults,
 	contract,

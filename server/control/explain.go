@@ -104,6 +104,8 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			add(a.Move.ID.MemberName(), fmt.Sprintf("its move continues (%s)", a.Move.Phase), a.Text)
 		case plan.FlipMove:
 			add(a.Move.ID.MemberName(), "its copied volumes become the volumes", a.Text)
+		case plan.BackMove:
+			add(a.Move.ID.MemberName(), "its volumes go back to "+string(a.Move.From.Node), a.Text)
 		case plan.EndMove:
 			add(a.Move.ID.MemberName(), "its move ends", a.Text)
 		case plan.VoidMoveRequest:

@@ -26,8 +26,8 @@ func (s volumes) Move(ctx context.Context, r *proto.MoveRequest) (*proto.MoveRes
 	switch {
 	case r.GetLook():
 		return s.moveState(id)
-	case r.GetAbort() == (r.GetNode() != ""):
-		return nil, invalid("name the node to which the member is to go, or abort its move")
+	case countTrue(r.GetAbort(), r.GetBack(), r.GetNode() != "") != 1:
+		return nil, invalid("name the node to which the member is to go, or abort its move, or have it go back")
 	case r.GetBytesPerSecond() < 0:
 		return nil, invalid("the rate must be 0 or more")
 	}
@@ -36,6 +36,13 @@ func (s volumes) Move(ctx context.Context, r *proto.MoveRequest) (*proto.MoveRes
 		if r.GetAbort() {
 			q.Verb = moves.MoveAbort
 			q.Move = plan.UnknownMove(slot, v.Nodes(), v.Epoch())
+			if slot.Move != nil {
+				q.Move = slot.Move.Move
+			}
+			return nil
+		}
+		if r.GetBack() {
+			q.Verb = moves.MoveGiveBack
 			if slot.Move != nil {
 				q.Move = slot.Move.Move
 			}
@@ -125,6 +132,24 @@ func (s volumes) moveState(id spec.Identity) (out *proto.MoveResponse, err error
 	return out, err
 }
 
+func countTrue(all ...bool) (n int) {
+	for _, b := range all {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// describeBack tells what it means that a move goes back.
+func describeBack(a *plan.BackMove) []string {
+	m, name := &a.Move, a.Move.ID.MemberName()
+	return []string{
+		fmt.Sprintf("starts %s again on node %s, with its data as of the moment when it was stopped there", name, m.From.Node),
+		fmt.Sprintf("gives up what %s wrote on node %s since; should that node return, its copy goes to its trash", name, m.To.Node),
+	}
+}
+
 // describeMove tells what a move, or its end, means for the member.
 func describeMove(f plan.Forecast, id spec.Identity) (out []string) {
 	name := id.MemberName()
@@ -154,6 +179,10 @@ func describeMove(f plan.Forecast, id spec.Identity) (out []string) {
 		case plan.AdvanceMove:
 			if a.Move.ID == id && a.Move.Phase == moves.MoveAborting {
 				out = append(out, fmt.Sprintf("%s stays on node %s; what was copied to node %s is discarded", name, a.Move.From.Node, a.Move.To.Node))
+			}
+		case plan.BackMove:
+			if a.Move.ID == id {
+				out = append(out, describeBack(&a)...)
 			}
 		case plan.EndMove:
 			for _, left := range a.Left {

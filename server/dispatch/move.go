@@ -119,7 +119,7 @@ func saneClaims(r *moves.MoveReport) bool {
 func stateOf(role moves.MoveRole, state moves.MoveState) bool {
 	switch role {
 	case moves.MoveSource:
-		return slices.Contains([]moves.MoveState{moves.MoveOffered, moves.MoveSealed, moves.MoveUnsealed, moves.MoveFailed}, state)
+		return slices.Contains([]moves.MoveState{moves.MoveOffered, moves.MoveSealed, moves.MoveUnsealed, moves.MoveIsBack, moves.MoveFailed}, state)
 	case moves.MoveTarget:
 		return slices.Contains([]moves.MoveState{moves.MoveCopyingNow, moves.MoveWarm, moves.MoveCopied, moves.MoveArrived, moves.MoveDiscarded, moves.MoveFailed}, state)
 	}

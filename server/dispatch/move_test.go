@@ -131,6 +131,7 @@ func TestANodeSpeaksOfItsOwnMovesOnly(t *testing.T) {
 		kept bool
 	}{
 		"of its own part": {own, true},
+		"that it is back": {with(func(r *moves.MoveReport) { r.State = moves.MoveIsBack }), true},
 		"as the target":   {with(func(r *moves.MoveReport) { r.Role, r.State = moves.MoveTarget, moves.MoveArrived }), false},
 		"of another move": {with(func(r *moves.MoveReport) { r.Move, r.State = "other", moves.MoveUnsealed }), false},
 		"of a member without a move, of which it has no volume":   {with(func(r *moves.MoveReport) { r.ID = ident(1) }), false},

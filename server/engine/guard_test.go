@@ -44,6 +44,7 @@ type stage struct {
 	source  moves.MoveState // what n1 says of the move
 	target  moves.MoveState // what n2 does
 	copies  bool            // the volume is the copy on n2
+	fenced  bool            // n2 is lost for good, as a person says
 	lost    bool            // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
@@ -136,6 +137,12 @@ func (st *stage) moveOps(facts *records.NodeFacts, hash spec.RevisionHash) (ops 
 	say(&facts2, moves.MoveTarget, st.target)
 	ops = append(ops, store.Put(store.FactsKey("n1"), store.Encode(facts)), store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
 		store.Put(store.FactsKey("n2"), store.Encode(facts2)), store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y", ID: 7})))
+	facts.MovesBack = true
+	ops[0] = store.Put(store.FactsKey("n1"), store.Encode(facts))
+	if st.fenced {
+		ops = append(ops, store.Put(store.FenceKey("n2"), store.Encode(records.Fence{Node: "n2", UID: "y"})))
+		st.without = append(st.without, store.SessionKey("n2"))
+	}
 	if st.copies {
 		ops = append(ops, store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "c", Number: 1, Class: "local", Node: "n2", SizeBytes: 1 << 50, Fate: records.FateKeep})))
 	}
@@ -252,6 +259,14 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			relies: slices.Concat(both, own, []string{volume, move, said})},
 		{name: "an aborted move that is over", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveAborting}, source: moves.MoveUnsealed, action: plan.EndMove{},
 			relies: slices.Concat(both, []string{volume, move})},
+		{name: "a move that goes back", report: records.PhaseStopped, copies: true, fenced: true, move: &moves.Move{Phase: moves.MoveFlipped}, moveAsk: &moves.MoveRequest{Verb: moves.MoveGiveBack},
+			source: moves.MoveSealed, action: plan.BackMove{}, relies: slices.Concat(hellos, both, own, []string{volume, move, moveAsk, store.FenceKey("n2"), store.VolumeReportKey(id, "data", "c")})},
+		{name: "a move that went back before a restore", report: records.PhaseStopped, copies: true, move: &moves.Move{Phase: moves.MoveFlipped},
+			source: moves.MoveIsBack, target: moves.MoveArrived, action: plan.BackMove{}, relies: slices.Concat(hellos, both, own, []string{volume, move, store.FenceKey("n2"), store.VolumeReportKey(id, "data", "c")})},
+		{name: "one whose volumes stayed where they were", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveSealing},
+			source: moves.MoveIsBack, action: plan.BackMove{}, relies: slices.Concat(hellos, both, own, []string{volume, move, store.VolumeReportKey(id, "data", "c")})},
+		{name: "a move that went back and is over", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveBack}, source: moves.MoveIsBack, action: plan.EndMove{},
+			relies: slices.Concat(both, own, []string{volume, move})},
 		{name: "a set that goes", without: own, change: deleting, action: plan.RemoveSet{}},
 	} {
 		t.Run(st.name, func(t *testing.T) {

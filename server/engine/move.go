@@ -169,7 +169,10 @@ func (d *decision) flipMove(v cache.View, a plan.FlipMove) error {
 
 // endMove compares the life, the volumes and both machines, and has the old copies given up: each is left on the source.
 func (d *decision) endMove(v cache.View, a plan.EndMove) error {
-	now, err := present(v, &a.Move, moves.MoveFlipped, moves.MoveAborting)
+	now, err := present(v, &a.Move, moves.MoveFlipped, moves.MoveAborting, moves.MoveBack)
+	if err == nil {
+		err = backOver(v, now)
+	}
 	if err != nil {
 		return err
 	}
@@ -183,9 +186,7 @@ func (d *decision) endMove(v cache.View, a plan.EndMove) error {
 			return fmt.Errorf("end the move of %s: its volume of the claim %s is the old one still", now.ID, claim.Claim)
 		}
 	}
-	for _, left := range a.Left {
-		d.putSeen(v, store.VolumeReportKey(left.ID, left.Claim, left.Volume), left)
-	}
+	d.leave(v, a.Left)
 	d.removeSeen(v, store.MoveKey(now.ID))
 	return nil
 }
@@ -248,6 +249,8 @@ func moveEvents(ref spec.SetRef, action plan.Action, now time.Time) []namedEvent
 		return event(&a.Move, what, a.Text)
 	case plan.FlipMove:
 		return event(&a.Move, "Flipped", a.Text)
+	case plan.BackMove:
+		return event(&a.Move, "Back", a.Text)
 	case plan.EndMove:
 		return event(&a.Move, "Over", a.Text)
 	case plan.VoidMoveRequest:

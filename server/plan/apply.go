@@ -122,7 +122,7 @@ func (w *World) apply(a Action) {
 		w.Bootstrapped, w.WasBootstrapped = true, false
 	case ForgetBootstrapped:
 		w.WasBootstrapped = false
-	case BeginMove, AdvanceMove, FlipMove, EndMove, VoidMoveRequest:
+	case BeginMove, AdvanceMove, FlipMove, BackMove, EndMove, VoidMoveRequest:
 		w.applyMove(a)
 	case RemoveClaim:
 		gone := *w.Claim

@@ -64,6 +64,11 @@ func brief(p Plan) string {
 			words = append(words, fmt.Sprintf("move=%d/%s", a.Move.ID.Ordinal, a.Move.Phase))
 		case FlipMove:
 			words = append(words, fmt.Sprintf("flip=%d@%s", a.Move.ID.Ordinal, a.Move.To.Node))
+		case BackMove:
+			words = append(words, fmt.Sprintf("back=%d@%s", a.Move.ID.Ordinal, a.Move.From.Node))
+			if len(a.Left) > 0 {
+				words[len(words)-1] += "+left"
+			}
 		case EndMove:
 			words = append(words, fmt.Sprintf("end=%d", a.Move.ID.Ordinal))
 			if len(a.Left) > 0 {

@@ -50,9 +50,9 @@ func (f moveFacts) known(end moves.MoveEnd) bool {
 }
 
 // arrived: the target has the volumes in their place. A target can say so before the record is flipped only when the
-// store went back since: then that is proof that the move was flipped (SAFETY S8).
+// store went back since: then that is proof that the move was flipped (SAFETY S8); but for one that went back.
 func (f moveFacts) arrived(m *moves.Move) bool {
-	return state(f.said(m, moves.MoveTarget)) == moves.MoveArrived && (m.Phase == moves.MoveFlipped || m.Epoch != f.world.Epoch)
+	return m.Phase != moves.MoveBack && !f.isBack(m) && state(f.said(m, moves.MoveTarget)) == moves.MoveArrived && (m.Phase == moves.MoveFlipped || m.Epoch != f.world.Epoch)
 }
 
 // copied: the target has all of the sealed source, by the sums of both.
@@ -79,7 +79,7 @@ func (f moveFacts) heldByMove(m *memberFacts) bool {
 	if m.Move == nil {
 		return false
 	}
-	return m.Move.Phase.Down() || m.Move.Phase == moves.MoveAborting || m.Move.Phase == moves.MoveFlipped && !f.arrived(m.Move)
+	return m.Move.Phase.Down() || m.Move.Phase == moves.MoveAborting || m.Move.Phase == moves.MoveBack || m.Move.Phase == moves.MoveFlipped && !f.arrived(m.Move)
 }
 
 // localVolumes are the volumes of a member that are bound to their node, by claim.
@@ -121,7 +121,7 @@ func withoutLocal(volumes map[spec.ClaimName]*records.Volume) map[spec.ClaimName
 	return out
 }
 
-// movesVolumes: the member has a move that decides of its volumes. One that is aborted, or arrived, leaves them where they are, but
+// movesVolumes: the member has a move that decides of its volumes. One that is aborted, went back, or arrived, leaves them where they are, but
 // for one that arrived before a restore: it is flipped again.
 func (f moveFacts) movesVolumes(t *memberState) bool {
 	switch {
@@ -129,6 +129,8 @@ func (f moveFacts) movesVolumes(t *memberState) bool {
 		return false
 	case t.Move.Phase == moves.MoveAborting:
 		return f.arrived(t.Move)
+	case t.Move.Phase == moves.MoveBack:
+		return false
 	}
 	return t.Move.Phase != moves.MoveFlipped || !f.arrived(t.Move)
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
-	"github.com/stead-project/stead/spec/scalar"
 )
 
 // Moves: a member goes to another node with its local volumes (SEMANTICS Part 4, Move; SAFETY S12). What disturbs no member
@@ -40,6 +39,10 @@ func (s mover) moveVolumes() {
 // advanceMove does the next thing about a move, or nothing.
 func (s mover) advanceMove(t *memberState) {
 	m := t.Move
+	if m.Phase != moves.MoveBack && s.isBack(m) {
+		s.goneBack(t)
+		return
+	}
 	if m.Phase.Down() || m.Phase == moves.MoveCopying {
 		if a := s.aborted(t); a != nil && !s.arrived(m) {
 			s.writeMove(t, *a)
@@ -72,6 +75,12 @@ func (s mover) advanceMove(t *memberState) {
 	case moves.MoveFlipped:
 		if text := s.moveOver(t); text != "" {
 			s.endMove(t, true, text)
+		} else {
+			s.backAsked(t)
+		}
+	case moves.MoveBack:
+		if text := s.backOver(t); text != "" {
+			s.endMove(t, false, text)
 		}
 	}
 }
@@ -237,14 +246,7 @@ func (s mover) endMove(t *memberState, left bool, text string) {
 	a := EndMove{Move: *m, Text: text}
 	if left && s.node(m.From.Node) != nil {
 		for _, c := range m.Claims {
-			period := spec.DefaultTrash
-			if v := t.Volumes[c.Claim]; v != nil {
-				period = v.Trash()
-			}
-			a.Left = append(a.Left, records.VolumeReport{
-				ID: t.ID, Claim: c.Claim, Volume: records.VolumeID(c.Old), Number: c.Number, Class: c.Class, Node: m.From.Node,
-				State: records.VolumeLeft, SizeBytes: c.SizeBytes, Left: scalar.Duration{Duration: period},
-			})
+			a.Left = append(a.Left, leftOf(t, c, c.Old, m.From.Node))
 		}
 	}
 	s.act(a)

@@ -19,6 +19,7 @@ func movers(w *World) {
 	say(w)
 	for i := range w.Nodes {
 		w.Nodes[i].Facts.UID, w.Nodes[i].Facts.Epoch, w.Nodes[i].Facts.Moves = w.Nodes[i].Node.UID, w.Epoch, true
+		w.Nodes[i].Facts.MovesBack = true
 	}
 }
 

@@ -78,6 +78,18 @@ func (w *World) applyMove(a Action) {
 		for i := range a.Volumes {
 			slot.put(&a.Volumes[i])
 		}
+	case BackMove:
+		slot := w.slotOf(a.Move.ID)
+		slot.Move = &a.Move
+		for i := range a.Volumes {
+			slot.put(&a.Volumes[i])
+		}
+		if len(a.Left) > 0 {
+			slot.Left = append(slices.Clone(slot.Left), a.Move.To.Node)
+		}
+		if a.Asked {
+			slot.MoveAsked = nil
+		}
 	case EndMove:
 		slot := w.slotOf(a.Move.ID)
 		slot.Move = nil

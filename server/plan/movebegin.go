@@ -31,6 +31,8 @@ func MoveRefusal(w World, q moves.MoveRequest) string {
 func (s mover) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 	m := t.Move
 	switch {
+	case q.Verb == moves.MoveGiveBack:
+		return s.backRefusal(t, q)
 	case q.Verb == moves.MoveAbort && m == nil:
 		unknown, why := s.unknownMove(t)
 		if why == "" && unknown.Move != q.Move {
@@ -39,8 +41,11 @@ func (s mover) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 		return why
 	case q.Verb == moves.MoveAbort && m.Move != q.Move:
 		return "there is no such move any more"
+	case q.Verb == moves.MoveAbort && m.Phase == moves.MoveBack, q.Verb == moves.MoveAbort && s.isBack(m):
+		return fmt.Sprintf("its volumes go back to node %s already", m.From.Node)
 	case q.Verb == moves.MoveAbort && m.Phase == moves.MoveFlipped, q.Verb == moves.MoveAbort && s.arrived(m):
-		return fmt.Sprintf("its volumes are on node %s already; to have it back: stead move %s --to %s, once it is ready there", m.To.Node, t.ID.MemberName(), m.From.Node)
+		return fmt.Sprintf("its volumes are on node %s already; to have it back: stead move %s --to %s, once it is ready there; if node %s is lost for good: stead move %s --back",
+			m.To.Node, t.ID.MemberName(), m.From.Node, m.To.Node, t.ID.MemberName())
 	case q.Verb == moves.MoveAbort && m.Phase == moves.MoveAborting:
 		return "the move is being aborted already"
 	case q.Verb == moves.MoveAbort:

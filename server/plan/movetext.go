@@ -16,6 +16,9 @@ func (e explainer) movingText(t *memberState) (reason causes.BlockedReason, text
 	if m.Phase == moves.MoveAborting {
 		text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s)%s", m.From.Node, m.To.Node, m.Why, doing)
 	}
+	if m.Phase == moves.MoveBack {
+		text = fmt.Sprintf("its volumes go back from node %s to node %s (%s): %s", m.To.Node, m.From.Node, m.Why, doing)
+	}
 	if !f.reaches(awaited) {
 		return causes.BlockedNodeSilent, text
 	}
@@ -27,6 +30,10 @@ func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 	awaited, role := m.From, moves.MoveSource
 	target := func() { awaited, role = m.To, moves.MoveTarget }
 	switch {
+	case m.Phase == moves.MoveBack:
+		text = fmt.Sprintf("it starts again when node %s has its volumes back in use", m.From.Node)
+	case f.isBack(m):
+		text = fmt.Sprintf("node %s was given its volumes back before the store was restored: those on node %s do not count; waiting until it is proven that no life has them", m.From.Node, m.To.Node)
 	case m.Phase == moves.MoveCopying && (state(f.said(m, moves.MoveTarget)) == moves.MoveWarm || f.arrived(m)):
 		target()
 		text = "nearly all is copied; the member stops for the rest when it is its turn in the set's budget"
@@ -58,6 +65,9 @@ func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 	}
 	if !f.reaches(awaited) {
 		text += fmt.Sprintf("; node %s is unreachable", awaited.Node)
+		if m.Phase == moves.MoveFlipped {
+			text += fmt.Sprintf("; if it is lost for good: stead node fence %s --i-have-powered-off, then stead move %s --back", awaited.Node, m.ID.MemberName())
+		}
 	}
 	return awaited, text
 }
@@ -91,7 +101,7 @@ func (e explainer) moveWait(t *memberState) (reason causes.BlockedReason, text s
 func MoveText(m *moves.Move, nodes []Node, epoch int64) string {
 	f := factsOf(nodes, epoch)
 	text := fmt.Sprintf("its volumes move from node %s to node %s: %s", m.From.Node, m.To.Node, f.progressText(m))
-	if m.Phase == moves.MoveAborting {
+	if m.Phase == moves.MoveAborting || m.Phase == moves.MoveBack {
 		text += ", " + m.Why
 	}
 	for _, end := range []moves.MoveEnd{m.From, m.To} {

@@ -68,6 +68,10 @@ func expectedOf(m *moves.Move, role moves.MoveRole) moves.MoveState {
 		if !source {
 			return moves.MoveArrived
 		}
+	case moves.MoveBack:
+		if source {
+			return moves.MoveIsBack
+		}
 	case moves.MoveAborting:
 		if source {
 			return moves.MoveUnsealed

@@ -77,7 +77,7 @@ type comer struct {
 func movesTo(slot *Slot) spec.NodeName {
 	q, m := slot.MoveAsked, slot.Move
 	switch {
-	case m != nil && (m.Phase == moves.MoveAborting || q != nil && q.Verb == moves.MoveAbort && q.Move == m.Move):
+	case m != nil && (m.Phase == moves.MoveAborting || m.Phase == moves.MoveBack || q != nil && q.Verb == moves.MoveAbort && q.Move == m.Move):
 		return m.From.Node
 	case m != nil:
 		return m.To.Node

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/spec/scalar"
@@ -42,6 +43,7 @@ type stage struct {
 //	strategy Recreate | partition 1 | max 50% | floor 2 | minReady 5 | start 2
 //	reserve 1 5-7 | deadline 60 | onFailure Rollback | replaceBroken Never
 //	node n1 silent | back     it loses its session, or has one again
+//	node n1 fenced            a person says that it is off: its lives are over
 //	node n1 disk=ssd          it has this label
 //	selects ssd               the template's nodeSelector; before update
 //	image db:2                that of the template's container; before update
@@ -55,6 +57,7 @@ type stage struct {
 //	leader | restored         another server leads; the store is restored from a backup
 //	drain n1 | drain n1 at-once | uncordon n1   its members are to stop, or may start there again
 //	move db-1 n2 | abort db-1 | drain-move n1   its volumes go to another node, or not; all go from a node
+//	back db-1                 they are those where it was again
 //	rebalance                 its members are spread over the nodes
 //	pass 600s                 time goes by
 func (s *stage) command(words []string) {
@@ -80,11 +83,13 @@ func (s *stage) command(words []string) {
 	case words[0] == "drain", words[0] == "uncordon":
 		s.drain(spec.NodeName(words[1]), words[0] == "drain", len(words) > 2)
 	case words[0] == "move":
-		s.askMove(words[1], spec.NodeName(words[2]))
+		s.askMove(words[1], moves.MoveBegin, spec.NodeName(words[2]))
 	case words[0] == "rebalance":
 		s.rebalance()
 	case words[0] == "abort":
-		s.askMove(words[1], "")
+		s.askMove(words[1], moves.MoveAbort, "")
+	case words[0] == "back":
+		s.askMove(words[1], moves.MoveGiveBack, "")
 	case words[0] == "drain-move":
 		s.drainMoves(spec.NodeName(words[1]))
 	case words[0] == "leader", words[0] == "restored":
@@ -293,7 +298,7 @@ func said(a Action) string {
 		return a.ID.MemberName() + " is gone"
 	case SetVolumes, DropVolume, RestoreVolume, VoidRequest:
 		return saidOfVolumes(a)
-	case BeginMove, AdvanceMove, FlipMove, EndMove, VoidMoveRequest:
+	case BeginMove, AdvanceMove, FlipMove, BackMove, EndMove, VoidMoveRequest:
 		return saidOfMoves(a)
 	case MarkBootstrapped:
 		return "the set is bootstrapped"

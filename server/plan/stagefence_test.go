@@ -67,6 +67,11 @@ func (s *stage) node(name spec.NodeName, how string) {
 	if how == "silent" {
 		return
 	}
+	n.Fenced = how == "fenced"
+	if n.Fenced {
+		s.fence(name)
+		return
+	}
 	n.Session = &records.Session{Node: name, UID: n.Node.UID, Boot: "boot1", ID: 5}
 	if how == "boots" {
 		n.Session.Boot = "boot2"
@@ -74,6 +79,15 @@ func (s *stage) node(name spec.NodeName, how string) {
 	facts := *n.Facts
 	facts.Epoch = s.w.Epoch
 	n.Facts = &facts
+}
+
+// fence has the lives on a node be over, as a person says.
+func (s *stage) fence(name spec.NodeName) {
+	for i := range s.w.Slots {
+		if m := s.w.Slots[i].Member; m != nil && m.Node == name {
+			s.w.Slots[i].Report = &records.Report{ID: m.ID, Token: m.Token, Node: name, Phase: records.PhaseStopped, Cause: causes.Fenced}
+		}
+	}
 }
 
 // prepares has a node say that it prepares, or what it has of a revision; false: how says neither.

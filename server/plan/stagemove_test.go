@@ -10,17 +10,14 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// askMove is a person's request about a move, made if it is not refused: to node, or (to is "") to abort.
-func (s *stage) askMove(name string, to spec.NodeName) {
+// askMove is a person's request about a move, made if it is not refused: to the node, of one that begins.
+func (s *stage) askMove(name string, verb moves.MoveVerb, to spec.NodeName) {
 	s.t.Helper()
 	s.canMove()
 	slot := s.slot(name)
-	q := moves.MoveRequest{ID: slot.ID, Verb: moves.MoveBegin, By: "ann", To: moves.MoveEnd{Node: to, UID: spec.UID("uid-" + to)}}
-	if to == "" {
-		q.Verb = moves.MoveAbort
-		if slot.Move != nil {
-			q.Move = slot.Move.Move
-		}
+	q := moves.MoveRequest{ID: slot.ID, Verb: verb, By: "ann", To: moves.MoveEnd{Node: to, UID: spec.UID("uid-" + to)}}
+	if slot.Move != nil {
+		q.Move = slot.Move.Move
 	}
 	s.refused = MoveRefusal(s.w, q)
 	if s.refused == "" {
@@ -54,7 +51,7 @@ func (s *stage) canMove() {
 		if n.Facts != nil {
 			facts = *n.Facts
 		}
-		facts.UID, facts.Epoch, facts.Moves = n.Node.UID, s.w.Epoch, true
+		facts.UID, facts.Epoch, facts.Moves, facts.MovesBack = n.Node.UID, s.w.Epoch, true, true
 		n.Facts = &facts
 	}
 }
@@ -91,6 +88,8 @@ func saidOfMoves(a Action) string {
 	case AdvanceMove:
 		return a.Text
 	case FlipMove:
+		return a.Text
+	case BackMove:
 		return a.Text
 	case EndMove:
 		return a.Text

@@ -79,7 +79,7 @@ var actions = map[string]action{
 	"says": onNode((*node).says), "order": edits(user.order),
 	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn,
 	// What people ask.
-	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove),
+	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove), "back-move": asks(user.backMove), "lose-target": operates(operator.loseTarget),
 	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
 	"lost": asks(user.sayLost), "give-up": asks(user.giveUp), "bring-back": asks(user.bringBack),
 	"retain": edits(user.retain), "claim": edits(user.claim), "scale": edits(user.scale), "range": edits(user.moveRange), "deadline": edits(user.deadline),
@@ -110,7 +110,7 @@ var weights = []weight{
 }
 
 // moveWeights are drawn as well in runs with moves.
-var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}}
+var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}, {"lose-target", 2, 4}, {"back-move", 20, 20}}
 
 // sayWeights are drawn as well in runs in which members say something of themselves.
 var sayWeights = []weight{{"says", 12, 12}, {"order", 8, 8}}

@@ -54,6 +54,10 @@ type lineage struct {
 	// anew: a person put back what was there once, or the disk died: what is found next is right.
 	anew   bool
 	byHand bool // an operator put it in its place, or broke its seal, after a restore
+	// back: a move of it went back to what it was when its member was stopped, in place of lost, on which a life may begin only when a
+	// store is restored that does not know that, before one has begun on the other.
+	back, begun bool
+	lost        [fileCount]int
 	// fills: who did that has all that was written be there before its next life begins.
 	fills bool
 }
@@ -68,6 +72,7 @@ func (j *judge) writes(b *box, m mounted) {
 		j.w.fail("moves", "%s %s writes to volume %s on %s, which the move %s sealed", b.p.id, b.alive, m.id, b.p.n.name, m.tree.seal)
 	}
 	l.writes++
+	l.begun = true
 	m.tree.files[l.writes%fileCount] = l.writes
 	l.newest = m.tree.files
 }
@@ -83,11 +88,16 @@ func (j *judge) finds(b *box, token spec.Token) {
 			m.tree.files, l.fills = l.newest, false
 		case l.anew || j.excused(b.p.n, m.id):
 			l.newest, l.anew = m.tree.files, false
+		case l.undone(m.tree):
+			l.newest, l.begun = m.tree.files, true
 		case m.tree.files != l.newest:
 			j.w.fail("moves", "%s %s begins on %s with volume %s, which has %v; %v was written", b.p.id, token, b.p.n.name, m.id, m.tree.files, l.newest)
 		}
 	}
 }
+
+// undone: a tree is what went back, or that of which it did, and no life has begun on either since.
+func (l *lineage) undone(t *tree) bool { return l.back && !l.begun && t.files == l.lost }
 
 // putByHand notes that an operator made this the volume after a restore.
 func (l *lineage) putByHand() { l.byHand, l.fills = true, true }
@@ -95,5 +105,5 @@ func (l *lineage) putByHand() { l.byHand, l.fills = true, true }
 // holdsNewest: a tree has all that was written to a volume, as far as anybody can say.
 func (j *judge) holdsNewest(id records.VolumeID, t *tree) bool {
 	l := j.lineage(id)
-	return l.anew || l.fills || t != nil && t.files == l.newest
+	return l.anew || l.fills || t != nil && (t.files == l.newest || l.undone(t))
 }

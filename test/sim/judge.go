@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -27,6 +28,7 @@ type judge struct {
 	may      map[telling]string                        // what a life may be told of its new volumes at most
 	lineages map[records.VolumeID]*lineage
 	arrived  map[records.VolumeID]bool // copies of moves that were ever in their place
+	backs    map[moves.MoveID]bool     // went back, in any history of the store
 	stored
 }
 
@@ -81,7 +83,7 @@ func newJudge(w *Cluster) *judge {
 	j := &judge{
 		w: w, alive: map[spec.Identity]run{}, newest: map[spec.Identity]spec.Token{}, lives: map[life]*lifeTruth{},
 		volumes: map[records.VolumeID]*volumeTruth{}, had: map[spec.UID]time.Time{}, may: map[telling]string{}, stored: newStored(),
-		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{},
+		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{}, backs: map[moves.MoveID]bool{},
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
 	j.rules.Restored()

@@ -63,6 +63,8 @@ func (j *judge) phase(v cache.View, old, now *moves.Move) {
 		}
 	case "Sealing Flipped", "Aborting Flipped":
 		j.flips(old, now)
+	case "Copying Back", "Stopping Back", "Sealing Back", "Aborting Back", "Flipped Back":
+		j.goesBack(v, old, now)
 	default:
 		j.w.fail("moves", "the move of %s goes from %s to %s", now.ID, old.Phase, now.Phase)
 	}
@@ -178,6 +180,11 @@ func (j *judge) sealed(n *node, id spec.Identity, v records.MemberVolume) {
 // arrives judges that a copy that becomes a volume is whole, and the only one from which a life may start.
 func (j *judge) arrives(n *node, p runtime.MovePart, c moves.MoveClaim, t *tree) {
 	id := records.VolumeID(c.New)
+	if j.backs[p.Move] { // it goes to the trash
+		j.w.count("copy arrived that went back")
+		j.arrived[id] = true
+		return
+	}
 	if !j.holdsNewest(id, t) && !j.excused(n, id) {
 		j.w.fail("moves", "%s puts the copy of volume %s of %s in its place, which has %v; %v was written", n.name, c.Old, p.ID, t.files, j.lineage(id).newest)
 	}
@@ -203,7 +210,7 @@ func (j *judge) sums(n *node, m moves.MoveID, t *tree) {
 // unseals judges that a seal is broken only where no copy is in its place.
 func (j *judge) unseals(n *node, p runtime.MovePart, c moves.MoveClaim) {
 	for _, x := range j.w.nodes {
-		if x.placed(p.ID, c, c.New) != nil {
+		if x.placed(p.ID, c, c.New) != nil && !p.Back {
 			j.w.fail("moves", "%s breaks the seal of volume %s of %s, and its copy %s is in its place on %s", n.name, c.Old, p.ID, c.New, x.name)
 		}
 	}

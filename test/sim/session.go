@@ -84,7 +84,7 @@ func (n *node) hello() *proto.Hello {
 	hello := got(n.agent.client.Hello()).GetHello()
 	var facts records.NodeFacts
 	must(json.Unmarshal(hello.FactsJson, &facts))
-	facts.Prepares, facts.Moves = n.w.prepares, n.w.moves
+	facts.Prepares, facts.Moves, facts.MovesBack = n.w.prepares, n.w.moves, n.w.moves
 	if n.w.fences {
 		facts.FencedClasses = facts.SharedClasses
 	}

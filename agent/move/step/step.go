@@ -31,6 +31,8 @@ type Situation struct {
 	Sums []moves.MoveSum
 	// Warm: the last round of a target found little to copy.
 	Warm bool
+	// Back: it is noted on disk that the volumes were given back to this source.
+	Back bool
 	// Failed is why the part cannot be done; "": it may be.
 	Failed string
 }
@@ -50,6 +52,8 @@ const (
 	Arrive  Op = "Arrive"  // from staging into their place
 	Discard Op = "Discard" // what lies in staging
 	Forget  Op = "Forget"  // the part
+	// GiveBack notes for good, before the seal is broken, that the volumes were given back.
+	GiveBack Op = "GiveBack"
 )
 
 // Next is a decision: what to do, and what to say meanwhile.
@@ -66,6 +70,7 @@ const (
 	unknownSeal = "the volumes are sealed, and the servers know of no such move: no life starts with them here"
 	unknownCopy = "the servers know of no such move since the store was restored: what was copied is kept until the move is aborted"
 	notCopied   = "what was copied here is not all of the source: it is not put in its place"
+	notSealed   = "no volume that this move sealed is here"
 )
 
 // Choose decides.
@@ -76,10 +81,16 @@ func Choose(v Situation) Next {
 	return target(v)
 }
 
-// source decides for a source. Only an order removes a seal.
+// source decides for a source. Only an order removes a seal; that to have the volumes back is noted, and holds whatever comes later.
 func source(v Situation) Next {
 	sealed := v.Disk.Sealed && v.Disk.AllSealed
 	switch {
+	case v.Back && v.Disk.Sealed:
+		return Next{Op: Unseal, Say: moves.MoveSealed}
+	case v.Back && v.Order == nil: // nothing is said, and the part is kept
+		return Next{}
+	case v.Back:
+		return Next{Say: moves.MoveIsBack}
 	case v.Order == nil && v.Disk.Sealed && v.Told:
 		return Next{Say: moves.MoveSealed, Error: unknownSeal}
 	case v.Order == nil && v.Disk.Sealed:
@@ -88,6 +99,10 @@ func source(v Situation) Next {
 		return Next{Op: Forget}
 	case v.Order == nil:
 		return Next{}
+	case v.Order.Phase == moves.MoveBack:
+		return Next{Op: GiveBack, Say: moves.MoveSealed}
+	case v.Order.Phase == moves.MoveFlipped && !v.Disk.Sealed:
+		return Next{Say: moves.MoveFailed, Error: notSealed}
 	case v.Order.Phase == moves.MoveFlipped:
 		return Next{Say: moves.MoveSealed, Sums: v.Sums}
 	case v.Order.Phase == moves.MoveAborting && v.Order.Unseal && v.Disk.Sealed:
@@ -111,7 +126,7 @@ func source(v Situation) Next {
 }
 
 // target decides for a target. A copy of which a part has its new id is the volume, in any phase of the order: a restored store may
-// order an earlier one.
+// order an earlier one; but for one that went back: what of it has not arrived yet never does.
 func target(v Situation) Next {
 	now := Next{Say: moves.MoveCopyingNow}
 	switch {
@@ -122,11 +137,20 @@ func target(v Situation) Next {
 	}
 	do := func(op Op) Next { now.Op = op; return now }
 	o := v.Order
+	over := o == nil && v.Told && v.SameEpoch
+	back := o != nil && o.Phase == moves.MoveBack
+	left := v.Disk.Staged || len(v.Disk.Copied) > 0
 	switch {
-	case v.Disk.AllArrived && o == nil && v.Told && v.SameEpoch:
+	case v.Disk.AllArrived && over:
 		return Next{Op: Forget}
 	case v.Disk.AllArrived:
 		return Next{Say: moves.MoveArrived}
+	case v.Disk.Arrived && (over || back) && left: // one that was flipped is over before all of it arrived if it went back
+		return do(Discard)
+	case v.Disk.Arrived && over:
+		return Next{Op: Forget}
+	case v.Disk.Arrived && back:
+		return Next{}
 	case v.Disk.Arrived:
 		return do(Arrive)
 	case o == nil && !v.Told:
@@ -138,9 +162,9 @@ func target(v Situation) Next {
 		return Next{Op: Discard}
 	case o == nil:
 		return Next{Op: Forget}
-	case o.Phase == moves.MoveAborting && (v.Disk.Staged || len(v.Disk.Copied) > 0):
+	case (o.Phase == moves.MoveAborting || back) && left:
 		return do(Discard)
-	case o.Phase == moves.MoveAborting:
+	case o.Phase == moves.MoveAborting || back:
 		return Next{Say: moves.MoveDiscarded}
 	case o.Phase == moves.MoveFlipped && len(v.Disk.Copied) == 0:
 		return Next{Say: moves.MoveFailed, Error: notCopied}
@@ -168,7 +192,7 @@ func Interrupts(op Op, old, now *moves.MoveOrder) bool {
 	switch {
 	case op == Wait || op == Arrive || op == Unseal || op == Discard:
 		return false
-	case old == nil || now == nil || now.Phase == moves.MoveAborting:
+	case old == nil || now == nil || now.Phase == moves.MoveAborting || now.Phase == moves.MoveBack:
 		return true
 	case op == Copy:
 		return len(now.Sums) > 0 || old.PeerKey != now.PeerKey || old.PeerPort != now.PeerPort

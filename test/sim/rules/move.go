@@ -11,6 +11,9 @@ import (
 // machines live, and the target says that little is missing, or that it has them since before a restore (SAFETY S12).
 func (c *planChecker) moves(o int) (paid bool) {
 	m := c.Slot(o).Move
+	if m != nil && m.Phase == moves.MoveFlipped && c.isBack(m) {
+		return false // its volumes went back in a history of the store that is lost
+	}
 	if m == nil || m.Phase != moves.MoveCopying {
 		c.fail("moves", "%s is ended for a move that it does not have", c.Name(o))
 		return false
@@ -34,14 +37,21 @@ func (r *Reading) machine(end moves.MoveEnd) bool {
 }
 
 // saidOf is what the target of a move says in the store's present epoch; "": nothing.
-func (r *Reading) saidOf(m *moves.Move) moves.MoveState {
+func (r *Reading) saidOf(m *moves.Move) moves.MoveState { return r.said(m, m.To, moves.MoveTarget) }
+
+// isBack: its source says in that epoch that its volumes went back.
+func (r *Reading) isBack(m *moves.Move) bool {
+	return r.said(m, m.From, moves.MoveSource) == moves.MoveIsBack
+}
+
+func (r *Reading) said(m *moves.Move, end moves.MoveEnd, role moves.MoveRole) moves.MoveState {
 	i := slices.IndexFunc(r.x.Nodes, func(n plan.Node) bool {
-		return n.Node.Name == m.To.Node && n.Facts != nil && n.Facts.UID == m.To.UID && n.Facts.Epoch == r.x.Epoch
+		return n.Node.Name == end.Node && n.Facts != nil && n.Facts.UID == end.UID && n.Facts.Epoch == r.x.Epoch
 	})
 	if i < 0 {
 		return ""
 	}
-	if said := moves.Said(r.x.Nodes[i].Facts.MoveReports, m.Move, moves.MoveTarget); said != nil {
+	if said := moves.Said(r.x.Nodes[i].Facts.MoveReports, m.Move, role); said != nil {
 		return said.State
 	}
 	return ""
@@ -53,7 +63,7 @@ func (c *planChecker) heldByMove(o int) bool {
 	if m == nil || c.stays(o) {
 		return false
 	}
-	return m.Phase != moves.MoveCopying && !(m.Phase == moves.MoveFlipped && c.saidOf(m) == moves.MoveArrived)
+	return m.Phase != moves.MoveCopying && !(m.Phase == moves.MoveFlipped && c.saidOf(m) == moves.MoveArrived && !c.isBack(m))
 }
 
 // moveAfter is the move of an ordinal as the plan leaves it; nil: it has none.
@@ -67,6 +77,8 @@ func (c *planChecker) moveAfter(o int) *moves.Move {
 		case plan.AdvanceMove:
 			now = &a.Move
 		case plan.FlipMove:
+			now = &a.Move
+		case plan.BackMove:
 			now = &a.Move
 		case plan.Stop:
 			now = a.Move
