@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // partKey names a node's part in a move.
@@ -135,6 +136,24 @@ func (n *node) forgetSeals(a *agent) {
 		}
 	}
 	n.unsealAll()
+}
+
+// keepReports has the facts of a hello say of moves what those of the session before did, as a plant says.
+func (w *Cluster) keepReports(t store.Txn) store.Txn {
+	if !w.plant.KeepsOldReports || !slices.ContainsFunc(t.Then, func(op store.Op) bool { return op.Key == store.HellosKey }) {
+		return t
+	}
+	t.Then = slices.Clone(t.Then)
+	for _, n := range w.view().Nodes() {
+		for i, op := range t.Then {
+			facts, err := store.Decode[records.NodeFacts](store.KV{Key: op.Key, Value: op.Value})
+			if op.Key == store.FactsKey(n.Node.Name) && err == nil && n.Facts != nil && len(n.Facts.MoveReports) > 0 {
+				facts.MoveReports = n.Facts.MoveReports
+				t.Then[i] = store.Put(op.Key, store.Encode(facts))
+			}
+		}
+	}
+	return t
 }
 
 func (h hostMoves) Source(_ context.Context, p runtime.MovePart) (trees []runtime.MoveTree, err error) {

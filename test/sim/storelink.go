@@ -39,7 +39,7 @@ func (d *storeLink) Commit(ctx context.Context, t store.Txn) (store.Rev, error) 
 	if err := d.away(); err != nil {
 		return 0, err
 	}
-	t = d.w.plant.Txn(t)
+	t = d.w.keepReports(d.w.plant.Txn(t))
 	if d.crashIn > 0 {
 		d.crashIn--
 		if d.crashIn == 0 {

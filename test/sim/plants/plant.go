@@ -52,6 +52,7 @@ type Plant struct {
 	SaysSumsUnread  bool // a target says the sums of its source, whatever it has
 	BreaksSeals     bool // a source breaks its seal unasked, now and then
 	ForgetsSeals    bool // a restarted agent takes sealed volumes for such as are not
+	KeepsOldReports bool // what a node said of moves in its session before counts in the next one
 	SealsUnderLives bool // a source does not look whether a life is open, or has processes
 
 	FencesWhatIsOn bool // an operator's word that a machine is off is not true (S10)
