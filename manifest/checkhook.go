@@ -51,9 +51,9 @@ func (c containerChecks) stepDown(at string, h *spec.Hook, ports map[string]bool
 	}
 	switch {
 	case h.Sleep != nil:
-		c.fail(at+".sleep", "makes nobody step down", "write exec or httpGet")
+		c.fail(at+".sleep", "does not make a leader step down", "write exec or httpGet")
 	case h.TCPSocket != nil:
-		c.fail(at+".tcpSocket", "makes nobody step down", "write exec or httpGet")
+		c.fail(at+".tcpSocket", "does not make a leader step down", "write exec or httpGet")
 	default:
 		c.exactlyOne(at, map[string]bool{"exec": h.Exec != nil, "httpGet": h.HTTPGet != nil})
 	}

@@ -60,10 +60,10 @@ func (w *observer) steppedDown(ctr *container, err error) {
 	}
 }
 
-// stepDownEnds is when the time of a hook that was begun is over; zero: none was.
-func (w *subject) stepDownEnds(ctr *container) time.Time {
-	if ctr.Hooks.StepDownBy == 0 || ctr.Hooks.StepDown {
-		return time.Time{}
+// untilSteppedDown is when, after this time since boot, the time of a hook that was begun is over; 0: none was.
+func (c *container) untilSteppedDown(uptime time.Duration) time.Duration {
+	if c.Hooks.StepDownBy == 0 || c.Hooks.StepDown {
+		return 0
 	}
-	return w.c.Now().Add(ctr.Hooks.StepDownBy - w.c.Clock())
+	return c.Hooks.StepDownBy - uptime
 }

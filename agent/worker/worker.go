@@ -196,7 +196,7 @@ func (w *subject) next() time.Time {
 		ahead(ctr.due)
 		ahead(ctr.deadline)
 		ahead(ctr.rewatch)
-		ahead(w.stepDownEnds(ctr))
+		ahead(now.Add(ctr.untilSteppedDown(w.c.Clock())))
 	}
 	ahead(w.stopAt)
 	sooner(w.rewriteFiles)
