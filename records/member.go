@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -50,7 +51,7 @@ type Member struct {
 	SetUID spec.UID      `json:"setUID"`
 	Token  spec.Token    `json:"token"`
 	Goal   Goal          `json:"goal"`
-	// Reason is why this life was begun; StopReason why it is being ended.
+	// Reason is why this life was begun; StopReason why it is being ended, or is to be (Leaving).
 	Reason     Reason            `json:"reason"`
 	StopReason Reason            `json:"stopReason,omitempty"`
 	Revision   spec.RevisionHash `json:"revision"`
@@ -69,12 +70,25 @@ type Member struct {
 	// Service is the set's governing service when the life was begun: part of its name
 	// until it is over. "" of a life that an earlier version began: see plan.Service.
 	Service string `json:"service,omitempty"`
+	// Hook is what the life is to run by order; nil: nothing.
+	Hook *hooks.HookOrder `json:"hook,omitempty"`
 	// GraceSeconds between the stop signal and SIGKILL.
 	GraceSeconds int64          `json:"graceSeconds"`
 	Volumes      []MemberVolume `json:"volumes,omitempty"`
 	// BeganAt is for people only.
 	BeganAt time.Time `json:"beganAt"`
 }
+
+// HookResult is what the life's node says of the present order; the zero one: nothing yet, or there is no order. r may be nil.
+func (m *Member) HookResult(r *Report) hooks.HookResult {
+	if m.Hook == nil || r == nil || r.Token != m.Token || r.Hook.ID != m.Hook.ID {
+		return hooks.HookResult{}
+	}
+	return r.Hook
+}
+
+// Leaving: the set does not want the member any more, and the life goes on until its hook Decommission has succeeded.
+func (m *Member) Leaving() bool { return m.Goal == GoalRun && m.StopReason != "" }
 
 // MemberVolume says which volume a life uses for a claim.
 type MemberVolume struct {
@@ -162,6 +176,8 @@ type Report struct {
 	Containers []ContainerReport `json:"containers,omitempty"`
 	// Claim is what the member says of itself; nothing unless a container of it runs.
 	Claim Claim `json:"claim,omitzero"`
+	// Hook is what came of the member's hook.
+	Hook hooks.HookResult `json:"hook,omitzero"`
 	// At is the agent's wall clock, for people only.
 	At time.Time `json:"at"`
 }

@@ -79,6 +79,8 @@ type NodeFacts struct {
 	// was last sent, in order.
 	Prepares bool       `json:"prepares,omitempty"`
 	Prepared []Prepared `json:"prepared,omitempty"`
+	// Hooks: the node's agent runs hooks by order (hooks.HookOrder).
+	Hooks bool `json:"hooks,omitempty"`
 	// Moves: the node's agent moves volumes to and from other nodes. MoveReports is what it says of its parts, in order.
 	Moves       bool               `json:"moves,omitempty"`
 	MoveReports []moves.MoveReport `json:"moveReports,omitempty"`

@@ -79,8 +79,11 @@ func WriteVolumeNew(p Place, content []byte) error {
 	return absent(filepath.Join(p.Stead, VolumeNewFile))
 }
 
-// WriteTermination lets the member read why it is about to be asked to stop.
+// WriteTermination lets the member read why it is about to be asked to stop; "": it is not.
 func WriteTermination(p Place, reason records.Reason) error {
+	if reason == "" {
+		return absent(filepath.Join(p.Stead, TerminationFile))
+	}
 	return Put(p.Stead, TerminationFile, []byte(string(reason)+"\n"), 0o444)
 }
 

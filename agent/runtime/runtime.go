@@ -178,6 +178,8 @@ type Image struct {
 // Exec is a command to run in a running container.
 type Exec struct {
 	Command []string
+	// Env are more variables of the command, NAME=value, beside those of its container. Bounded commands have none.
+	Env []string
 	// Stdin is read until its end, which the command sees, too; nil: there is none.
 	// A Read may still be under way when Exec returns: the caller ends it.
 	Stdin  io.Reader
@@ -189,6 +191,8 @@ type Exec struct {
 	// most one such command runs in a container at a time, over restarts of the agent,
 	// too. It has neither Stdin nor Terminal.
 	Bounded bool
+	// Alone is as Bounded, for what may take long: such commands and Bounded ones do not wait for each other.
+	Alone bool
 }
 
 // Terminal is a command's controlling terminal.

@@ -125,6 +125,7 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 	facts.Guards = c.guards
 	facts.Conditions = c.cfg.Conditions.all()
 	facts.Prepares, facts.Prepared = c.cfg.Prepared != nil, c.cfg.Prepared.all()
+	facts.Hooks = true
 	facts.Moves, facts.MoveReports = c.cfg.MoveReports != nil, c.cfg.MoveReports.all()
 	facts.MovesBack = facts.Moves
 	doc, err := json.Marshal(facts)

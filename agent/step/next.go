@@ -89,6 +89,9 @@ func run(s Seen) Op {
 			return op
 		}
 	}
+	if op, ok := s.ordered(); ok && (op.Kind != Wait || wait.Kind == Nothing) {
+		return op
+	}
 	return wait
 }
 

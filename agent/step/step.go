@@ -78,6 +78,9 @@ type Seen struct {
 	// it yet, so that no container of it may begin.
 	Expired, Unconfirmed, Unwatched bool
 
+	// Ordered is the hook that the server ordered.
+	Ordered Ordered
+
 	// Held are operations that failed and whose back-off is not over.
 	Held []Held
 }
@@ -150,6 +153,8 @@ const (
 	CreateContainer Kind = "CreateContainer"
 	StartContainer  Kind = "StartContainer"
 	RunPostStart    Kind = "RunPostStart"  // begin the hook; it goes on beside the turns
+	RunOrdered      Kind = "RunOrdered"    // begin the hook that the server ordered; it goes on beside the turns
+	ShowReason      Kind = "ShowReason"    // show the member why it is to leave, or not that it is any more
 	EndContainer    Kind = "EndContainer"  // ask an unhealthy container to end, unless it has a preStop hook
 	KillContainer   Kind = "KillContainer" // it did not
 	KillLeft        Kind = "KillLeft"      // kill what a container that ended has left

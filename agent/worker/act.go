@@ -34,6 +34,10 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 		w.noteOutcome(op, w.beginHook(ctx, op)) // ctx, for the hook goes on beside the turns
 		return
 	}
+	if op.Kind == step.RunOrdered {
+		w.beginOrdered(ctx, op.Container)
+		return
+	}
 	if op.Kind == step.CreateContainer || op.Kind == step.StartContainer {
 		if !w.awaitPlace(ctx) {
 			return
@@ -108,6 +112,8 @@ func (w *actor) perform(ctx context.Context, op step.Op) error {
 		return w.attach(ctx)
 	case step.WriteFiles:
 		return w.writeFiles()
+	case step.ShowReason:
+		return w.showReason()
 	case step.SignalStop:
 		return w.signalStop(ctx)
 	case step.KillAll:

@@ -124,4 +124,6 @@ type Prober interface {
 	Probe(ctx context.Context, t probe.Target, report func(probe.Health))
 	// Hook runs a lifecycle hook until it returns or ctx ends, and says why it failed.
 	Hook(ctx context.Context, t probe.Target, h spec.Hook) error
+	// Order runs a hook once that the server ordered, and says why it failed; nothing of it is left.
+	Order(ctx context.Context, t probe.Target, h spec.MemberHook, env []string) error
 }

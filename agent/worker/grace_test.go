@@ -59,6 +59,10 @@ type toldAndHooked struct {
 	hooks *hookProber
 }
 
+func (p toldAndHooked) Order(ctx context.Context, t probe.Target, h spec.MemberHook, env []string) error {
+	return p.hooks.Order(ctx, t, h, env)
+}
+
 func (p toldAndHooked) Hook(ctx context.Context, t probe.Target, h spec.Hook) error {
 	return p.hooks.Hook(ctx, t, h)
 }

@@ -61,6 +61,12 @@ func (p *hookProber) Hook(ctx context.Context, t probe.Target, h spec.Hook) erro
 	return err
 }
 
+// Order runs an ordered hook as a command, with its variables.
+func (p *hookProber) Order(ctx context.Context, t probe.Target, h spec.MemberHook, env []string) error {
+	p.note("ordered %s", strings.Join(env, " "))
+	return p.Hook(ctx, t, spec.Hook{Exec: h.Exec})
+}
+
 // doHook sleeps the seconds of a sleep; commands fail, hang or succeed as they are called.
 func doHook(ctx context.Context, t probe.Target, h spec.Hook) error {
 	switch {

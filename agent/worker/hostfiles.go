@@ -142,6 +142,10 @@ type State struct {
 	Signalled bool `json:"signalled,omitempty"`
 	// StopAt, of those only, is when the grace is over, on the boot clock; 0: not known.
 	StopAt time.Duration `json:"stopAt,omitempty"`
+	// Reason is what the member reads of why it is to leave; "": nothing.
+	Reason records.Reason `json:"reason,omitempty"`
+	// Ordered is how far the hook is that the server ordered last.
+	Ordered OrderedState `json:"ordered,omitzero"`
 	// Media: the files of all volumes that show any were written in this life.
 	Media bool `json:"media,omitempty"`
 	// Given: all volumes were given to the life's fsGroup.

@@ -49,6 +49,7 @@ type pendingEvents struct {
 	health     map[string]probe.Health
 	claims     map[string]records.Claim
 	hooks      []hookEnd // in the order in which they returned
+	ordered    []orderedEnd
 }
 
 // Tell hands over what the server wants of a life. A Stop stays a Stop.

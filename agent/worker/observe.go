@@ -61,6 +61,7 @@ func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
 	s.GraceOver = !w.c.Now().Before(w.stopAt)
 	s.Removed, s.Detached, s.Unpinned = !w.left.containers, !w.left.link, !w.left.sandbox
 	s.Unmounted = !w.left.scratch && w.observeClean(ctx)
+	s.Ordered = w.followOrder()
 	s.Held = w.seenHeld()
 	w.observeGuard(&s)
 	return wanted, s
@@ -102,7 +103,8 @@ func (w *subject) switchTo(token spec.Token) {
 	for _, ctr := range w.containers {
 		ctr.unwatch()
 	}
-	w.token = token
+	w.ordered.breakOff()
+	w.token, w.orderedDue = token, time.Time{}
 	w.prepared, w.containers, w.held = prepared{}, map[string]*container{}, map[holdKey]*hold{}
 	w.stopAt, w.stopBounded, w.dirty, w.observed, w.last, w.unknownContainer = time.Time{}, time.Time{}, true, false, nil, ""
 	w.since = w.c.Clock()
@@ -166,6 +168,7 @@ func (w *observer) takeEvents() {
 			w.saveState()
 		}
 	}
+	w.takeOrderedEnds(k.ordered)
 	if len(k.hooks) > 0 { // a hook fails when its container ends: that is looked at first
 		w.hookEnds, w.dirty = append(w.hookEnds, k.hooks...), true
 	}

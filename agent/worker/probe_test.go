@@ -20,6 +20,8 @@ type noHooks struct{}
 
 func (noHooks) Hook(context.Context, probe.Target, spec.Hook) error { return nil }
 
+func (noHooks) Order(context.Context, probe.Target, spec.MemberHook, []string) error { return nil }
+
 // tellProber says of every container what the test last said of it.
 type tellProber struct {
 	noHooks

@@ -34,6 +34,7 @@ func (w *reporter) report(op step.Op) {
 		ID: w.id, Token: w.token, Node: w.c.Node.Name,
 		Phase: cmp.Or(w.state.Phase, records.PhaseAssigned), Bound: w.bound(), Ready: w.state.Ready, ReadyOnce: w.state.ReadyOnce, Containers: w.containerReports(),
 	}
+	r.Hook = w.state.Ordered.HookResult
 	if blind {
 		r.Ready = false
 	} else {

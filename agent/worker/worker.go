@@ -57,7 +57,9 @@ type subject struct {
 	prepared   prepared
 	containers map[string]*container
 	held       map[holdKey]*hold
-	hookEnds   []hookEnd // to be taken in
+	hookEnds   []hookEnd   // to be taken in
+	ordered    *orderedRun // the ordered hook that runs, also one whose order is gone and that has not ended; nil: none
+	orderedDue time.Time   // its back-off is over
 
 	unknownContainer string        // the sentence about one that the ledger does not know; "": there is none
 	runtimeDown      bool          // it did not answer
@@ -199,6 +201,10 @@ func (w *subject) next() time.Time {
 		ahead(now.Add(ctr.untilSteppedDown(w.c.Clock())))
 	}
 	ahead(w.stopAt)
+	ahead(w.orderedDue)
+	if left := w.untilOverdue(); left > 0 {
+		sooner(now.Add(left))
+	}
 	sooner(w.rewriteFiles)
 	if w.guardWait {
 		sooner(now.Add(guardAgain))
@@ -221,6 +227,8 @@ type Background interface {
 	Probe(ctx context.Context, t probe.Target, report func(probe.Health))
 	// Hook runs a lifecycle hook and calls returned once, with why it failed; nil: it did not.
 	Hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error))
+	// Order runs a hook that the server ordered, with more variables, as Hook does.
+	Order(ctx context.Context, t probe.Target, h spec.MemberHook, env []string, returned func(error))
 }
 
 // goroutines is Background with a goroutine for each container and task.
@@ -247,4 +255,12 @@ func (g *goroutines) Hook(ctx context.Context, t probe.Target, h spec.Hook, retu
 		return
 	}
 	g.group.Go(func() { returned(g.c.Prober.Hook(ctx, t, h)) })
+}
+
+func (g *goroutines) Order(ctx context.Context, t probe.Target, h spec.MemberHook, env []string, returned func(error)) {
+	if g.c.Prober == nil {
+		returned(nil)
+		return
+	}
+	g.group.Go(func() { returned(g.c.Prober.Order(ctx, t, h, env)) })
 }

@@ -59,6 +59,7 @@ func sanitized(r records.Report) records.Report {
 	sanitize(&r.Claim.Note, records.MaxNote)
 	sanitize(&r.Claim.Busy, records.MaxBusy)
 	r.Claim.BusyFor = max(r.Claim.BusyFor, 0)
+	sanitize(&r.Hook.Message, messageBytes)
 	r.Containers = slices.Clone(r.Containers[:min(len(r.Containers), maxContainers)])
 	for i := range r.Containers {
 		c := &r.Containers[i]

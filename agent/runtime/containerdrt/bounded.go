@@ -75,7 +75,7 @@ func (r *commands) execInOwnCgroup(ctx context.Context, id runtime.ContainerID, 
 	c := r.entered.get(id)
 	if !c.used {
 		c.used = true
-		r.gatherDescendants(path, 0, markName) // an agent before us may have been killed before it did
+		r.gatherDescendants(path, ownCgroup, 0, markName) // an agent before us may have been killed before it did
 	}
 	if c.own == nil { // of an agent before us, or stuck in the kernel
 		if err := sweep(); err != nil {
@@ -96,7 +96,7 @@ func (r *commands) execInOwnCgroup(ctx context.Context, id runtime.ContainerID, 
 	}
 	var late sync.WaitGroup
 	mark := fmt.Sprintf("%s%d.%d.", markName, time.Now().UnixNano(), r.count.Add(1))
-	gather := func(pid int) { r.gatherDescendants(path, pid, mark) }
+	gather := func(pid int) { r.gatherDescendants(path, ownCgroup, pid, mark) }
 	code, err = r.execTask(ctx, id, e, keeper{late: &late, variable: mark, started: gather, over: func(pid int) {
 		gather(pid)
 		_ = sweep() // once more below
@@ -172,16 +172,16 @@ func (t *tap) stop() {
 }
 
 // gatherDescendants moves a command that the runtime started (leader; 0: an earlier agent's, not
-// known), and all that has come of it, into the cgroup through which it is ended. It is the way of
+// known), and all that has come of it, into the cgroup, below its container's, through which it is ended. It is the way of
 // containers that cannot be entered.
 // What left its session, its parents and its environment before it was seen here is not
 // found; it goes with the container.
-func (r *commands) gatherDescendants(path string, leader int, mark string) {
-	own, err := r.cgroups.Own(path, ownCgroup)
+func (r *commands) gatherDescendants(path, group string, leader int, mark string) {
+	own, err := r.cgroups.Own(path, group)
 	if err != nil {
 		return // the container has ended
 	}
-	at := slices.IndexFunc(own.Procs, func(f string) bool { return strings.HasSuffix(f, "/"+ownCgroup+"/cgroup.procs") })
+	at := slices.IndexFunc(own.Procs, func(f string) bool { return strings.HasSuffix(f, "/"+group+"/cgroup.procs") })
 	for moved := map[int]bool{}; ; {
 		pids, err := r.cgroups.Pids(path)
 		if err != nil {

@@ -32,6 +32,7 @@ type commands struct {
 	lifecycle *lifecycle
 	count     atomic.Int64
 	turns     turns.Of[runtime.ContainerID] // one bounded command of a container at a time
+	alone     turns.Of[runtime.ContainerID] // one that is Alone
 	late      sync.WaitGroup                // commands that outlive their Exec, until they are ended
 	entered   *openContainers
 }
@@ -39,8 +40,11 @@ type commands struct {
 // Exec runs a command as the container's user, in its directory and environment.
 // It has no bound but ctx; when that ends first, the command is killed.
 func (r *commands) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
-	if e.Bounded {
+	switch {
+	case e.Bounded:
 		return r.execBounded(ctx, id, e)
+	case e.Alone:
+		return r.execAlone(ctx, id, e)
 	}
 	return r.execTask(ctx, id, e, keeper{late: &r.late, started: func(int) {}, over: func(int) {}})
 }
@@ -216,6 +220,7 @@ func (r *commands) newExec(ctx context.Context, q request) (containerd.Process, 
 	}
 	process := *s.Process
 	process.Args, process.Terminal = q.Command, false
+	process.Env = append(slices.Clone(process.Env), q.Env...)
 	if q.variable != "" {
 		process.Env = append(slices.Clone(process.Env), q.variable)
 	}

@@ -158,7 +158,7 @@ func (h *Host) Wait(ctx context.Context, id runtime.ContainerID) (e runtime.Exit
 	}
 }
 
-// Exec asks OnExec, for bounded commands of a container one after the other.
+// Exec asks OnExec, for bounded commands of a container one after the other, and so for those that are Alone.
 func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	var exec func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
 	err := h.askOf(ctx, "Exec", id, func(c *container) error {
@@ -166,7 +166,7 @@ func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec)
 		switch {
 		case c == nil || c.state != runtime.Running:
 			return runtime.ErrNotRunning
-		case e.Bounded && (e.Stdin != nil || e.Terminal != nil):
+		case (e.Bounded || e.Alone) && (e.Stdin != nil || e.Terminal != nil):
 			return fmt.Errorf("bounded: %w", runtime.ErrBadSpec)
 		}
 		return nil
@@ -174,8 +174,12 @@ func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec)
 	if err != nil {
 		return 0, err
 	}
-	if e.Bounded {
-		done, err := h.turns.Wait(ctx, id)
+	if e.Bounded || e.Alone {
+		turns := &h.turns
+		if e.Alone {
+			turns = &h.alone
+		}
+		done, err := turns.Wait(ctx, id)
 		if err != nil {
 			return 0, fmt.Errorf("exec in %s/%s: %w: %w", id.ID, id.Name, runtime.ErrUnavailable, err)
 		}

@@ -52,6 +52,9 @@ func TestRuntimePromises(t *testing.T) {
 			if e.Stdout != nil {
 				fmt.Fprintln(e.Stdout, e.Command[2])
 			}
+		case "env":
+			value, _ := strings.CutPrefix(e.Env[0], e.Command[2]+"=")
+			fmt.Fprintln(e.Stdout, value)
 		case "fail":
 			fmt.Fprintln(e.Stderr, e.Command[2])
 			return strconv.Atoi(e.Command[3])

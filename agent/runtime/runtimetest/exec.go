@@ -173,6 +173,9 @@ func testOneAtATime(t *testing.T, m *member, id runtime.ContainerID, bounded fun
 	wantKind(t, "bounded Exec beside another", err, runtime.ErrUnavailable)
 	wantKind(t, "bounded Exec beside another", err, context.DeadlineExceeded)
 	m.exec(t, id, false, result{code: 6}, "exit", "6")
+	if bounded().Alone {
+		m.exec(t, id, true, result{code: 7}, "exit", "7")
+	}
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("bounded Exec beyond its context: %v, want its end", err)
@@ -193,4 +196,32 @@ func (o *once) Write(p []byte) (int, error) {
 		close(o.started)
 	}
 	return len(p), nil
+}
+
+func testExecAlone(t *testing.T, m *member) {
+	alone := func(args ...string) runtime.Exec {
+		return runtime.Exec{Command: append([]string{Box}, args...), Alone: true}
+	}
+	_, err := m.Runtime.Exec(t.Context(), m.cid("none"), alone("exit", "0"))
+	wantKind(t, "Exec alone in none", err, runtime.ErrNotRunning)
+	id := m.started(t, "main", "run")
+	code, err := m.Runtime.Exec(t.Context(), id, alone("litter"))
+	if err != nil || code != 0 {
+		t.Errorf("Exec alone: code %d, %v", code, err)
+	}
+	m.exec(t, id, true, result{out: "0\n"}, "chicks")
+	var out bytes.Buffer
+	e := alone("env", "STEAD_GONE")
+	e.Env, e.Stdout = []string{"STEAD_GONE=db-2"}, &out
+	if code, err = m.Runtime.Exec(t.Context(), id, e); err != nil || code != 0 || out.String() != "db-2\n" {
+		t.Errorf("Exec with a variable: code %d, %v, it says %q", code, err, out.String())
+	}
+	e = alone("cat")
+	e.Stdin = strings.NewReader("")
+	_, err = m.Runtime.Exec(t.Context(), id, e)
+	wantKind(t, "Exec alone with input", err, runtime.ErrBadSpec)
+	testOneAtATime(t, m, id, alone)
+	if s := m.status(t, id); s.State != runtime.Running {
+		t.Errorf("Status after ended commands: %+v", s)
+	}
 }

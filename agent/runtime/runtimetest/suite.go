@@ -69,6 +69,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"exec reads its input to the end", testExecInput},
 		{"exec has a terminal that can be resized", testExecTerminal},
 		{"a bounded exec leaves nothing and has the container for itself", testExecBounded},
+		{"an exec that is alone leaves nothing, and waits for no bounded one", testExecAlone},
 		{"empty and kill-all work on the identity alone", testKillAll},
 		{"remove kills what is left", testRemoveRunning},
 		{"what is used is told of containers that run", testUsage},

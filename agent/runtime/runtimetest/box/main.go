@@ -93,6 +93,7 @@ var commands = map[string]func(a, b string){
 		}
 	},
 	"echo": func(a, b string) { fmt.Println(a) },
+	"env":  func(a, b string) { fmt.Println(os.Getenv(a)) },
 	"fail": func(a, b string) {
 		fmt.Fprintln(os.Stderr, a)
 		code, _ := strconv.Atoi(b)

@@ -1,0 +1,51 @@
+package containerdrt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stead-project/stead/agent/runtime"
+)
+
+// aloneCgroup is the cgroup of a command that is Alone, below its container's; aloneMark is the variable that marks it.
+const (
+	aloneCgroup = "hook"
+	aloneMark   = "STEAD_ORDER="
+)
+
+// execAlone runs a command of which nothing is left, after what an agent before this one left of such a command has ended. It
+// does not enter the container by itself as those of probes do: it is run seldom, and with variables of its own.
+func (r *commands) execAlone(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
+	what := fmt.Sprintf("exec in %s/%s", id.ID, id.Name)
+	if e.Stdin != nil || e.Terminal != nil {
+		return 0, fmt.Errorf("%s: a command that is alone has neither input nor terminal: %w", what, runtime.ErrBadSpec)
+	}
+	free, err := r.alone.Wait(ctx, id)
+	if err != nil {
+		return 0, fmt.Errorf("%s: the previous command has not ended yet: %w: %w", what, runtime.ErrUnavailable, err)
+	}
+	defer free()
+	path := memberDir(id.ID) + "/" + id.Name
+	sweep := func() error {
+		return withKillTime(ctx, func(ctx context.Context) error { return r.cgroups.Kill(ctx, path+"/"+aloneCgroup) })
+	}
+	r.gatherDescendants(path, aloneCgroup, 0, aloneMark)
+	if err := sweep(); err != nil {
+		return 0, fmt.Errorf("%s: what the previous command left does not end: %w: %w", what, runtime.ErrUnavailable, err)
+	}
+	var late sync.WaitGroup
+	mark := fmt.Sprintf("%s%d.%d.", aloneMark, time.Now().UnixNano(), r.count.Add(1))
+	gather := func(pid int) { r.gatherDescendants(path, aloneCgroup, pid, mark) }
+	code, err := r.execTask(ctx, id, e, keeper{late: &late, variable: mark, started: gather, over: func(pid int) {
+		gather(pid)
+		_ = sweep() // once more below
+	}})
+	late.Wait()
+	if left := sweep(); left != nil {
+		err = errors.Join(err, runtime.ErrUnavailable, left)
+	}
+	return code, err
+}
