@@ -25,7 +25,6 @@ var instead = map[string]string{
 
 	"SetSpec.members":        onlyPlanned,
 	"SetSpec.onConfigChange": onlyPlanned,
-	"SetSpec.decommission":   onlyPlanned,
 	"UpdateStrategy.inPlace": onlyPlanned,
 
 	"ClaimSpec.selector":                  newVolumes,

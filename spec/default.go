@@ -34,6 +34,7 @@ func Default(s *SetSpec) {
 			setPointer(d, &s.NodeLoss.After, scalar.Duration{Duration: DefaultBound})
 		}
 	}
+	d.memberHooks(s)
 	for i := range s.VolumeClaimTemplates {
 		c := &s.VolumeClaimTemplates[i]
 		set(d, &c.APIVersion, "v1")

@@ -27,3 +27,57 @@ const defaultHookSeconds = 3600
 func (h *MemberHook) Timeout() time.Duration {
 	return time.Duration(cmp.Or(h.TimeoutSeconds, defaultHookSeconds)) * time.Second
 }
+
+// Decommission is the hook of a member that is to leave for good, because its ordinal is not in the set's range any more: by a
+// scale-down, but not to 0, or a range that moves. It is run until it succeeds; then the member stops. No restart, update, drain, move
+// or deletion runs it.
+type Decommission struct {
+	// As in MemberHook.
+	Container string      `json:"container,omitempty"`
+	Exec      *ExecAction `json:"exec,omitempty"`
+	HTTPGet   *HTTPGet    `json:"httpGet,omitempty"`
+	// TimeoutSeconds is how long one run may take, as in MemberHook; with onTimeout Proceed, how long all of them together.
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+	// OnTimeout is Wait (default): the member stays until the hook has succeeded; or Proceed: it stops timeoutSeconds after
+	// its node has learnt that it is to leave.
+	OnTimeout string `json:"onTimeout,omitempty"`
+	// Abort is run until it succeeds in a member that was to leave and is wanted again before its hook succeeded.
+	Abort *MemberHook `json:"abort,omitempty"`
+}
+
+// The values of Decommission.OnTimeout.
+const (
+	OnTimeoutWait    = "Wait"
+	OnTimeoutProceed = "Proceed"
+)
+
+// Hook is the hook as such.
+func (d *Decommission) Hook() MemberHook {
+	return MemberHook{Container: d.Container, Exec: d.Exec, HTTPGet: d.HTTPGet, TimeoutSeconds: d.TimeoutSeconds}
+}
+
+// memberHooks fills in the defaults of the set's hooks. Container stays empty: the first is the template's to say.
+func (d defaulter) memberHooks(s *SetSpec) {
+	hook := func(seconds *int32, h *HTTPGet) {
+		set(d, seconds, defaultHookSeconds)
+		d.httpGet(h)
+	}
+	if x := s.Decommission; x != nil {
+		hook(&x.TimeoutSeconds, x.HTTPGet)
+		set(d, &x.OnTimeout, OnTimeoutWait)
+		if x.Abort != nil {
+			hook(&x.Abort.TimeoutSeconds, x.Abort.HTTPGet)
+		}
+	}
+	if s.Forget != nil {
+		hook(&s.Forget.TimeoutSeconds, s.Forget.HTTPGet)
+	}
+}
+
+// FirstContainer is the one where hooks run that name none; "": the template has none.
+func FirstContainer(m *MemberSpec) string {
+	if len(m.Containers) == 0 {
+		return ""
+	}
+	return m.Containers[0].Name
+}

@@ -72,7 +72,10 @@ type SetSpec struct {
 	Busy           *Busy `json:"busy,omitempty" stead:"only"`
 	Members        any   `json:"members,omitempty" stead:"only,later"`
 	OnConfigChange any   `json:"onConfigChange,omitempty" stead:"only,later"`
-	Decommission   any   `json:"decommission,omitempty" stead:"only,later"`
+	// Decommission is run in a member before it leaves the set for good, and holds its stop; absent: it stops at once.
+	Decommission *Decommission `json:"decommission,omitempty" stead:"only"`
+	// Forget is run in a member that is ready, the one with the lowest ordinal, after another has left for good.
+	Forget *MemberHook `json:"forget,omitempty" stead:"only"`
 }
 
 // SteadOnly reports whether a field is set that Kubernetes does not have.
@@ -83,7 +86,7 @@ func (s *SetSpec) SteadOnly() bool {
 	for c := range s.Template.Spec.All() {
 		stepDown = stepDown || c.StepDown != nil
 	}
-	return stepDown || reclaim || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
+	return stepDown || reclaim || s.Decommission != nil || s.Forget != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
 		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }

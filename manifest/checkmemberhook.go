@@ -1,0 +1,47 @@
+package manifest
+
+import (
+	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
+)
+
+// maxHookSeconds bounds one run of a hook of the set: a week.
+const maxHookSeconds = 7 * 24 * 3600
+
+// memberHooks checks decommission and forget.
+func (c setChecks) memberHooks(s *spec.SetSpec) {
+	if d := s.Decommission; d != nil {
+		h := d.Hook()
+		c.memberHook("spec.decommission", s, &h)
+		c.choice("spec.decommission.onTimeout", d.OnTimeout, []string{spec.OnTimeoutWait, spec.OnTimeoutProceed})
+		c.memberHook("spec.decommission.abort", s, d.Abort)
+	}
+	c.memberHook("spec.forget", s, s.Forget)
+}
+
+// memberHook checks a hook that runs by order of the servers, in a container that runs with the member.
+func (c setChecks) memberHook(at string, s *spec.SetSpec, h *spec.MemberHook) {
+	if h == nil {
+		return
+	}
+	cc := containerChecks{checks: c.checks}
+	ports, known := map[string]bool{}, map[string]bool{}
+	for x, role := range s.Template.Spec.All() {
+		if role == spec.RoleInit {
+			continue
+		}
+		known[x.Name] = true
+		if x.Name == h.Container || h.Container == "" && x.Name == spec.FirstContainer(&s.Template.Spec) {
+			for _, p := range x.Ports {
+				ports[p.Name] = p.Name != ""
+			}
+		}
+	}
+	if h.Container != "" && !known[h.Container] {
+		c.fail(at+".container", scalar.Quote(h.Container)+" is no container of the template", names(known))
+	}
+	c.exactlyOne(at, map[string]bool{"exec": h.Exec != nil, "httpGet": h.HTTPGet != nil})
+	cc.execAction(at+".exec", h.Exec)
+	cc.httpGet(at+".httpGet", h.HTTPGet, ports)
+	c.between(at+".timeoutSeconds", int64(h.TimeoutSeconds), 1, maxHookSeconds)
+}
