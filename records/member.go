@@ -212,6 +212,8 @@ type IdentityRecord struct {
 	// a life was available last.
 	ReadyToken  spec.Token        `json:"readyToken,omitzero"`
 	AvailableOn spec.RevisionHash `json:"availableOn,omitempty"`
+	// Gone is the member's last life while the others are to be told that it has left for good (hook forget); nil: nothing is owed.
+	Gone *hooks.GoneMember `json:"gone,omitempty"`
 	// VolumeNumbers holds the last number given to a volume, by claim.
 	VolumeNumbers map[spec.ClaimName]int `json:"volumeNumbers,omitempty"`
 	// VolumeReady holds the number of the volume on which a life was ready once, by claim.

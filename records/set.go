@@ -30,6 +30,8 @@ type Set struct {
 	// Orphaned: nobody owns the members. They run on as they are, and nothing is done
 	// for them, until apply adopts them (which clears it) or the set is deleted.
 	Orphaned bool `json:"orphaned,omitempty"`
+	// SkipDecommission: members that are out of range stop without their hook decommission, until the range changes again.
+	SkipDecommission bool `json:"skipDecommission,omitempty"`
 	// CreatedAt is for people only; no decision reads it.
 	CreatedAt time.Time `json:"createdAt"`
 	// Edits are the last ones, the newest last; for people only.

@@ -36,7 +36,8 @@ const (
 
 // GoneMember is a member that has left for good, as its peers knew it.
 type GoneMember struct {
-	ID spec.Identity `json:"id"`
+	SetUID spec.UID      `json:"setUID"`
+	ID     spec.Identity `json:"id"`
 	// Token is that of its last life.
 	Token spec.Token `json:"token"`
 	// Service is the governing service with which it ran. Address is what it had, and may be another's by now.

@@ -130,6 +130,10 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		err = d.stop(v, a)
 	case plan.Forget:
 		err = d.forget(v, a, now)
+	case plan.OrderHook:
+		err = d.orderHook(v, a)
+	case plan.Forgotten:
+		err = d.forgotten(v, a)
 	case plan.MarkReady:
 		id := a.Identity.ID
 		d.seen(v, store.MemberKey(id), store.IdentityKey(id))
@@ -251,6 +255,9 @@ func (d *decision) stop(v cache.View, a plan.Stop) error {
 		return fmt.Errorf("stop %s: its token is not %s", a.ID, a.Token)
 	}
 	d.seen(v, store.MemberKey(a.ID))
+	if a.Reason == records.ReasonScaleDown && m.Leaving() { // its report says that it has taken leave, or it is not asked any more
+		d.seen(v, store.ReportKey(a.ID))
+	}
 	switch a.Reason { // that it is wanted still
 	case records.ReasonDrain:
 		d.seen(v, store.NodeKey(m.Node))

@@ -45,6 +45,14 @@ func actionEvents(ref spec.SetRef, d *decision, now time.Time) (list []namedEven
 		starts = []plan.Start{a}
 	case plan.Stop:
 		life("stop", a.ID, a.Token, string(a.Reason), a.Text)
+	case plan.OrderHook:
+		if a.Text != "" {
+			life("hook-"+a.Name(), a.ID, a.Token, "Hook", a.Text)
+		}
+	case plan.Forgotten:
+		if a.Text != "" {
+			life("forgotten", a.Identity.ID, a.Identity.LastToken, "Forgotten", a.Text)
+		}
 	case plan.Forget:
 		life("gone", a.ID, a.Token, "Gone", a.Text)
 	case plan.SetVolumes:

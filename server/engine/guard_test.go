@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
@@ -41,11 +42,13 @@ type stage struct {
 	shut    bool                  // its host is being shut down
 	move    *moves.Move           // from n1 to n2
 	moveAsk *moves.MoveRequest
-	source  moves.MoveState // what n1 says of the move
-	target  moves.MoveState // what n2 does
-	copies  bool            // the volume is the copy on n2
-	fenced  bool            // n2 is lost for good, as a person says
-	lost    bool            // the life is guarded, its node without a session, and its bound over; there is another node
+	source  moves.MoveState  // what n1 says of the move
+	target  moves.MoveState  // what n2 does
+	copies  bool             // the volume is the copy on n2
+	fenced  bool             // n2 is lost for good, as a person says
+	hook    *hooks.HookOrder // what the life is to run; of forget it is about member 1
+	result  hooks.HookResult // what came of it
+	lost    bool             // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
 // lostBound is that of the life when it is lost.
@@ -59,6 +62,9 @@ func base(st stage) []store.Op {
 	}
 	set := records.Set{Ref: db, UID: "u1", InitialReplicas: 1, Spec: spec.SetSpec{Replicas: &n, PodManagementPolicy: spec.OrderedReady}}
 	volumes(&set)
+	if st.hook != nil {
+		st.change = withHooks
+	}
 	if st.change != nil {
 		st.change(&set)
 	}
@@ -105,7 +111,7 @@ func base(st stage) []store.Op {
 		q.Token = token
 		ops = append(ops, store.Put(store.VolumeRequestKey(id, "data"), store.Encode(q)))
 	}
-	others := st.moveOps(&facts, hash)
+	others := append(st.moveOps(&facts, hash), st.hookOps(hash)...)
 	ops = slices.DeleteFunc(ops, func(op store.Op) bool {
 		return slices.ContainsFunc(others, func(o store.Op) bool { return o.Key == op.Key })
 	})
@@ -267,6 +273,13 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			source: moves.MoveIsBack, action: plan.BackMove{}, relies: slices.Concat(hellos, both, own, []string{volume, move, store.VolumeReportKey(id, "data", "c")})},
 		{name: "a move that went back and is over", report: records.PhaseStopped, move: &moves.Move{Phase: moves.MoveBack}, source: moves.MoveIsBack, action: plan.EndMove{},
 			relies: slices.Concat(both, own, []string{volume, move})},
+		{name: "a hook that one is to run of whom another has left", report: records.PhaseRunning, hook: &hooks.HookOrder{}, action: plan.OrderHook{},
+			relies: []string{store.MemberKey(id), store.IdentityKey(member(1)), store.MemberKey(member(1))}},
+		{name: "that a member has forgotten another", report: records.PhaseRunning, hook: &hooks.HookOrder{Kind: hooks.Forget}, result: hooks.HookResult{Done: true}, action: plan.Forgotten{},
+			relies: []string{store.MemberKey(id), store.ReportKey(id), store.IdentityKey(member(1))}},
+		{name: "a member that stays after all", report: records.PhaseRunning, hook: &hooks.HookOrder{Kind: hooks.Decommission}, action: plan.OrderHook{}, relies: []string{store.MemberKey(id)}},
+		{name: "the stop of a member that has taken leave", report: records.PhaseRunning, hook: &hooks.HookOrder{Kind: hooks.Decommission}, result: hooks.HookResult{Done: true}, action: plan.Stop{},
+			relies: []string{store.MemberKey(id), store.ReportKey(id)}},
 		{name: "a set that goes", without: own, change: deleting, action: plan.RemoveSet{}},
 	} {
 		t.Run(st.name, func(t *testing.T) {

@@ -38,13 +38,14 @@ func (p *Plan) Batch() []Action {
 
 // Record is what a stop makes of the member's record.
 func (a *Stop) Record(m records.Member) records.Member {
-	m.Goal, m.StopReason = records.GoalStop, a.Reason
+	m.Goal, m.StopReason, m.Hook = records.GoalStop, a.Reason, nil
 	return m
 }
 
 // Record is what remains of the identity's record. What it ran last does not matter when it
 // returns.
 func (a *Forget) Record(old records.IdentityRecord, set *records.Set) records.IdentityRecord {
+	old.Gone = a.Gone
 	if a.FreeAddress {
 		return withoutAddress(&old, set)
 	}
@@ -55,7 +56,7 @@ func (a *Forget) Record(old records.IdentityRecord, set *records.Set) records.Id
 // withoutAddress is what remains of an identity whose address is free; its volumes are counted on
 // as long as the set is there.
 func withoutAddress(old *records.IdentityRecord, set *records.Set) records.IdentityRecord {
-	kept := records.IdentityRecord{ID: old.ID, LastToken: old.LastToken}
+	kept := records.IdentityRecord{ID: old.ID, LastToken: old.LastToken, Gone: old.Gone}
 	if set != nil && !set.Deleting {
 		kept.VolumeNumbers, kept.VolumeReady = old.VolumeNumbers, old.VolumeReady
 	}
@@ -93,6 +94,17 @@ func (w *World) apply(a Action) {
 			w.free(slot, a.FreeAddress)
 			kept := a.Record(*slot.Identity, w.Set)
 			slot.Identity = &kept
+		}
+	case OrderHook:
+		slot := w.slotOf(a.ID)
+		m := a.Record(*slot.Member)
+		slot.Member = &m
+	case Forgotten:
+		w.putIdentity(&a.Identity)
+		if !a.Token.IsZero() {
+			slot := w.slotOf(a.By)
+			m := (&OrderHook{}).Record(*slot.Member)
+			slot.Member = &m
 		}
 	case MarkReady:
 		w.putIdentity(&a.Identity)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 )
 
 // brief writes a plan as words: what it does, then who waits and why.
@@ -35,6 +36,20 @@ func brief(p Plan) string {
 			words = append(words, fmt.Sprintf("forget=%d", a.ID.Ordinal))
 			if a.FreeAddress {
 				words[len(words)-1] += "+address"
+			}
+			if a.Gone != nil {
+				words[len(words)-1] += "+gone"
+			}
+		case OrderHook:
+			kind := hooks.HookKind("none")
+			if a.Hook != nil {
+				kind = a.Hook.Kind
+			}
+			words = append(words, fmt.Sprintf("hook=%d/%s", a.ID.Ordinal, kind))
+		case Forgotten:
+			words = append(words, fmt.Sprintf("told=%d", a.Identity.ID.Ordinal))
+			if !a.Token.IsZero() {
+				words[len(words)-1] += fmt.Sprintf("/%d", a.By.Ordinal)
 			}
 		case MarkReady:
 			words = append(words, fmt.Sprintf("ready=%d", a.Identity.ID.Ordinal))
@@ -146,6 +161,8 @@ func texts(p Plan) string {
 		case Stop:
 			lines = append(lines, a.Text)
 		case Forget:
+			lines = append(lines, a.Text)
+		case OrderHook:
 			lines = append(lines, a.Text)
 		case SetVolumes:
 			lines = append(lines, a.Text)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
@@ -271,6 +272,8 @@ type Forget struct {
 	// The identity's due revision is forgotten with the life. FreeAddress: nothing of the identity
 	// remains; its address goes to quarantine and its record keeps only the last token.
 	FreeAddress bool
+	// Gone is what the others are to be told of the member; nil: nothing.
+	Gone *hooks.GoneMember
 }
 
 // MarkReady records what a life of the identity reached: that it was ready

@@ -83,6 +83,10 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 		s.wake(rest)
 		return s.block(t, causes.BlockedBackOff, "its last starts failed one after another; waiting before the next attempt: "+t.endedText())
 	}
+	no := s.awaitsForgetting(t)
+	if no != nil {
+		return s.block(t, no.Reason, no.Text)
+	}
 	start, no := s.start(t)
 	if no != nil {
 		return s.block(t, no.Reason, no.Text)
@@ -127,7 +131,7 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 		rec = *t.Identity
 	}
 	rec.LastToken = s.token(t)
-	rec.Due = s.due(t)
+	rec.Due, rec.Gone = s.due(t), nil
 	if no := s.storage(t, &rec, node, &a); no != nil {
 		return a, no
 	}

@@ -27,9 +27,11 @@ type draft struct {
 	firstBusy    *memberState          // newStep
 	// recreateWaits is why not all members go down now, though they should: recreate.
 	recreateWaits string
-	finished      bool   // rule 8: the update is complete with this step: complete
-	stalled       string // rule 9: why and where the rollout stands still: deadline
-	giveUp        bool   // rule 9: from the next step on the set goes back: deadline
+	// forgetWaits is for what the member waits that has left and is to be forgotten by the others: tellGone.
+	forgetWaits *place.Refusal
+	finished    bool   // rule 8: the update is complete with this step: complete
+	stalled     string // rule 9: why and where the rollout stands still: deadline
+	giveUp      bool   // rule 9: from the next step on the set goes back: deadline
 }
 
 // memberState is one member as it is after what the step has decided.

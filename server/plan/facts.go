@@ -261,9 +261,21 @@ func (m memberFacts) afterStop(a *Stop) *memberFacts {
 	return &m
 }
 
+// afterOrder: the life is to run a hook, or none.
+func (m memberFacts) afterOrder(a *OrderHook) *memberFacts {
+	member := a.Record(*m.Member)
+	m.Member = &member
+	return &m
+}
+
 // afterForget: the record of the life goes.
-func (m memberFacts) afterForget() *memberFacts {
+func (m memberFacts) afterForget(a *Forget) *memberFacts {
 	m.Member, m.Report, m.Life, m.gone = nil, nil, proof.Life{}, true
+	if a.Gone != nil && m.Identity != nil {
+		rec := *m.Identity
+		rec.Gone = a.Gone
+		m.Identity = &rec
+	}
 	return &m
 }
 

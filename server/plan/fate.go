@@ -173,7 +173,7 @@ func (s volumes) reclaim(t *memberState) bool {
 		if s.world.Set.Deleting {
 			fate = s.fate(v)
 		}
-		if (fate == records.FateDelete || asked != nil || s.claimGoes(v)) && len(t.Strays) == 0 {
+		if (fate == records.FateDelete && s.awaitsForgetting(t) == nil || asked != nil || s.claimGoes(v)) && len(t.Strays) == 0 {
 			fate = records.FateReclaiming
 		}
 		if fate == v.Fate {
@@ -225,6 +225,10 @@ func (s volumes) dropVolumes(t *memberState) {
 
 // blockGivenUp says what a volume waits for that nobody uses and that is to go.
 func (s volumes) blockGivenUp(t *memberState) {
+	if no := s.awaitsForgetting(t); no != nil {
+		s.block(t, no.Reason, no.Text)
+		return
+	}
 	for _, claim := range inOrder(t.Volumes) {
 		v := t.Volumes[claim]
 		going := v.Fate == records.FateDelete || s.askedFor(t, claim, records.VerbReclaim) != nil

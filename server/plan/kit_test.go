@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -40,6 +41,7 @@ import (
 // (and was), ready, missing (reports ImageMissing), over, failed; stopping and stopped with goal Stop; stray;
 // rebooted (ready, of the boot before); drained (stopped with its node); moved (stopped for a move); shut (stopped with its host).
 //
+//	leaves (it has decommission and forget, and agents run hooks; 3:left, owed to be forgotten)
 //	whenScaled=Delete whenDeleted=Delete gone (the set's record is)
 //	0:ready=Delete 0:volume=Reclaiming+Trashed   the fate of the volume, and what its node said
 
@@ -60,7 +62,7 @@ func world(t testing.TB, line string) World {
 		Rev: 100, Epoch: 1, Set: set, TemplateHash: "h1", Table: true, Bootstrapped: true,
 		Revisions: []*records.Revision{{Ref: set.Ref, SetUID: "u1", Hash: "h1", Number: 1}},
 	}}
-	initial, still, bound := -1, time.Duration(0), time.Duration(0)
+	initial, still, bound, leaves := -1, time.Duration(0), time.Duration(0), false
 	for _, word := range strings.Fields(line) {
 		key, value, _ := strings.Cut(word, "=")
 		if strings.Contains(key, ":") {
@@ -157,6 +159,8 @@ func world(t testing.TB, line string) World {
 		case key == "history":
 			limit := int32(n)
 			set.Spec.RevisionHistoryLimit = &limit
+		case key == "leaves":
+			leaves = true
 		case key == "fresh":
 			k.w.Bootstrapped = false
 		case key == "was": // an earlier set of the name was bootstrapped, and left volumes
@@ -182,6 +186,9 @@ func world(t testing.TB, line string) World {
 	}
 	if bound > 0 {
 		guard(&k.w, bound)
+	}
+	if leaves {
+		hasHooks(&k.w)
 	}
 	if still > 0 {
 		k.w.Reached, k.w.Standstill = Next(k.w).Reached, still
@@ -292,6 +299,9 @@ func (k *kit) slot(word string) {
 	report := &records.Report{ID: id, Token: token, Node: member.Node, Session: 5, Seq: 1, Phase: records.PhaseRunning}
 	switch state {
 	case "none", "volume", "stray":
+		member, report = nil, nil
+	case "left":
+		slot.Identity.Gone = &hooks.GoneMember{SetUID: "u1", ID: id, Token: token, Service: "db", Address: slot.Identity.Address}
 		member, report = nil, nil
 	case "assigned":
 		report = nil

@@ -67,6 +67,8 @@ func (s step) decide() {
 	s.inheritBootstrapped()
 	s.revise()
 	s.forgetSurplus()
+	s.takeBack()
+	s.tellGone()
 	s.keepVolumes()
 	s.applyRequests()
 	s.mover().moveVolumes()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -68,6 +69,11 @@ func (p *previewRun) lifeActs(slot *Slot) bool {
 		return false
 	case m.Goal == records.GoalStop:
 		slot.Report = reported(m, session, records.PhaseStopped)
+		return true
+	case m.Hook != nil && r != nil && r.Phase == records.PhaseRunning && !m.HookResult(r).Done: // it succeeds
+		again := *r
+		again.Session, again.Hook = session.ID, hooks.HookResult{ID: m.Hook.ID, Done: true}
+		slot.Report = &again
 		return true
 	case r != nil && r.Session != session.ID: // its node tells of it anew
 		again := *r

@@ -130,6 +130,10 @@ func (s step) recreate() bool {
 		return false
 	}
 	s.recreateWaits = s.whyNotAllDown(old)
+	if d := s.world.Set.Spec.Decommission; d != nil && !s.world.Set.SkipDecommission && s.takesLeave() &&
+		slices.ContainsFunc(s.members, func(t *memberState) bool { return !t.wanted && !t.vacant() && !t.stopping() }) {
+		s.recreateWaits = "waiting until the surplus members have left" // which takes the others
+	}
 	if s.recreateWaits != "" {
 		return false
 	}

@@ -8,23 +8,25 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// forgetSurplus removes the records of lives out of range that are proven over. Of one that ended
+// forgetSurplus removes the records of lives out of range that are proven over, and of those that have left, though they are wanted
+// again. With it is recorded what the others are to be told. Of one that ended
 // before it was to stop, what becomes of its volumes is recorded first, and the record goes
 // with the next step.
 func (s step) forgetSurplus() {
 	for _, t := range s.members {
-		if t.wanted || !t.Over {
+		if !t.Over || t.wanted && !s.hasLeft(t) {
 			continue
+		}
+		a := Forget{
+			ID: t.ID, Token: t.Member.Token, FreeAddress: len(t.Volumes) == 0 && len(t.Strays) == 0 && !t.wanted,
+			Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.ID.MemberName(), t.proofText()), Gone: s.goneRecord(t),
 		}
 		if fates := s.fatesToRecord(t); len(fates) > 0 {
 			s.setVolumes(fates, "the fate of the volumes of "+t.ID.MemberName()+", which has ended and is not wanted")
 		} else {
-			s.act(Forget{
-				ID: t.ID, Token: t.Member.Token, FreeAddress: len(t.Volumes) == 0 && len(t.Strays) == 0,
-				Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.ID.MemberName(), t.proofText()),
-			})
+			s.act(a)
 		}
-		t.become(t.afterForget())
+		t.become(t.afterForget(&a))
 	}
 }
 
@@ -39,11 +41,15 @@ func scaleDown(set *records.Set) records.Reason {
 
 // shrink stops members out of range (rules 1 and 5): highest first, each after the
 // one above is gone; Parallel: all at once. They need not be healthy. What becomes of
-// the volumes of all of them is recorded before the first stops. It reports whether
-// there is nobody left.
+// the volumes of all of them is recorded before the first stops. Where they leave the others it is one
+// after the other under either policy, when it has taken leave. It reports whether there is nobody left.
 func (s step) shrink(reason records.Reason) bool {
-	var above *memberState     // the highest that is not gone yet
-	var after string           // what those below it wait for, in words
+	var above *memberState // the highest that is not gone yet
+	var after string       // what those below it wait for, in words
+	inTurn := s.ordered() || s.takesLeave()
+	if no := s.owedWait(); no != nil {
+		after = "it leaves when the others have forgotten the one before it: " + no.Text
+	}
 	var fates []records.Volume // for the first stop
 	if s.ordered() {
 		fates = s.fates()
@@ -58,7 +64,7 @@ func (s step) shrink(reason records.Reason) bool {
 			s.blockWaiting(t)
 		case held:
 			s.block(t, causes.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
-		case above != nil && s.ordered():
+		case inTurn && (above != nil || after != ""):
 			if after == "" {
 				after = fmt.Sprintf("it stops after %s: %s", above.ID.MemberName(), s.stateText(above))
 			}
@@ -66,6 +72,7 @@ func (s step) shrink(reason records.Reason) bool {
 		case reason != records.ReasonDelete && s.busy(t) && (t.Request == nil || !t.Request.Now):
 			after = fmt.Sprintf("it stops after %s, which is %s", t.ID.MemberName(), s.busyText(t))
 			s.blockBusy(t, t)
+		case s.takesLeave() && !s.takeLeave(t):
 		default:
 			s.stop(t, reason, string(reason), fates...)
 			s.blockWaiting(t)

@@ -1,0 +1,38 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/stead-project/stead/records/hooks"
+	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/store"
+)
+
+// orderHook compares the life that is to run the hook, and that it is owed still what one is told that has left.
+func (d *decision) orderHook(v cache.View, a plan.OrderHook) error {
+	m := v.Member(a.ID)
+	if m == nil || m.Token != a.Token {
+		return fmt.Errorf("order a hook of %s: its token is not %s", a.ID, a.Token)
+	}
+	if a.Hook != nil && a.Hook.Gone != nil {
+		d.seen(v, store.IdentityKey(a.Hook.Gone.ID), store.MemberKey(a.Hook.Gone.ID))
+	}
+	d.putSeen(v, store.MemberKey(a.ID), a.Record(*m))
+	return nil
+}
+
+// forgotten compares the report of who was told, and takes the order back.
+func (d *decision) forgotten(v cache.View, a plan.Forgotten) error {
+	d.putSeen(v, store.IdentityKey(a.Identity.ID), a.Identity)
+	if a.Token.IsZero() {
+		return nil
+	}
+	m := v.Member(a.By)
+	if m == nil || m.Token != a.Token || m.Hook == nil || m.Hook.Kind != hooks.Forget {
+		return fmt.Errorf("note that %s has forgotten %s: its life %s was not told to", a.By, a.Identity.ID, a.Token)
+	}
+	d.seen(v, store.ReportKey(a.By))
+	d.putSeen(v, store.MemberKey(a.By), (&plan.OrderHook{}).Record(*m))
+	return nil
+}
