@@ -1057,8 +1057,10 @@ type ScaleRequest struct {
 	Name            string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Replicas        int32                  `protobuf:"varint,3,opt,name=replicas,proto3" json:"replicas,omitempty"`
 	CurrentReplicas *int32                 `protobuf:"varint,4,opt,name=current_replicas,json=currentReplicas,proto3,oneof" json:"current_replicas,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// skip_decommission: members that leave stop without their hook decommission, until the range of the set changes again.
+	SkipDecommission bool `protobuf:"varint,5,opt,name=skip_decommission,json=skipDecommission,proto3" json:"skip_decommission,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *ScaleRequest) Reset() {
@@ -1117,6 +1119,13 @@ func (x *ScaleRequest) GetCurrentReplicas() int32 {
 		return *x.CurrentReplicas
 	}
 	return 0
+}
+
+func (x *ScaleRequest) GetSkipDecommission() bool {
+	if x != nil {
+		return x.SkipDecommission
+	}
+	return false
 }
 
 type ScaleResponse struct {
@@ -3474,12 +3483,13 @@ const file_control_proto_rawDesc = "" +
 	"WatchEvent\x12(\n" +
 	"\x06object\x18\x01 \x01(\v2\x10.stead.v1.ObjectR\x06object\x12\x12\n" +
 	"\x04gone\x18\x02 \x01(\bR\x04gone\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\bR\x06synced\"\xa1\x01\n" +
+	"\x06synced\x18\x03 \x01(\bR\x06synced\"\xce\x01\n" +
 	"\fScaleRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
 	"\breplicas\x18\x03 \x01(\x05R\breplicas\x12.\n" +
-	"\x10current_replicas\x18\x04 \x01(\x05H\x00R\x0fcurrentReplicas\x88\x01\x01B\x13\n" +
+	"\x10current_replicas\x18\x04 \x01(\x05H\x00R\x0fcurrentReplicas\x88\x01\x01\x12+\n" +
+	"\x11skip_decommission\x18\x05 \x01(\bR\x10skipDecommissionB\x13\n" +
 	"\x11_current_replicas\"W\n" +
 	"\rScaleResponse\x12\x16\n" +
 	"\x06before\x18\x01 \x01(\x05R\x06before\x12\x14\n" +

@@ -39,6 +39,7 @@ func (d *draft) change(ctx context.Context, e *edit) (problems []manifest.Proble
 	}
 	e.applied.Effects = append(first, effects...)
 	problems = append(problems, oldAgents(e.was, ahead)...)
+	problems = append(problems, agentsWithoutHooks(e.was, ahead)...)
 	return problems, collision(ahead), nil
 }
 

@@ -113,6 +113,8 @@ func changeSet(old, now *records.Set, kv store.KV, b editMeta, read manifest.See
 	now.UID, now.CreatedAt, now.Edits = old.UID, old.CreatedAt, old.Edits
 	now.InitialReplicas, now.InitialOrdinals = old.InitialReplicas, old.InitialOrdinals
 	settleInitial(now)
+	now.SkipDecommission = old.SkipDecommission
+	settleSkip(now, &was)
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	fixed := b.fixed(&was, now)
 	same := sameJSON(was.Spec, now.Spec) && !old.Orphaned
@@ -151,6 +153,11 @@ func settleInitial(s *records.Set) {
 			*s.InitialOrdinals = spec.Clone(*s.Spec.Ordinals)
 		}
 	}
+}
+
+// settleSkip ends with a change of the range that members leave without their hook.
+func settleSkip(s, was *records.Set) {
+	s.SkipDecommission = s.SkipDecommission && s.Replicas() == was.Replicas() && sameJSON(s.Spec.Ordinals, was.Spec.Ordinals)
 }
 
 // sameJSON compares by stored form: 1Gi equals 1024Mi.

@@ -174,7 +174,7 @@ func (t *teller) say(s sentence) string {
 	case s.verb == stops && t.set.Deleting:
 		return "stops " + names + t.order(s)
 	case s.verb == stops:
-		return "stops " + names + t.order(s) + t.volumesOf(s.members)
+		return "stops " + names + t.order(s) + t.leave() + t.volumesOf(s.members)
 	case s.verb == obeys:
 		return "restarts " + names + ", as a person asked before"
 	case t.recreates():
@@ -195,10 +195,30 @@ func (t *teller) order(s sentence) string {
 	switch {
 	case len(s.members) < 2:
 		return ""
-	case t.set.Spec.PodManagementPolicy == spec.Parallel:
+	case t.set.Spec.PodManagementPolicy == spec.Parallel && (s.verb != stops || !t.inTurn()):
 		return " at once"
 	}
 	return " in this order"
+}
+
+// inTurn: members that the range does not have any more leave one after the other.
+func (t *teller) inTurn() bool {
+	return t.set.Replicas() > 0 && !t.set.Deleting && (t.set.Spec.Decommission != nil || t.set.Spec.Forget != nil)
+}
+
+// leave says which hooks run when members leave for good.
+func (t *teller) leave() string {
+	decommission, forget := t.set.Spec.Decommission != nil && !t.set.SkipDecommission, t.set.Spec.Forget != nil
+	switch {
+	case !t.inTurn():
+	case decommission && forget:
+		return ", each after its decommission hook has succeeded, and the others forget it"
+	case decommission:
+		return ", each after its decommission hook has succeeded"
+	case forget:
+		return ", and the others forget each"
+	}
+	return ""
 }
 
 // mostDown is how many members the update takes down at once.

@@ -43,6 +43,33 @@ func oldAgents(was *records.Set, ahead plan.World) []manifest.Problem {
 	}}
 }
 
+// agentsWithoutHooks refuses hooks of a set that the agents of nodes with members of it would not run. One that had as
+// many before is left alone.
+func agentsWithoutHooks(was *records.Set, ahead plan.World) []manifest.Problem {
+	field := ""
+	switch now := &ahead.Set.Spec; {
+	case now.Decommission != nil && was.Spec.Decommission == nil:
+		field = "spec.decommission"
+	case now.Forget != nil && was.Spec.Forget == nil:
+		field = "spec.forget"
+	}
+	var old []spec.NodeName
+	bound := homes(ahead.Slots)
+	for _, n := range ahead.Nodes {
+		if n.Facts != nil && !n.Facts.Hooks && slices.Contains(bound, n.Node.Name) {
+			old = append(old, n.Node.Name)
+		}
+	}
+	if field == "" || len(old) == 0 {
+		return nil
+	}
+	return []manifest.Problem{{
+		Path: field,
+		What: "an agent that is too old to run it runs on " + place.Names(old[:min(len(old), place.MostNamed)]),
+		Fix:  "upgrade stead on the hosts, and apply it again",
+	}}
+}
+
 // homes are the nodes where members are, or volumes of theirs that are on no other node.
 func homes(slots []plan.Slot) (out []spec.NodeName) {
 	for i := range slots {

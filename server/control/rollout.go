@@ -34,13 +34,15 @@ func (s sets) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.ScaleRes
 				"set %s has %d members, not %d; nothing was changed", ref, now, r.GetCurrentReplicas())
 		}
 		out.Before, out.Effects = int32(now), nil
-		if now == int(r.GetReplicas()) {
+		if now == int(r.GetReplicas()) && (set.SkipDecommission || !r.GetSkipDecommission()) {
 			return false, nil
 		}
 		old := spec.Clone(*set)
 		replicas := r.GetReplicas()
 		set.Spec.Replicas = &replicas
 		settleInitial(set)
+		settleSkip(set, &old)
+		set.SkipDecommission = set.SkipDecommission || r.GetSkipDecommission()
 		set.Generation++
 		edited(ctx, set, &old, "scale")
 		out.Effects = describe(&old, s.forecast(set))
