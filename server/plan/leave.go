@@ -111,6 +111,14 @@ func (e explainer) blockLeaver(t *memberState) {
 	e.block(t, causes.BlockedDecommission, text+"; "+e.skipText())
 }
 
+// goingText says how far a member is that goes before others.
+func (e explainer) goingText(t *memberState) string {
+	if t.Member.Leaving() {
+		return "its decommission hook has not succeeded yet"
+	}
+	return e.stateText(t)
+}
+
 // skipText tells a person how a member leaves whose hook does not succeed.
 func (f *facts) skipText() string {
 	set := f.world.Set

@@ -205,3 +205,11 @@ func owes(ordinal int) func(*World) {
 		slot.Identity.Gone = &hooks.GoneMember{SetUID: "u1", ID: slot.ID, Token: slot.Identity.LastToken, Service: "db"}
 	}
 }
+
+// hookEnds is what a host says of a hook: it succeeds unless it is told to fail.
+func (s *stage) hookEnds(o *hooks.HookOrder) hooks.HookResult {
+	if s.bad[o.Hook.Exec.Command[0]] == "fails" {
+		return hooks.HookResult{ID: o.ID, Failures: 2, Message: "exit code 1"}
+	}
+	return hooks.HookResult{ID: o.ID, Done: true}
+}

@@ -66,7 +66,7 @@ func (s step) shrink(reason records.Reason) bool {
 			s.block(t, causes.BlockedTurn, "waiting until the fate of the volumes of all members that leave is recorded")
 		case inTurn && (above != nil || after != ""):
 			if after == "" {
-				after = fmt.Sprintf("it stops after %s: %s", above.ID.MemberName(), s.stateText(above))
+				after = fmt.Sprintf("it stops after %s: %s", above.ID.MemberName(), s.goingText(above))
 			}
 			s.block(t, causes.BlockedSuccessor, after)
 		case reason != records.ReasonDelete && s.busy(t) && (t.Request == nil || !t.Request.Now):

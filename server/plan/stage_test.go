@@ -52,6 +52,7 @@ type stage struct {
 //	                          lost, or wants it back
 //	vanishes | returns data-db-2         its directory
 //	nodeLoss Replace 60s | Hold          what becomes of members of a silent node
+//	leave | stay | forget fails, succeeds   what the command of a hook does; skip: members leave without
 //	db-1 tells-nothing        its host dies before it says anything of a new life
 //	node n1 boots             it is back, in another boot
 //	leader | restored         another server leads; the store is restored from a backup
@@ -112,6 +113,8 @@ func (s *stage) command(words []string) {
 		s.claims = map[string]records.Claim{words[0]: {Busy: "a backup"}}
 	case len(words) == 2 && words[1] == "idle":
 		s.claims = map[string]records.Claim{}
+	case len(words) == 2 && (words[1] == "fails" || words[1] == "succeeds"):
+		s.bad[words[0]] = words[1]
 	case len(words) == 2 && words[1] == "dies":
 		slot := s.slot(words[0])
 		r := *slot.Report
@@ -141,7 +144,9 @@ func (s *stage) edit(words []string) {
 	}
 	switch words[0] {
 	case "scale":
-		set.Spec.Replicas = &n
+		set.Spec.Replicas, set.SkipDecommission = &n, false
+	case "skip":
+		set.SkipDecommission = true
 	case "pause", "resume":
 		set.Paused = words[0] == "pause"
 	case "delete":
@@ -300,6 +305,13 @@ func said(a Action) string {
 		return saidOfVolumes(a)
 	case BeginMove, AdvanceMove, FlipMove, BackMove, EndMove, VoidMoveRequest:
 		return saidOfMoves(a)
+	case OrderHook:
+		if a.Hook == nil {
+			return a.ID.MemberName() + " is to run no hook any more"
+		}
+		return fmt.Sprintf("%s is to run %s", a.ID.MemberName(), a.Hook.Kind)
+	case Forgotten:
+		return fmt.Sprintf("%s has forgotten %s", a.By.MemberName(), a.Identity.ID.MemberName())
 	case MarkBootstrapped:
 		return "the set is bootstrapped"
 	}
@@ -334,7 +346,10 @@ func (s *stage) obey() (any bool) {
 		case how != "is-unready":
 			r.Ready, r.ReadyFor, r.Claim = true, time.Hour, s.claims[slot.ID.MemberName()]
 		}
-		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause && old.Claim == r.Claim {
+		if m.Hook != nil && !r.Phase.Over() {
+			r.Hook = s.hookEnds(m.Hook)
+		}
+		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause && old.Claim == r.Claim && old.Hook == r.Hook {
 			continue
 		}
 		slot.Report, any = &r, true
