@@ -33,7 +33,7 @@ func (s step) create(disturbed bool) bool {
 		case s.defersTo(t, at):
 			s.blockWaiting(t)
 			held = fmt.Sprintf("waiting for %s: %s", t.ID.MemberName(), s.stateText(t))
-			s.plan.Unfold = s.foldedVacant() > 0 // they need not all wait for the same
+			s.plan.Unfold = s.plan.Unfold || s.foldedVacant() > 0 // they need not all wait for the same
 			continue
 		case held != "" && t.vacant() && !s.turned(t):
 			s.block(t, causes.BlockedPredecessor, held)

@@ -83,7 +83,7 @@ var actions = map[string]action{
 	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
 	"lost": asks(user.sayLost), "give-up": asks(user.giveUp), "bring-back": asks(user.bringBack),
 	"retain": edits(user.retain), "claim": edits(user.claim), "scale": edits(user.scale), "range": edits(user.moveRange), "deadline": edits(user.deadline),
-	"parts": edits(user.parts), "mounts": edits(user.remount), "claims": asks(user.claims), "recreate": edits(user.recreate), "pause": edits(user.pause), "floor": edits(user.setFloor), "node-loss": edits(user.loseNodes),
+	"leave": edits(user.leaveHooks), "parts": edits(user.parts), "mounts": edits(user.remount), "claims": asks(user.claims), "recreate": edits(user.recreate), "pause": edits(user.pause), "floor": edits(user.setFloor), "node-loss": edits(user.loseNodes),
 	// What operators do.
 	"cordon": onNode((*node).cordon), "drain": onNode((*node).drain), "shut-down": onNode((*node).shutDown), "declare": operates(operator.declare), "excuse": operates(operator.excuse), "fence": operates(operator.fence),
 	"remove-node": operates(operator.removeNode), "new-node": (*Cluster).addNode, "take-name": onNode((*node).takeName),
@@ -98,7 +98,7 @@ type weight struct {
 var weights = []weight{
 	{"feed", 200, 200}, {"turn", 200, 200}, {"tell", 120, 120}, {"receive", 120, 120}, {"send", 100, 100}, {"take", 100, 100},
 	{"store", 100, 100}, {"work", 260, 260}, {"campaign", 20, 30}, {"notice-loss", 12, 12}, {"connect", 40, 80}, {"wait", 10, 14},
-	{"choose", 0, 0}, {"compose", 0, 0}, {"share", 0, 0}, {"ahead", 0, 0}, {"parts", 2, 2}, {"mounts", 3, 3}, {"claims", 6, 8}, {"turn-claim", 30, 30}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 10, 12}, {"rename", 1, 1}, {"lie", 1, 3},
+	{"choose", 0, 0}, {"compose", 0, 0}, {"share", 0, 0}, {"ahead", 0, 0}, {"leave", 5, 5}, {"parts", 2, 2}, {"mounts", 3, 3}, {"claims", 6, 8}, {"turn-claim", 30, 30}, {"unmount", 2, 3}, {"mount", 8, 12}, {"kill-disk", 1, 1}, {"replace-disk", 8, 12}, {"lost", 10, 12}, {"rename", 1, 1}, {"lie", 1, 3},
 	{"user", 12, 16}, {"land", 6, 10}, {"start-server", 20, 30}, {"start-agent", 30, 60}, {"join", 20, 40},
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
 	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},

@@ -79,11 +79,6 @@ func (b background) Hook(ctx context.Context, t probe.Target, h spec.Hook, retur
 	}
 }
 
-// Order implements worker.Background.
-func (b background) Order(ctx context.Context, t probe.Target, h spec.MemberHook, env []string, returned func(error)) {
-	returned(nil)
-}
-
 // hear has a hook that is over return.
 func (h *hooking) hear(b *box) (heard bool) {
 	gone := b.runs != h.run || b.alive.IsZero()

@@ -29,6 +29,7 @@ type judge struct {
 	lineages map[records.VolumeID]*lineage
 	arrived  map[records.VolumeID]bool // copies of moves that were ever in their place
 	backs    map[moves.MoveID]bool     // went back, in any history of the store
+	forgotBy map[string]bool           // who has left, and was forgotten by another
 	stored
 }
 
@@ -49,6 +50,7 @@ func newStored() stored {
 type lifeTruth struct {
 	first    run // where and in which boot it was first started
 	over     bool
+	left     bool          // its hook decommission has succeeded
 	stopped  bool          // a store asked for its end
 	byHost   bool          // its host goes down, and ended it without one
 	resolved bool          // an operator ended it by hand
@@ -83,7 +85,7 @@ func newJudge(w *Cluster) *judge {
 	j := &judge{
 		w: w, alive: map[spec.Identity]run{}, newest: map[spec.Identity]spec.Token{}, lives: map[life]*lifeTruth{},
 		volumes: map[records.VolumeID]*volumeTruth{}, had: map[spec.UID]time.Time{}, may: map[telling]string{}, stored: newStored(),
-		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{}, backs: map[moves.MoveID]bool{},
+		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{}, backs: map[moves.MoveID]bool{}, forgotBy: map[string]bool{},
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
 	j.rules.Restored()
@@ -167,7 +169,7 @@ func (j *judge) before(b store.Batch) {
 		case kind == store.KindIdentity && e.Delete:
 			j.w.fail("identities", "%s is gone: its last token is not known any more", e.Key)
 		case kind == store.KindIdentity:
-			j.marked(v, e)
+			j.marked(v, b, e)
 		}
 	}
 }

@@ -153,8 +153,9 @@ func left(v cache.View, old *records.Volume) bool {
 }
 
 // marked notes volumes on which a life was ready, and under which set first.
-func (j *judge) marked(v cache.View, e store.Event) {
+func (j *judge) marked(v cache.View, b store.Batch, e store.Event) {
 	rec, _ := decoded[records.IdentityRecord](j, e)
+	j.owesNoMore(v, b, &rec)
 	for claim, number := range rec.VolumeReady {
 		if vol := v.Volume(rec.ID, claim); vol != nil && vol.Number == number && j.volume(vol.UID).used == "" {
 			j.volume(vol.UID).used = rec.ReadyOnce

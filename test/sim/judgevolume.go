@@ -230,6 +230,10 @@ func (j *judge) stops(v cache.View, b store.Batch, m *records.Member) {
 		return
 	}
 	r := rules.Read(x)
+	j.takesLeave(v, b, m, r, x.Set)
+	if r.IsWanted(m.ID.Ordinal) { // it has left, and keeps its volumes
+		return
+	}
 	if p := x.Set.Spec.Retention; p != nil {
 		j.w.count(string(m.StopReason) + " under " + string(p.WhenScaled) + "/" + string(p.WhenDeleted))
 	}

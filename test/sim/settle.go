@@ -97,6 +97,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 			c.Image = images[w.r.IntN(4)]
 		}
 		mendParts(&set.Spec.Template.Spec)
+		w.mendLeave(set)
 		w.mendMounts(set)
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {

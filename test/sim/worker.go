@@ -27,6 +27,7 @@ type memberWorker struct {
 	op    step.Kind // that was chosen last
 
 	attended []*attendance
+	ordered  *orderedHook
 	last     *records.Report // that it made, and how long was enough then, for a plant
 	enough   time.Duration
 }
@@ -120,6 +121,7 @@ func (b background) Probe(ctx context.Context, t probe.Target, report func(probe
 func (x *memberWorker) hear() {
 	p := x.n.place(x.id)
 	p.pass()
+	x.hearOrdered()
 	for _, a := range x.attended {
 		b := p.box(a.name)
 		if w := a.watched; w != nil && (w.ctx.Err() != nil || b.runs != w.run || b.alive.IsZero()) {

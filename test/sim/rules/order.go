@@ -23,7 +23,7 @@ func (c *planChecker) order() {
 			starts++
 			c.begins(a.Member)
 		case plan.Stop:
-			if a.Reason == records.ReasonDelete || a.Reason.IsUnwanted() && !c.Recreates() {
+			if a.Reason == records.ReasonDelete || a.Reason.IsUnwanted() && !c.Recreates() && !c.hasLeft(a.ID.Ordinal) {
 				stops++
 				c.leaves(a)
 			}
@@ -132,7 +132,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		if (a.Reason == records.ReasonScaleToZero) != (c.x.Set.Replicas() == 0) {
 			c.fail("churn", "%s is ended with the reason %s in a set of %d", a.ID, a.Reason, c.x.Set.Replicas())
 		}
-		if c.IsWanted(o) {
+		if c.IsWanted(o) && !c.hasLeft(o) {
 			c.fail("churn", "%s is wanted, and leaves", a.ID)
 		}
 		return false
@@ -165,6 +165,12 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		c.fail("churn", "%s is ended for %q", a.ID, a.Reason)
 	}
 	return c.Available(o)
+}
+
+// hasLeft: the member is wanted again, and had taken leave already: it stops all the same.
+func (c *planChecker) hasLeft(o int) bool {
+	s := c.Slot(o)
+	return c.IsWanted(o) && s.Member != nil && s.Member.Leaving() && s.Member.HookResult(s.Report).Done
 }
 
 // saidLost: the life never had its volumes, and a person says that one of them is lost.
