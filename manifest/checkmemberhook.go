@@ -31,14 +31,14 @@ func (c setChecks) memberHook(at string, s *spec.SetSpec, h *spec.MemberHook) {
 			continue
 		}
 		known[x.Name] = true
-		if x.Name == h.Container || h.Container == "" && x.Name == spec.FirstContainer(&s.Template.Spec) {
+		if x.Name == h.Container || h.Container == "" && x.Name == s.Template.Spec.FirstContainer() {
 			for _, p := range x.Ports {
 				ports[p.Name] = p.Name != ""
 			}
 		}
 	}
 	if h.Container != "" && !known[h.Container] {
-		c.fail(at+".container", scalar.Quote(h.Container)+" is no container of the template", names(known))
+		c.fail(at+".container", scalar.Quote(h.Container)+" is not a container of the template", names(known))
 	}
 	c.exactlyOne(at, map[string]bool{"exec": h.Exec != nil, "httpGet": h.HTTPGet != nil})
 	cc.execAction(at+".exec", h.Exec)

@@ -32,11 +32,11 @@ func (h *MemberHook) Timeout() time.Duration {
 // scale-down, but not to 0, or a range that moves. It is run until it succeeds; then the member stops. No restart, update, drain, move
 // or deletion runs it.
 type Decommission struct {
-	// As in MemberHook.
+	// Container is where it runs, one of the template's containers; default: the first one.
 	Container string      `json:"container,omitempty"`
 	Exec      *ExecAction `json:"exec,omitempty"`
 	HTTPGet   *HTTPGet    `json:"httpGet,omitempty"`
-	// TimeoutSeconds is how long one run may take, as in MemberHook; with onTimeout Proceed, how long all of them together.
+	// TimeoutSeconds is how long one run may take, 1 to 604800 (a week); default 3600; with onTimeout Proceed, how long all of them together.
 	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
 	// OnTimeout is Wait (default): the member stays until the hook has succeeded; or Proceed: it stops timeoutSeconds after
 	// its node has learnt that it is to leave.
@@ -75,7 +75,7 @@ func (d defaulter) memberHooks(s *SetSpec) {
 }
 
 // FirstContainer is the one where hooks run that name none; "": the template has none.
-func FirstContainer(m *MemberSpec) string {
+func (m *MemberSpec) FirstContainer() string {
 	if len(m.Containers) == 0 {
 		return ""
 	}

@@ -28,7 +28,7 @@ var allFaults = slices.Concat(
 	backFaults,
 	upgradeFaults,
 	copyFaults,
-	contract,
+	contract, leave,
 	serverFaults,
 	examples,
 )

@@ -23,18 +23,18 @@ type Forgotten struct {
 func (Forgotten) action() {}
 
 // hasLeft: the life, which is over, was ended because the member left for good, though it is wanted again.
-func (f *facts) hasLeft(t *memberState) bool {
-	return t.wanted && f.world.Set.Spec.Forget != nil && t.Member.Goal == records.GoalStop && t.Member.StopReason == records.ReasonScaleDown
+func (l leaver) hasLeft(t *memberState) bool {
+	return t.wanted && l.world.Set.Spec.Forget != nil && t.Member.Goal == records.GoalStop && t.Member.StopReason == records.ReasonScaleDown
 }
 
 // goneRecord is what the others are to be told of a member whose life is over, and whose record goes; nil: nothing.
-func (f *facts) goneRecord(t *memberState) *hooks.GoneMember {
+func (l leaver) goneRecord(t *memberState) *hooks.GoneMember {
 	all := t.Member.StopReason == records.ReasonScaleToZero || t.Member.StopReason == records.ReasonDelete
-	if f.world.Set.Spec.Forget == nil || all || !f.takesLeave() {
+	if l.world.Set.Spec.Forget == nil || all || !l.takesLeave() {
 		return nil
 	}
 	return &hooks.GoneMember{
-		SetUID: f.world.Set.UID, ID: t.ID, Token: t.Member.Token, Service: Service(f.world.Set, f.former, t.Member), Address: t.Member.Address,
+		SetUID: l.world.Set.UID, ID: t.ID, Token: t.Member.Token, Service: Service(l.world.Set, l.former, t.Member), Address: t.Member.Address,
 	}
 }
 
@@ -45,29 +45,29 @@ func (m *memberFacts) owed() bool {
 
 // tellGone has a member that is ready, the lowest, run the hook forget for the highest that has left: one after the other. Until it has succeeded
 // no other leaves, the one that left does not return, and no volume of it is given up.
-func (s step) tellGone() {
-	i := len(s.members) - 1
-	for i >= 0 && !s.members[i].owed() {
+func (l leaver) tellGone() {
+	i := len(l.members) - 1
+	for i >= 0 && !l.members[i].owed() {
 		i--
 	}
-	if i < 0 || s.world.Set.Replicas() == 0 { // none is left to be told
-		s.endTelling(nil, nil)
+	if i < 0 || l.world.Set.Replicas() == 0 { // none is left to be told
+		l.endTelling(nil, nil)
 		return
 	}
-	if s.world.Folded != nil { // who is the lowest that is ready is not known
-		s.plan.Unfold = true
+	if l.world.Folded != nil { // who is the lowest that is ready is not known
+		l.plan.Unfold = true
 		return
 	}
-	t, hook := s.members[i], s.world.Set.Spec.Forget
-	if void := !s.bootstrapped && t.Identity.Gone.SetUID != s.world.Set.UID; hook == nil || void {
-		s.endTelling(nil, nil)
-		s.forgotten(t, nil, "")
+	t, hook := l.members[i], l.world.Set.Spec.Forget
+	if void := !l.bootstrapped && t.Identity.Gone.SetUID != l.world.Set.UID; hook == nil || void {
+		l.endTelling(nil, nil)
+		l.forgotten(t, nil, "")
 		return
 	}
-	lowest := s.lowestReady()
-	teller := s.endTelling(t.Identity.Gone, lowest)
+	lowest := l.lowestReady()
+	teller := l.endTelling(t.Identity.Gone, lowest)
 	if teller != nil && teller.Member.HookResult(teller.Report).Done {
-		s.forgotten(t, teller, fmt.Sprintf("%s has forgotten %s, which has left", teller.ID.MemberName(), t.ID.MemberName()))
+		l.forgotten(t, teller, fmt.Sprintf("%s has forgotten %s, which has left", teller.ID.MemberName(), t.ID.MemberName()))
 		return
 	}
 	if t.gone { // what is owed is recorded in this very step
@@ -75,16 +75,16 @@ func (s step) tellGone() {
 	}
 	if teller == nil && lowest != nil {
 		teller = lowest
-		s.order(teller, hooks.Forget, s.hookIn(teller, *hook), t.Identity.Gone, "",
+		l.order(teller, hooks.Forget, l.hookIn(teller, *hook), t.Identity.Gone, "",
 			fmt.Sprintf("%s is to forget %s, which has left: its forget hook runs", teller.ID.MemberName(), t.ID.MemberName()))
 	}
-	s.forgetWaits = s.whyNotForgotten(teller)
+	l.forgetWaits = l.whyNotForgotten(teller)
 }
 
 // lowestReady is who is asked to forget one that has left; nil: nobody can be now.
-func (s step) lowestReady() *memberState {
-	for _, t := range s.inside {
-		if t.Ready && (t.Member.Hook == nil || t.Member.Hook.Kind == hooks.Forget) && s.runsHooks(t.Member.Node) {
+func (l leaver) lowestReady() *memberState {
+	for _, t := range l.inside {
+		if t.Ready && (t.Member.Hook == nil || t.Member.Hook.Kind == hooks.Forget) && l.runsHooks(t.Member.Node) {
 			return t
 		}
 	}
@@ -93,24 +93,24 @@ func (s step) lowestReady() *memberState {
 
 // endTelling takes back what lives are to run that was ordered for another than gone, or is not as it is to be any more; and of
 // one that is not ready, if lowest, who is, can take its place. It returns who is left.
-func (s step) endTelling(gone *hooks.GoneMember, lowest *memberState) (teller *memberState) {
-	for _, t := range s.members {
+func (l leaver) endTelling(gone *hooks.GoneMember, lowest *memberState) (teller *memberState) {
+	for _, t := range l.members {
 		if t.vacant() || t.stopping() || t.Member.Hook == nil || t.Member.Hook.Kind != hooks.Forget {
 			continue
 		}
 		done := t.Member.HookResult(t.Report).Done
-		fits := gone != nil && *t.Member.Hook.Gone == *gone && (done || t.isToRun(hooks.Forget, s.hookIn(t, *s.world.Set.Spec.Forget)))
+		fits := gone != nil && *t.Member.Hook.Gone == *gone && (done || t.isToRun(hooks.Forget, l.hookIn(t, *l.world.Set.Spec.Forget)))
 		if fits && t.wanted && teller == nil && (done || t.Ready || lowest == nil) {
 			teller = t
 			continue
 		}
-		s.orderHook(t, nil, "", "")
+		l.orderHook(t, nil, "", "")
 	}
 	return teller
 }
 
 // forgotten: nothing is owed of t any more.
-func (s step) forgotten(t, teller *memberState, text string) {
+func (l leaver) forgotten(t, teller *memberState, text string) {
 	rec := *t.Identity
 	rec.Gone = nil
 	a := Forgotten{Identity: rec, Text: text}
@@ -119,13 +119,13 @@ func (s step) forgotten(t, teller *memberState, text string) {
 		a.By, a.Token = teller.ID, teller.Member.Token
 		teller.become(teller.afterOrder(&OrderHook{}))
 	}
-	s.act(a)
+	l.act(a)
 }
 
 // whyNotForgotten says for what a member that has left waits; teller may be nil.
-func (s step) whyNotForgotten(teller *memberState) *place.Refusal {
+func (l leaver) whyNotForgotten(teller *memberState) *place.Refusal {
 	switch {
-	case teller == nil && !slices.ContainsFunc(s.inside, func(t *memberState) bool { return t.Ready }):
+	case teller == nil && !slices.ContainsFunc(l.inside, func(t *memberState) bool { return t.Ready }):
 		return &place.Refusal{Reason: causes.BlockedForget, Text: "it has left, and no other member is ready to run the forget hook"}
 	case teller == nil:
 		return &place.Refusal{Reason: causes.BlockedForget, Text: "it has left, and no member that is ready can run the forget hook: their agents are too old, which are to be upgraded, or another hook runs"}

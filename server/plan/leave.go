@@ -31,6 +31,9 @@ func (a *OrderHook) Record(m records.Member) records.Member {
 	return m
 }
 
+// leaver has the rules of members that leave for good, and of what the others are told.
+type leaver struct{ volumes }
+
 // takesLeave: members that the range does not have any more leave the others, and these are to know.
 func (f *facts) takesLeave() bool {
 	set := f.world.Set
@@ -38,15 +41,15 @@ func (f *facts) takesLeave() bool {
 }
 
 // runsHooks: the node's agent runs hooks that are ordered.
-func (f *facts) runsHooks(name spec.NodeName) bool {
-	n := f.node(name)
+func (l leaver) runsHooks(name spec.NodeName) bool {
+	n := l.node(name)
 	return n != nil && n.Facts != nil && n.Facts.Hooks
 }
 
 // hookIn is a hook as the life of a member is to run it.
-func (f *facts) hookIn(t *memberState, h spec.MemberHook) spec.MemberHook {
+func (l leaver) hookIn(t *memberState, h spec.MemberHook) spec.MemberHook {
 	if h.Container == "" {
-		h.Container = spec.FirstContainer(f.runs(t.Member.Revision))
+		h.Container = l.runs(t.Member.Revision).FirstContainer()
 	}
 	return h
 }
@@ -58,47 +61,47 @@ func (t *memberState) isToRun(kind hooks.HookKind, h spec.MemberHook) bool {
 }
 
 // order has a life run a hook; its result so far is void.
-func (s step) order(t *memberState, kind hooks.HookKind, h spec.MemberHook, gone *hooks.GoneMember, reason records.Reason, text string) {
-	s.orderHook(t, &hooks.HookOrder{ID: spec.Sequence{Epoch: s.world.Epoch, Rev: s.world.Rev}, Kind: kind, Hook: h, Gone: gone}, reason, text)
+func (l leaver) order(t *memberState, kind hooks.HookKind, h spec.MemberHook, gone *hooks.GoneMember, reason records.Reason, text string) {
+	l.orderHook(t, &hooks.HookOrder{ID: spec.Sequence{Epoch: l.world.Epoch, Rev: l.world.Rev}, Kind: kind, Hook: h, Gone: gone}, reason, text)
 }
 
-func (s step) orderHook(t *memberState, o *hooks.HookOrder, reason records.Reason, text string) {
+func (l leaver) orderHook(t *memberState, o *hooks.HookOrder, reason records.Reason, text string) {
 	a := OrderHook{ID: t.ID, Token: t.Member.Token, Hook: o, StopReason: reason, Text: text}
-	s.act(a)
+	l.act(a)
 	t.become(t.afterOrder(&a))
 }
 
 // takeLeave has a member that is to leave for good run its hook; true: it may stop now. Nothing is ordered of one on a silent node, and
 // its stop, which is final, waits, too: it may come back.
-func (s step) takeLeave(t *memberState) bool {
-	d := s.world.Set.Spec.Decommission
+func (l leaver) takeLeave(t *memberState) bool {
+	d := l.world.Set.Spec.Decommission
 	switch {
-	case d == nil || s.world.Set.SkipDecommission:
+	case d == nil || l.world.Set.SkipDecommission:
 		return true
 	case !t.Live:
-		s.blockWaiting(t)
+		l.blockWaiting(t)
 		return false
-	case !s.runsHooks(t.Member.Node):
-		s.block(t, causes.BlockedAgentTooOld, fmt.Sprintf("the agent of node %s is too old to run its decommission hook; upgrade it; %s", t.Member.Node, s.skipText()))
+	case !l.runsHooks(t.Member.Node):
+		l.block(t, causes.BlockedAgentTooOld, fmt.Sprintf("the agent of node %s is too old to run its decommission hook; upgrade it; %s", t.Member.Node, l.skipText()))
 		return false
 	}
 	result := t.Member.HookResult(t.Report)
 	if o := t.Member.Hook; o != nil && o.Kind == hooks.Decommission && (result.Done || result.Overdue && d.OnTimeout == spec.OnTimeoutProceed) {
 		return true
 	}
-	if h := s.hookIn(t, d.Hook()); !t.isToRun(hooks.Decommission, h) {
-		s.order(t, hooks.Decommission, h, nil, records.ReasonScaleDown,
+	if h := l.hookIn(t, d.Hook()); !t.isToRun(hooks.Decommission, h) {
+		l.order(t, hooks.Decommission, h, nil, records.ReasonScaleDown,
 			fmt.Sprintf("%s is to leave for good: it stops on node %s when its decommission hook has succeeded", t.ID.MemberName(), t.Member.Node))
 	}
-	s.blockLeaver(t)
+	l.blockLeaver(t)
 	return false
 }
 
 // blockLeaver says what a member waits for whose hook has not succeeded.
-func (e explainer) blockLeaver(t *memberState) {
+func (l leaver) blockLeaver(t *memberState) {
 	result := t.Member.HookResult(t.Report)
 	if result.Failures == 0 && !result.Overdue && t.Ready {
-		e.block(t, causes.BlockedLeaving, "its decommission hook runs; it stops when that has succeeded")
+		l.block(t, causes.BlockedLeaving, "its decommission hook runs; it stops when that has succeeded")
 		return
 	}
 	text := "its decommission hook has not succeeded yet"
@@ -106,9 +109,9 @@ func (e explainer) blockLeaver(t *memberState) {
 		text = fmt.Sprintf("its decommission hook failed (%d in a row, and is run again): %s", result.Failures, result.Message)
 	}
 	if !t.Available {
-		text += "; " + e.stateText(t)
+		text += "; " + l.stateText(t)
 	}
-	e.block(t, causes.BlockedDecommission, text+"; "+e.skipText())
+	l.block(t, causes.BlockedDecommission, text+"; "+l.skipText())
 }
 
 // goingText says how far a member is that goes before others.
@@ -120,19 +123,19 @@ func (e explainer) goingText(t *memberState) string {
 }
 
 // skipText tells a person how a member leaves whose hook does not succeed.
-func (f *facts) skipText() string {
-	set := f.world.Set
+func (l leaver) skipText() string {
+	set := l.world.Set
 	return fmt.Sprintf("to stop it without that: stead scale %s --replicas %d --skip-decommission", set.Ref.Name, set.Replicas())
 }
 
 // takeBack keeps members that were to leave and are wanted again, after the hook abort. One whose hook has succeeded has left: it
 // stops, and returns as one that was scaled up.
-func (s step) takeBack() {
+func (l leaver) takeBack() {
 	var abort *spec.MemberHook
-	if d := s.world.Set.Spec.Decommission; d != nil {
+	if d := l.world.Set.Spec.Decommission; d != nil {
 		abort = d.Abort
 	}
-	for _, t := range s.inside {
+	for _, t := range l.inside {
 		if t.vacant() || t.stopping() {
 			continue
 		}
@@ -140,13 +143,13 @@ func (s step) takeBack() {
 		aborts := o != nil && o.Kind == hooks.Abort
 		switch {
 		case t.Member.Leaving() && done && o.Kind == hooks.Decommission:
-			s.stop(t, records.ReasonScaleDown, "it has left, though it is wanted again: it returns as a new member")
-		case abort != nil && (t.Member.Leaving() || aborts && !done && !t.isToRun(hooks.Abort, s.hookIn(t, *abort))):
-			s.order(t, hooks.Abort, s.hookIn(t, *abort), nil, "", t.ID.MemberName()+" is wanted again, and stays: its abort hook runs")
+			l.stop(t, records.ReasonScaleDown, "it has left, though it is wanted again: it returns as a new member")
+		case abort != nil && (t.Member.Leaving() || aborts && !done && !t.isToRun(hooks.Abort, l.hookIn(t, *abort))):
+			l.order(t, hooks.Abort, l.hookIn(t, *abort), nil, "", t.ID.MemberName()+" is wanted again, and stays: its abort hook runs")
 		case t.Member.Leaving():
-			s.orderHook(t, nil, "", t.ID.MemberName()+" is wanted again, and stays")
+			l.orderHook(t, nil, "", t.ID.MemberName()+" is wanted again, and stays")
 		case aborts && (done || abort == nil):
-			s.orderHook(t, nil, "", "")
+			l.orderHook(t, nil, "", "")
 		}
 	}
 }

@@ -13,13 +13,14 @@ import (
 // before it was to stop, what becomes of its volumes is recorded first, and the record goes
 // with the next step.
 func (s step) forgetSurplus() {
+	l := leaver{s.volumes}
 	for _, t := range s.members {
-		if !t.Over || t.wanted && !s.hasLeft(t) {
+		if !t.Over || t.wanted && !l.hasLeft(t) {
 			continue
 		}
 		a := Forget{
 			ID: t.ID, Token: t.Member.Token, FreeAddress: len(t.Volumes) == 0 && len(t.Strays) == 0 && !t.wanted,
-			Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.ID.MemberName(), t.proofText()), Gone: s.goneRecord(t),
+			Lost: t.lostTo(), Text: fmt.Sprintf("%s is gone: %s", t.ID.MemberName(), t.proofText()), Gone: l.goneRecord(t),
 		}
 		if fates := s.fatesToRecord(t); len(fates) > 0 {
 			s.setVolumes(fates, "the fate of the volumes of "+t.ID.MemberName()+", which has ended and is not wanted")
@@ -72,7 +73,7 @@ func (s step) shrink(reason records.Reason) bool {
 		case reason != records.ReasonDelete && s.busy(t) && (t.Request == nil || !t.Request.Now):
 			after = fmt.Sprintf("it stops after %s, which is %s", t.ID.MemberName(), s.busyText(t))
 			s.blockBusy(t, t)
-		case s.takesLeave() && !s.takeLeave(t):
+		case s.takesLeave() && !(leaver{s.volumes}).takeLeave(t):
 		default:
 			s.stop(t, reason, string(reason), fates...)
 			s.blockWaiting(t)

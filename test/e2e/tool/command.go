@@ -17,7 +17,7 @@ import (
 // command is what is run in a member: wait waits until it is stopped; cat copies
 // stdin, or the files named, to stdout; code exits with
 // the number given, after a line to each output; note adds a line to a file, write makes one of a text, and remove removes one; dial
-// connects to an address and prints what it is told; web answers HTTP at an address; await and ended are
+// connects to an address and prints what it is told; web answers HTTP at an address; await, trial and ended are
 // what hooks and their containers run (hook.go); listen answers at a port of the loopback
 // (listen.go); spin uses a core until it is stopped; tty
 // prints the terminal's size at
@@ -59,6 +59,8 @@ func command(ctx context.Context, args []string) error {
 		return web(ctx, args[1])
 	case "await":
 		return await(args[1:])
+	case "trial":
+		return trial(args[1:])
 	case "ended":
 		return ended(args[1:])
 	case "wait":

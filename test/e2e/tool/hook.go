@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -27,4 +29,16 @@ func ended(args []string) error {
 	signal.Notify(asked, syscall.SIGUSR1)
 	<-asked
 	return note(args[0], "ended")
+}
+
+// trial adds to a file what its hook is about, and why the member is to leave, and fails unless another file is there: trial LOG ALLOWED.
+func trial(args []string) error {
+	reason, _ := os.ReadFile("/run/stead/termination-reason")
+	if err := note(args[0], fmt.Sprintf("%s:%s:%s", os.Getenv("STEAD_HOOK"), os.Getenv("STEAD_GONE_FQDN"), strings.TrimSpace(string(reason)))); err != nil {
+		return err
+	}
+	if _, err := os.Stat(args[1]); err != nil {
+		return fmt.Errorf("shards are left")
+	}
+	return nil
 }
