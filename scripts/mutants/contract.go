@@ -24,7 +24,7 @@ var contract = []fault{
 	{"S21", "server/plan/draft.go", "if t.ID.Ordinal == d.leader {", "if false {",
 		suite{"server/plan", "^TestTheLeaderGoesLast$"}},
 	{"S21", "server/plan/foldkind.go", "t.Report.Claim.Leads && c.leaderLast()", "false",
-		suite{"server/plan", "^TestAFoldedWorldIsPlannedAsTheWholeOne$"}},
+		suite{"server/plan", "^TestAFoldedWorldLeavesNothingOut$"}},
 	{"S21", "server/plan/roll.go", "s.queued(t) && s.waitsForBusy(t) == nil {", "s.queued(t) {",
 		suite{"server/plan", "^TestABusyMemberIsNotStopped$"}},
 	{"S21", "server/plan/drain.go", "s.surplusFirst(), s.waitsForBusy(t) != nil:", "s.surplusFirst():",
