@@ -31,7 +31,7 @@ func Default(s *SetSpec) {
 	if s.NodeLoss != nil {
 		set(d, &s.NodeLoss.Policy, NodeLossHold)
 		if s.NodeLoss.Policy == NodeLossReplace {
-			setPointer(d, &s.NodeLoss.After, scalar.Duration{Duration: DefaultBound})
+			setPointer(d, &s.NodeLoss.After, scalar.Duration{Duration: defaultBound})
 		}
 	}
 	d.memberHooks(s)

@@ -8,7 +8,7 @@ type QOSClass string
 // The classes.
 const (
 	QOSGuaranteed QOSClass = "Guaranteed" // each container is limited in CPU and memory, and requests as much
-	QOSBurstable  QOSClass = "Burstable"
+	qosBurstable  QOSClass = "Burstable"
 	QOSBestEffort QOSClass = "BestEffort" // no container requests or is limited in either
 )
 
@@ -28,7 +28,7 @@ func (s *MemberSpec) QOS() QOSClass {
 	case guaranteed:
 		return QOSGuaranteed
 	}
-	return QOSBurstable
+	return qosBurstable
 }
 
 // Request is what is requested of a resource: its limit, if only that is given.

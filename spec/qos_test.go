@@ -20,10 +20,10 @@ func TestQOS(t *testing.T) {
 		"only storage":                        {[]ResourceRequirements{{Requests: q{"ephemeral-storage": one}}}, QOSBestEffort},
 		"limits alone":                        {[]ResourceRequirements{full, full}, QOSGuaranteed},
 		"requests as limits":                  {[]ResourceRequirements{{Limits: full.Limits, Requests: full.Limits}}, QOSGuaranteed},
-		"one container has none":              {[]ResourceRequirements{full, {}}, QOSBurstable},
-		"one container is limited in memory":  {[]ResourceRequirements{full, {Limits: q{"memory": one}}}, QOSBurstable},
-		"a container requests less":           {[]ResourceRequirements{{Limits: full.Limits, Requests: q{"cpu": one, "memory": one}}}, QOSBurstable},
-		"a container requests without limits": {[]ResourceRequirements{{Requests: full.Limits}}, QOSBurstable},
+		"one container has none":              {[]ResourceRequirements{full, {}}, qosBurstable},
+		"one container is limited in memory":  {[]ResourceRequirements{full, {Limits: q{"memory": one}}}, qosBurstable},
+		"a container requests less":           {[]ResourceRequirements{{Limits: full.Limits, Requests: q{"cpu": one, "memory": one}}}, qosBurstable},
+		"a container requests without limits": {[]ResourceRequirements{{Requests: full.Limits}}, qosBurstable},
 	} {
 		s := &MemberSpec{}
 		for i, r := range c.containers {

@@ -51,12 +51,6 @@ func (r SelectorRequirement) matches(labels map[string]string) bool {
 	return false
 }
 
-// MatchesLabels reports whether labels hold every pair of selector, as a Service
-// selects: an empty selector selects nothing.
-func MatchesLabels(selector, labels map[string]string) bool {
-	return len(selector) > 0 && (&LabelSelector{MatchLabels: selector}).Matches(labels)
-}
-
 var (
 	pairTerm = regexp.MustCompile(`^([^\s!=,()]+)\s*(==|=|!=)\s*([^\s!=,()]*)$`)
 	listTerm = regexp.MustCompile(`^([^\s!=,()]+)\s+(in|notin)\s*\(([^()]*)\)$`)

@@ -203,7 +203,7 @@ const (
 	NodeLossHold    = "Hold"
 	NodeLossReplace = "Replace"
 
-	DefaultBound = 5 * time.Minute
+	defaultBound = 5 * time.Minute
 )
 
 // Bound is that of lives which begin now; 0: they are not guarded.
@@ -212,7 +212,7 @@ func (s *SetSpec) Bound() time.Duration {
 	case l == nil || l.Policy != NodeLossReplace:
 		return 0
 	case l.After == nil:
-		return DefaultBound
+		return defaultBound
 	default:
 		return l.After.Duration
 	}

@@ -50,7 +50,7 @@ func (s BusySpell) untilLonger(now time.Duration) (time.Duration, bool) {
 }
 
 // countBusy takes in whether the member says that it is busy, and counts for how long.
-func (w *subject) countBusy(c *records.Claim) {
+func (w *reporter) countBusy(c *records.Claim) {
 	now := w.c.Clock()
 	if spell := w.state.Busy.next(now, c.Busy != ""); spell != w.state.Busy {
 		w.state.Busy = spell

@@ -95,7 +95,7 @@ func (w *observer) takeOrder(s OrderedState) {
 }
 
 // untilOverdue is the time until the present order is overdue; 0: it is, or there is none.
-func (w *subject) untilOverdue() time.Duration {
+func untilOverdue(w *subject) time.Duration {
 	order := w.hookOrder()
 	if order == nil || w.state.Ordered.Overdue || w.state.Ordered.ID != order.ID {
 		return 0

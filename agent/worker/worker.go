@@ -202,7 +202,7 @@ func (w *subject) next() time.Time {
 	}
 	ahead(w.stopAt)
 	ahead(w.orderedDue)
-	if left := w.untilOverdue(); left > 0 {
+	if left := untilOverdue(w); left > 0 {
 		sooner(now.Add(left))
 	}
 	sooner(w.rewriteFiles)

@@ -57,6 +57,8 @@ func TestJudge(t *testing.T) {
 			func(r records.Report) bool { return r.Claim.Leads && r.Claim.Term == 2 }},
 		{"that it says so no more is news", with(func(r *records.Report) { r.Seq = 6 }), &member, ptr(with(func(r *records.Report) { r.Claim.Leads = true })), 0, keep,
 			func(r records.Report) bool { return !r.Claim.Leads }},
+		{"what came of a hook is news", with(func(r *records.Report) { r.Seq = 6; r.Hook.Done = true }), &member, &base, 0, keep,
+			func(r records.Report) bool { return r.Hook.Done }},
 		{"a restart is news", with(func(r *records.Report) {
 			r.Seq = 6
 			r.Containers = []records.ContainerReport{{Name: "main", Restarts: 1}}

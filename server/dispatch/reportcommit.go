@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
@@ -167,8 +168,9 @@ type essence struct {
 	cause               causes.Cause
 	message             string
 	claim               records.Claim
+	hook                hooks.HookResult
 }
 
 func essenceOf(r records.Report, minReady time.Duration) essence {
-	return essence{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message, r.Claim}
+	return essence{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message, r.Claim, r.Hook}
 }

@@ -174,6 +174,7 @@ func TestAFoldedWorldLeavesNothingOut(t *testing.T) {
 		{"parallel 9 n1 n2 update=h2 current=h1 0:ready 1:ready 2:ready 3:ready 4:ready 5:ready 6:ready 7:ready 8:ready", preparing("n1")},
 		{"parallel 9 n1 n2 update=h2 current=h1 0:ready 1:ready 2:ready 3:ready 4:ready 5:ready 6:ready@n2/h2 7:ready@n2/h2 8:ready@n2/h2", preparing("n2")},
 		{"ordered 9 last n1 update=h2 current=h1 0:ready 1:ready 2:ready 3L:ready 4:ready 5:ready 6:ready 7:ready 8:ready", nil},
+		{"ordered 9 n1 update=h2 current=h1 0:ready 1:ready 2:ready 3B:ready 4:ready 5:ready 6:ready 7:ready 8:ready", nil},
 		{"ordered 6 n1 was volumes 1:volume 2:volume 3:volume 4:volume", nil},
 	} {
 		w := world(t, c.line)

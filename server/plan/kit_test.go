@@ -230,37 +230,6 @@ func claim(name string, size int64) spec.ClaimTemplate {
 	}
 }
 
-func (k *kit) node(word string) {
-	name := spec.NodeName(strings.TrimRight(word, "~!%^"))
-	n := Node{
-		Node:    &records.Node{Name: name, UID: spec.UID("uid-" + name), Cordon: strings.HasSuffix(word, "!")},
-		Session: &records.Session{Node: name, UID: spec.UID("uid-" + name), Boot: "boot1", ID: 5},
-	}
-	if strings.HasSuffix(word, "~") {
-		n.Session = nil
-	}
-	if strings.Contains(word, "%") {
-		n.Node.Cordon, n.Node.Drain = true, &records.Drain{AtOnce: strings.Contains(word, "%%")}
-	}
-	if strings.Contains(word, "^") {
-		n.Facts = shutDown(n.Facts, true, strings.Contains(word, "^^"))
-	}
-	k.w.Nodes = append(k.w.Nodes, n)
-}
-
-// shutDown is what a node says whose host is being shut down, or is not.
-func shutDown(f *records.NodeFacts, is, atOnce bool) *records.NodeFacts {
-	var out records.NodeFacts
-	if f != nil {
-		out = *f
-	}
-	out.Conditions = nil
-	if is {
-		out.Conditions = []records.NodeCondition{{Type: records.ShuttingDown, Status: "True", AtOnce: atOnce}}
-	}
-	return &out
-}
-
 // slot reads one member's word, such as 0:ready@n2.
 func (k *kit) slot(word string) {
 	ord, state, _ := strings.Cut(word, ":")
