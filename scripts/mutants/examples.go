@@ -12,7 +12,7 @@ var examples = []fault{
 		suite{"examples", "^TestWhoseDataIsNewestFormsGaleraAgain$"}},
 	{"S19", "examples/galera/galera.yaml", `*) why="nobody serves, and $name has not said what its disk holds"; return 1 ;;`, "*) continue ;;",
 		suite{"examples", "^TestWhoseDataIsNewestFormsGaleraAgain$"}},
-	{"S19", "examples/galera/galera.yaml", `"${has##*:}" -gt "$number"`, `"${has##*:}" > "$number"`,
+	{"S19", "examples/galera/galera.yaml", `"${has##*:}" -gt "$number"`, `"${has##*:}" -lt "$number"`,
 		suite{"examples", "^TestWhoseDataIsNewestFormsGaleraAgain$"}},
 	{"S19", "examples/galera/galera.yaml", `[ "$members" -ge "$STEAD_REPLICAS" ] || return 1`, "true",
 		suite{"examples", "^TestWhoseDataIsNewestFormsGaleraAgain$"}},
