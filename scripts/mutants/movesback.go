@@ -10,7 +10,7 @@ var backFaults = []fault{
 		suite{"server/plan", "^TestAMoveGoesBack$"}},
 	{"S12", "server/plan/moveback.go", "case t.readySince(m):", "case false:",
 		suite{"server/plan", "^TestAMoveGoesBack$"}},
-	{"S12", "server/plan/moveback.go", "\t\treturn fmt.Sprintf(\"%s: the agent of node %s is too old to take volumes back; upgrade it\", causes.BlockedAgentTooOld, m.From.Node)", "\t\treturn \"\"",
+	{"S12", "server/plan/moveback.go", "case f.node(m.From.Node).Facts == nil || !f.node(m.From.Node).Facts.MovesBack:", "case false:",
 		suite{"server/plan", "^TestAMoveGoesBack$"}},
 	{"S12", "server/plan/moveback.go", "a.Left = append(a.Left, leftOf(t, c, c.New, m.To.Node))", "_ = c",
 		suite{"server/plan", "^TestAMoveGoesBack$"}},

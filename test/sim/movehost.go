@@ -90,7 +90,7 @@ func (h hostMoves) Look(_ context.Context, p runtime.MovePart) (d runtime.MoveDi
 	if p.Role == moves.MoveSource {
 		return d, h.each(p, func(c moves.MoveClaim, fs *fileSystem, key volumeKey) error {
 			switch have, there := fs.dirs[key]; {
-			case !there || !have.is(c.Old, c.Number):
+			case !there || !have.is(c.Old, c.Number), h.a.n.w.plant.SaysBackSealed && p.Back:
 			case have.tree.seal == p.Move, h.a.copier.sealed[p.Move]:
 				d.Sealed = true
 			default:

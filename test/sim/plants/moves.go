@@ -15,6 +15,7 @@ var movePlants = []Plant{
 	{Name: "forgets-seals", Judges: "moves", ForgetsSeals: true, Often: append([]string{"crash-agent"}, moving...)},
 	{Name: "seals-under-lives", Rare: true, Judges: "moves", SealsUnderLives: true, Often: append(append([]string{}, restores...), moving...)},
 	{Name: "keeps-old-reports", Rare: true, Judges: "moves, progress", KeepsOldReports: true, Often: append(append([]string{}, restores...), moving...)},
+	{Name: "says-back-what-is-sealed", Judges: "moves", SaysBackSealed: true, Often: []string{"move", "lose-target", "back-move"}},
 	{Name: "gives-up-the-old-copy-early", Judges: "moves", Say: endsFlipped, Often: moving},
 	{Name: "never-ends-a-move", Judges: "progress", Say: without[plan.EndMove], Blind: rule9, Often: moving},
 	{Name: "never-aborts", Judges: "progress, reasons", Say: neverAborts, Blind: rule9, Often: moving},

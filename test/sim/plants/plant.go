@@ -49,6 +49,7 @@ type Plant struct {
 
 	ArrivesTooEarly bool // a target says that the volumes are in their place when they are in staging (S12)
 	SealsNothing    bool // a source says that it has sealed what it has not
+	SaysBackSealed  bool // a source says that its volumes are back when it is noted, and nothing is unsealed
 	SaysSumsUnread  bool // a target says the sums of its source, whatever it has
 	BreaksSeals     bool // a source breaks its seal unasked, now and then
 	ForgetsSeals    bool // a restarted agent takes sealed volumes for such as are not
