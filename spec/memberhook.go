@@ -75,9 +75,9 @@ func (d defaulter) memberHooks(s *SetSpec) {
 }
 
 // FirstContainer is the one where hooks run that name none; "": the template has none.
-func (m *MemberSpec) FirstContainer() string {
-	if len(m.Containers) == 0 {
+func (s *MemberSpec) FirstContainer() string {
+	if len(s.Containers) == 0 {
 		return ""
 	}
-	return m.Containers[0].Name
+	return s.Containers[0].Name
 }

@@ -13,7 +13,7 @@ import (
 // before it was to stop, what becomes of its volumes is recorded first, and the record goes
 // with the next step.
 func (s step) forgetSurplus() {
-	l := leaver{s.volumes}
+	l := leaver(s)
 	for _, t := range s.members {
 		if !t.Over || t.wanted && !l.hasLeft(t) {
 			continue
@@ -73,7 +73,7 @@ func (s step) shrink(reason records.Reason) bool {
 		case reason != records.ReasonDelete && s.busy(t) && (t.Request == nil || !t.Request.Now):
 			after = fmt.Sprintf("it stops after %s, which is %s", t.ID.MemberName(), s.busyText(t))
 			s.blockBusy(t, t)
-		case s.takesLeave() && !(leaver{s.volumes}).takeLeave(t):
+		case s.takesLeave() && !leaver(s).takeLeave(t):
 		default:
 			s.stop(t, reason, string(reason), fates...)
 			s.blockWaiting(t)

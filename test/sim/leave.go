@@ -21,7 +21,11 @@ import (
 func (w user) leaveHooks(s *records.Set) {
 	s.SkipDecommission = w.chance(8)
 	s.Spec.Decommission, s.Spec.Forget = nil, nil
-	if w.chance(2) || w.chance(2) {
+	leaves := w.chance(2)
+	if !leaves {
+		leaves = w.chance(2)
+	}
+	if leaves {
 		h := someMemberHook(w.r)
 		d := &spec.Decommission{Container: h.Container, Exec: h.Exec, TimeoutSeconds: h.TimeoutSeconds, OnTimeout: spec.OnTimeoutWait}
 		if w.chance(4) {
