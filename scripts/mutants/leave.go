@@ -4,7 +4,7 @@ package main
 var leave = []fault{
 	{"S7", "server/plan/leave.go", "return true\n\t}\n\tif h := l.hookIn", "return false\n\t}\n\tif h := l.hookIn",
 		suite{"server/plan", "^TestAMemberTakesLeave$"}},
-	{"S7", "server/plan/shrink.go", "case s.takesLeave() && !(leaver{s.volumes}).takeLeave(t):", "case false:",
+	{"S7", "server/plan/shrink.go", "case s.takesLeave() && !leaver(s).takeLeave(t):", "case false:",
 		suite{"server/plan", "^TestAMemberTakesLeave$"}},
 	{"S11", "server/plan/fate.go", "fate == records.FateDelete && s.awaitsForgetting(t) == nil", "fate == records.FateDelete",
 		suite{"server/plan", "^TestTheOthersForgetOneThatHasLeft$"}},

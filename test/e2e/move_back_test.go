@@ -110,7 +110,7 @@ func TestAMoveGoesBackWhenItsTargetIsLost(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(from.path(data, "since")); err == nil {
-		t.Error("what was written on the lost host is there")
+		t.Error("what a life wrote at the target since is in its volume")
 	}
 	if now := l.mustMember("life-0"); now.Status.Address != was.Status.Address {
 		t.Errorf("its address is %s, and was %s", now.Status.Address, was.Status.Address)

@@ -135,7 +135,8 @@ func (n *node) shutDown() bool {
 				n.w.judge.life(id, open).byHost = true
 			}
 			x := a.workers[id]
-			x.StopHere(records.ReasonNodeShutdown, n.now().Add(time.Minute))
+			n.downAt = n.now().Add(time.Minute)
+			x.StopHere(records.ReasonNodeShutdown, n.downAt)
 			x.due = true
 		}
 	}

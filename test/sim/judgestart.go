@@ -150,8 +150,12 @@ func (j *judge) kills(b *box) {
 // leastGrace is what a container has to end whose stop signal had to wait: Kubernetes' number.
 const leastGrace = 2 * time.Second
 
-// graceOver: the grace is over since the stop began, or the end of this container alone.
+// graceOver: the grace is over since the stop began, or the end of this container alone; or the time of the host, which ended the
+// life by itself.
 func (b *box) graceOver() bool {
+	if n := b.p.n; n.w.judge.life(b.p.id, b.alive).byHost && !n.now().Before(n.downAt) {
+		return true
+	}
 	over := func(since time.Time) bool { return !since.IsZero() && b.p.n.now().Sub(since) >= b.grace }
 	return b.p.ending.token == b.alive && over(b.p.ending.since) || b.gaveUp() && over(b.endSince)
 }

@@ -28,8 +28,9 @@ type node struct {
 	cut     bool      // its network is down
 	late    time.Time // until when it, or the machine, stays so
 	pace    pace
-	stopped bool // the agent's process is
-	removed bool // its record was, and it has not come back
+	stopped bool      // the agent's process is
+	downAt  time.Time // on its own clock: when it is to be down, if it ends lives by itself
+	removed bool      // its record was, and it has not come back
 	disk    *disk
 	newest  spec.Sequence // on disk
 	docs    documents     // likewise: of the store

@@ -32,14 +32,15 @@ func (r *Reading) leader() (o int, unsure bool) {
 	return best, false
 }
 
-// leaderLast: of the members that are well and that a plan may take down for the same reason, the one that leads is the last.
+// leaderLast: of the members that are well and that a plan may take down for the same reason, the one that leads is the last, but for
+// those that are busy while members do not wait for each other.
 func (c *planChecker) leaderLast(a plan.Stop) {
 	leader, _ := c.leader()
 	if a.ID.Ordinal != leader || !c.Available(leader) {
 		return
 	}
 	for _, o := range c.Wanted {
-		if o == leader || !c.Available(o) || c.stopped(o) {
+		if o == leader || !c.Available(o) || c.stopped(o) || !c.Ordered() && c.busy(o) {
 			continue
 		}
 		asked := c.Slot(o).Request != nil

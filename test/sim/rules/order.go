@@ -186,10 +186,12 @@ func saidLost(s *plan.Slot) bool {
 	return false
 }
 
-// highestFirst: no member above is well and left on an old revision, but for one that leads and goes last.
+// highestFirst: no member above is well and left on an old revision, but for one that leads and goes last, or that is busy while members
+// do not wait for each other.
 func (c *planChecker) highestFirst(o int) {
 	for _, above := range c.Wanted {
-		if above <= o || !c.Available(above) || !c.obsolete(above) || c.stopped(above) || c.Slot(above).Request != nil || c.passedOver(above) {
+		if above <= o || !c.Available(above) || !c.obsolete(above) || c.stopped(above) || c.Slot(above).Request != nil || c.passedOver(above) ||
+			!c.Ordered() && c.busy(above) {
 			continue
 		}
 		c.fail("order", "%s is updated before %s", c.Name(o), c.Name(above))
