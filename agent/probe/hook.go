@@ -3,7 +3,6 @@ package probe
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -55,12 +54,8 @@ func (p *Prober) runHook(ctx context.Context, id runtime.ContainerID, command []
 			}
 		case err != nil:
 			return err
-		case code == 0:
-			return nil
-		case line == "":
-			return fmt.Errorf("exit code %d", code)
 		default:
-			return fmt.Errorf("exit code %d: %s", code, line)
+			return exited(code, line)
 		}
 	}
 }

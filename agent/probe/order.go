@@ -30,14 +30,19 @@ func (p *Prober) Order(ctx context.Context, t Target, h spec.MemberHook, env []s
 func (p *Prober) runOrdered(ctx context.Context, id runtime.ContainerID, command, env []string) error {
 	var out head
 	code, err := p.c.Exec(ctx, id, runtime.Exec{Command: command, Env: env, Stdout: &out, Stderr: &out, Alone: true})
-	switch line := out.line(); {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	return exited(code, out.line())
+}
+
+// exited says why a command failed that wrote this line first; nil: it did not.
+func exited(code int, line string) error {
+	switch {
 	case code == 0:
 		return nil
 	case line == "":
 		return fmt.Errorf("exit code %d", code)
-	default:
-		return fmt.Errorf("exit code %d: %s", code, line)
 	}
+	return fmt.Errorf("exit code %d: %s", code, line)
 }

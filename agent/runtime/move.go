@@ -19,8 +19,8 @@ type MovePart struct {
 	Epoch int64 `json:"epoch"`
 	// Copied are the sums of what lies in staging, when all of it is on disk and nothing writes there any more; of a target.
 	Copied []moves.MoveSum `json:"copied,omitempty"`
-	// Back: the volumes were given back to this source. It is never taken back, and the part is never forgotten: a store that is
-	// restored from before that has to hear of it.
+	// Back: the volumes were given back to this source. It stays, and so does the part: the servers must learn of it again when the store
+	// is restored from an older backup.
 	Back bool `json:"back,omitempty"`
 }
 

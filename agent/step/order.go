@@ -2,8 +2,8 @@ package step
 
 // Ordered is how far the hook is that the server ordered for the life.
 type Ordered struct {
-	// State is HookDue when it may be begun now, HookRunning until it has ended, also when it was broken off; HookNone: there is
-	// no order, it is done, its container does not run, or it rests after a failure.
+	// State is HookDue when it may start now, and HookRunning until it has ended, also after it was canceled. HookNone: there is
+	// no order, it is done, its container does not run, or its back-off is not over.
 	State     HookState
 	Container string
 	// Untold: what the member reads of why it is to leave is not as it is to be.

@@ -6,7 +6,7 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// A hook that the server ordered is begun beside what runs, after the member was shown why; a life that is to stop begins none.
+// A hook that the server ordered starts while the containers run, after the member was shown why; in a life that is to stop none starts.
 func TestAnOrderedHook(t *testing.T) {
 	up := Seen{
 		Standing: Open, Volumes: true, Sandbox: true, Network: true, Files: true,

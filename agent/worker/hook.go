@@ -26,7 +26,7 @@ const leastGrace = 2 * time.Second
 type HooksDone struct {
 	PostStart bool `json:"postStart,omitempty"` // it returned, and did not fail
 	PreStop   bool `json:"preStop,omitempty"`   // it returned
-	// StepDown: it returned, or its time is over, which is StepDownBy on the boot clock; 0: it was not begun.
+	// StepDown: it returned, or its time is over. That is at StepDownBy, on the boot clock; 0: it has not started.
 	StepDown   bool          `json:"stepDown,omitempty"`
 	StepDownBy time.Duration `json:"stepDownBy,omitempty"`
 	// Signalled: the container was asked to end after its preStop hook.

@@ -13,7 +13,7 @@ import (
 var errLateStepDown = errors.New("it did not return within timeoutSeconds")
 
 // isToStepDown: the member says that it leads, is to stop for a reason for which others stay, and has not stepped down by this hook. One that
-// leads no more before its hook is begun, or begun again, is not asked; nor is one whose host goes down.
+// does not lead any more when its hook would start, or start again, is not asked; nor is one whose host goes down.
 func (w *subject) isToStepDown(c *spec.Container, ctr *container) bool {
 	if c.StepDown == nil || w.order != step.OrderStop || w.life == nil || w.state.Signalled || ctr.Hooks.StepDown || !w.graceEnds().IsZero() {
 		return false
@@ -25,7 +25,7 @@ func (w *subject) isToStepDown(c *spec.Container, ctr *container) bool {
 	return false
 }
 
-// beginStepDown has the member read why it is to stop, and counts the time of its hook from when it was begun first.
+// beginStepDown has the member read why it is to stop, and counts the time of its hook from its first start.
 func (w *actor) beginStepDown(c *spec.Container, ctr *container) error {
 	if err := w.c.Files.ShowTermination(w.id, w.life.Member.StopReason); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (w *observer) steppedDown(ctr *container, err error) {
 	}
 }
 
-// untilSteppedDown is when, after this time since boot, the time of a hook that was begun is over; 0: none was.
+// untilSteppedDown is the time, from uptime on, until that of the running hook is over; 0: none runs.
 func (c *container) untilSteppedDown(uptime time.Duration) time.Duration {
 	if c.Hooks.StepDownBy == 0 || c.Hooks.StepDown {
 		return 0

@@ -69,7 +69,7 @@ func TestALeaderStepsDownBeforeItStops(t *testing.T) {
 	}
 }
 
-// The agent is killed while its member steps down: the hook is begun again if the member leads still, in what is left of its time.
+// The agent is killed while its member steps down: the next agent starts the hook again if the member still leads, with the time that is left.
 func TestAStepDownOutlastsTheAgent(t *testing.T) {
 	for _, c := range []struct {
 		name  string

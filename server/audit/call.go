@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Caller is who makes a call, as an Line names it.
+// Caller is who makes a call, as a Line names it.
 type Caller struct{ Who, User, From string }
 
 // Call is one that is under way.
@@ -31,9 +31,11 @@ func (c *Call) Asked(request any, lasts bool) {
 		return
 	}
 	c.req = request
-	a := look(request, nil)
-	c.entry.Objects, c.entry.Detail = a.objects, a.detail
-	if lasts && !a.skip {
+	if !lasts {
+		return
+	}
+	if a := look(request, nil); !a.skip {
+		c.entry.Objects, c.entry.Detail = a.objects, a.detail
 		c.entry.Call, c.entry.Began = rand.Text()[:10], true
 		c.log.Write(c.entry)
 		c.entry.Began = false

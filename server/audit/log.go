@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/stead-project/stead/internal/backoff"
 )
 
 const (
@@ -165,10 +167,7 @@ func (l *Trail) rotate() error {
 // Run brings what is written to the disk, until ctx ends; then it closes the file.
 func (l *Trail) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		select {
-		case <-ctx.Done():
-		case <-time.After(syncEvery):
-		}
+		backoff.Sleep(ctx, syncEvery)
 		l.mu.Lock()
 		if l.unsynced && l.file != nil {
 			if err := l.file.Sync(); err != nil {

@@ -36,11 +36,7 @@ func oldAgents(was *records.Set, ahead plan.World) []manifest.Problem {
 	if len(old) == 0 || len(bound) == 0 && len(young) > 0 {
 		return nil
 	}
-	return []manifest.Problem{{
-		Path: "spec.template.spec." + field,
-		What: "an agent that is too old for it runs on " + place.Names(old[:min(len(old), place.MostNamed)]),
-		Fix:  "upgrade stead on the hosts, and apply it again",
-	}}
+	return tooOld("spec.template.spec."+field, "an agent that is too old for it", old)
 }
 
 // agentsWithoutHooks refuses hooks of a set that the agents of nodes with members of it would not run. One that had as
@@ -63,9 +59,14 @@ func agentsWithoutHooks(was *records.Set, ahead plan.World) []manifest.Problem {
 	if field == "" || len(old) == 0 {
 		return nil
 	}
+	return tooOld(field, "an agent that is too old to run it", old)
+}
+
+// tooOld is the refusal of a field because of what runs on some nodes.
+func tooOld(path, what string, on []spec.NodeName) []manifest.Problem {
 	return []manifest.Problem{{
-		Path: field,
-		What: "an agent that is too old to run it runs on " + place.Names(old[:min(len(old), place.MostNamed)]),
+		Path: path,
+		What: what + " runs on " + place.Names(on[:min(len(on), place.MostNamed)]),
 		Fix:  "upgrade stead on the hosts, and apply it again",
 	}}
 }

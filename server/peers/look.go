@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/stores"
@@ -81,10 +82,8 @@ func (s *Service) lookWhole(ctx context.Context) (state, error) {
 		if status.Code(err) != codes.Unavailable || time.Now().After(until) {
 			return v, err
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 250*time.Millisecond) {
 			return v, err
-		case <-time.After(250 * time.Millisecond):
 		}
 	}
 }

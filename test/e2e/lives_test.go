@@ -178,6 +178,24 @@ func zombie(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
+// assertOneLifeOnHosts is assertOneLife of what the witnesses of several hosts heard.
+func (l *Lab) assertOneLifeOnHosts(heard []string, members ...string) {
+	l.t.Helper()
+	var lines []byte
+	for _, file := range heard {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		lines = append(lines, text...)
+	}
+	all := l.path("heard.log")
+	if err := os.WriteFile(all, lines, 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	l.assertOneLife(all, members...)
+}
+
 // assertOneLife fails the test when the witness heard two lives of one identity
 // at once, or did not hear each of the members at all.
 func (l *Lab) assertOneLife(file string, members ...string) {

@@ -129,17 +129,5 @@ func TestAMoveGoesBackWhenItsTargetIsLost(t *testing.T) {
 	if now := fmt.Sprint(from.pidsOf("life-0")); now != runs || len(to.pidsOf("life-0")) > 0 {
 		judge.Broken(t, "the processes are %s, and were %s; on the host that returned: %v", now, runs, to.pidsOf("life-0"))
 	}
-	var lines []byte
-	for _, file := range heard {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, text...)
-	}
-	all := l.path("heard.log")
-	if err := os.WriteFile(all, lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.assertOneLife(all, "life-0")
+	l.assertOneLifeOnHosts(heard, "life-0")
 }

@@ -113,17 +113,5 @@ func unknownSeal(t *testing.T, arrived bool) {
 			judge.Broken(t, "what was written is not with the member: %v", err)
 		}
 	}
-	var lines []byte
-	for _, file := range heard {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, text...)
-	}
-	all := l.path("heard.log")
-	if err := os.WriteFile(all, lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.assertOneLife(all, "life-0")
+	l.assertOneLifeOnHosts(heard, "life-0")
 }

@@ -185,17 +185,5 @@ func TestRestoringTheEmbeddedStoreAsTheDocsSay(t *testing.T) {
 	late.startAgent()
 	l.stead("image", "load", image, "--node", late.nodeName())
 	l.stead("scale", "life", "--replicas", "3", "--wait", "--timeout", patience)
-	all := l.path("heard.log")
-	var lines []byte
-	for _, file := range heard {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, text...)
-	}
-	if err := os.WriteFile(all, lines, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	l.assertOneLife(all, "life-0", "life-1", "life-2")
+	l.assertOneLifeOnHosts(heard, "life-0", "life-1", "life-2")
 }

@@ -2,10 +2,7 @@ package containerdrt
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 )
@@ -36,16 +33,5 @@ func (r *commands) execAlone(ctx context.Context, id runtime.ContainerID, e runt
 	if err := sweep(); err != nil {
 		return 0, fmt.Errorf("%s: what the previous command left does not end: %w: %w", what, runtime.ErrUnavailable, err)
 	}
-	var late sync.WaitGroup
-	mark := fmt.Sprintf("%s%d.%d.", aloneMark, time.Now().UnixNano(), r.count.Add(1))
-	gather := func(pid int) { r.gatherDescendants(path, aloneCgroup, pid, mark) }
-	code, err := r.execTask(ctx, id, e, keeper{late: &late, variable: mark, started: gather, over: func(pid int) {
-		gather(pid)
-		_ = sweep() // once more below
-	}})
-	late.Wait()
-	if left := sweep(); left != nil {
-		err = errors.Join(err, runtime.ErrUnavailable, left)
-	}
-	return code, err
+	return r.execGathered(ctx, id, e, path, aloneCgroup, aloneMark, sweep)
 }

@@ -94,10 +94,16 @@ func (r *commands) execInOwnCgroup(ctx context.Context, id runtime.ContainerID, 
 		r.cfg.Log.Info("probe commands run through containerd, at about ten times the cost of entering the container",
 			"member", id.ID, "container", id.Name, "cause", err)
 	}
+	return r.execGathered(ctx, id, e, path, ownCgroup, markName, sweep)
+}
+
+// execGathered runs the command through the runtime. What comes of it is gathered in the cgroup group below that of its container, by a
+// variable whose name and "=" are mark, and swept when the command is over.
+func (r *commands) execGathered(ctx context.Context, id runtime.ContainerID, e runtime.Exec, path, group, mark string, sweep func() error) (int, error) {
 	var late sync.WaitGroup
-	mark := fmt.Sprintf("%s%d.%d.", markName, time.Now().UnixNano(), r.count.Add(1))
-	gather := func(pid int) { r.gatherDescendants(path, ownCgroup, pid, mark) }
-	code, err = r.execTask(ctx, id, e, keeper{late: &late, variable: mark, started: gather, over: func(pid int) {
+	mark = fmt.Sprintf("%s%d.%d.", mark, time.Now().UnixNano(), r.count.Add(1))
+	gather := func(pid int) { r.gatherDescendants(path, group, pid, mark) }
+	code, err := r.execTask(ctx, id, e, keeper{late: &late, variable: mark, started: gather, over: func(pid int) {
 		gather(pid)
 		_ = sweep() // once more below
 	}})
