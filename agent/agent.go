@@ -187,7 +187,8 @@ func (a *Agent) keepDeadlines(ctx context.Context) (err error) {
 	dir := watchdog.Below(a.c.RunDir)
 	a.deadlines, err = deadline.New(deadline.Config{
 		Records: dir, Ledger: a.ledger, Clock: a.c.Clock, Cgroup: a.c.Cgroup,
-		StartWatchdog: func() error { return a.c.Watchdog(string(dir)) }, Missed: a.workers.expired, Logger: a.log,
+		StartWatchdog: func() error { return a.c.Watchdog(string(dir)) },
+		Foreign:       func() bool { return a.c.ForeignWatchdog != nil && a.c.ForeignWatchdog(string(dir)) }, Missed: a.workers.expired, Logger: a.log,
 	})
 	if err == nil {
 		a.deadlines.AwaitWatchdog(ctx)

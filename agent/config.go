@@ -74,10 +74,12 @@ type Config struct {
 	Clock func() time.Duration
 
 	// Watchdog starts a watchdog (agent/watchdog) of the lives recorded in a directory; it
-	// is called when none runs there. Cgroup is where the processes of an identity are,
+	// is called when none runs there, or one of another release. Cgroup is where the processes of an identity are,
 	// below each hierarchy's root. nil, nil: this node guards no lives.
 	Watchdog func(dir string) error
 	Cgroup   func(spec.Identity) string
+	// ForeignWatchdog reports whether a watchdog runs on a directory that is of another release than Watchdog's. Optional.
+	ForeignWatchdog func(dir string) bool
 
 	Tuning Tuning
 	Logger *slog.Logger

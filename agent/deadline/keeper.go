@@ -52,8 +52,10 @@ type Config struct {
 	Clock func() time.Duration
 	// Cgroup is the path of the cgroup that holds all processes of an identity.
 	Cgroup func(spec.Identity) string
-	// StartWatchdog starts a watchdog on the records.
+	// StartWatchdog starts a watchdog on the records, which replaces one of another program.
 	StartWatchdog func() error
+	// Foreign reports whether one of another program runs. For AwaitWatchdog.
+	Foreign func() bool
 	// Missed is called with each life that missed its deadline, without a lock held.
 	Missed func(spec.Identity)
 	Logger *slog.Logger

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stead-project/stead/agent/ledger"
@@ -183,5 +184,36 @@ func TestWhatAnEarlierBootConfirmedIsVoid(t *testing.T) {
 	must(t, k.Confirm(50*time.Second))
 	if at, _ := dir.Confirmed(); at != 50*time.Second {
 		t.Errorf("the next confirmation: %s, want 50s", at)
+	}
+}
+
+func TestAWatchdogOfAnotherReleaseIsReplacedWhenTheAgentStarts(t *testing.T) {
+	for name, c := range map[string]struct {
+		foreign bool // before the start of another
+		stays   bool
+		starts  int
+		says    string
+	}{
+		"of this release":               {false, false, 1, "watchdog started"}, // none runs
+		"of another":                    {true, false, 2, "watchdog of another release replaced"},
+		"of another that is not ending": {true, true, 2, "left as it is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				starts := 0
+				var said strings.Builder
+				k, err := New(Config{
+					Records: watchdog.Dir(t.TempDir()), Clock: func() time.Duration { return time.Hour }, Missed: func(spec.Identity) {},
+					StartWatchdog: func() error { starts++; return nil },
+					Foreign:       func() bool { return c.foreign && (c.stays || starts < 2) },
+					Logger:        slog.New(slog.NewTextHandler(&said, nil)),
+				})
+				must(t, err)
+				k.AwaitWatchdog(t.Context())
+				if starts != c.starts || !strings.Contains(said.String(), c.says) {
+					t.Errorf("started %d times, want %d; it says %s", starts, c.starts, said.String())
+				}
+			})
+		})
 	}
 }

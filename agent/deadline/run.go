@@ -66,12 +66,23 @@ func (k *Keeper) warn(err error) {
 const watchdogTime = 5 * time.Second
 
 // AwaitWatchdog starts the watchdog and waits for it, at most watchdogTime: without one the node
-// says that it guards no lives.
+// says that it guards no lives. One that an agent of another release left is replaced; if that cannot be, it goes on.
 func (k *Keeper) AwaitWatchdog(ctx context.Context) {
 	k.keepWatchdog()
+	replaces := k.c.Foreign()
+	if replaces {
+		k.warn(k.c.StartWatchdog())
+	}
 	ctx, cancel := context.WithTimeout(ctx, watchdogTime)
 	defer cancel()
-	for !k.Watched() && backoff.Sleep(ctx, watchdogTime/200) {
+	for (!k.Watched() || k.c.Foreign()) && backoff.Sleep(ctx, watchdogTime/200) {
+	}
+	switch {
+	case !replaces:
+	case k.c.Foreign():
+		k.log.Warn("watchdog of another release left as it is; watchdog.log beside its records says why")
+	default:
+		k.log.Info("watchdog of another release replaced")
 	}
 }
 

@@ -249,6 +249,9 @@ func (m *Machine) CollectImages(ctx context.Context, wanted func() []string) {
 	images.New(images.Config{Store: m.Runtime, Marks: m.marks, Wanted: wanted, Now: time.Now, Log: m.log}).Run(ctx)
 }
 
+// ForeignWatchdog reports whether a watchdog runs there that is of another release than StartWatchdog's.
+func (m *Machine) ForeignWatchdog(dir string) bool { return watchdog.Dir(dir).Foreign(m.helper) }
+
 // StartWatchdog starts a watchdog of the lives recorded in dir, apart from us: it outlives this
 // process, and what ends the agent's cgroup does not end it.
 func (m *Machine) StartWatchdog(dir string) error {

@@ -19,13 +19,16 @@ import (
 // ErrTaken: another watchdog runs on the directory.
 var ErrTaken = errors.New("another watchdog guards these lives")
 
-// Watchdog is a node's watchdog. All fields but Down, Wake and Say are needed.
+// Watchdog is a node's watchdog. All fields but Displace, Down, Wake and Say are needed.
 type Watchdog struct {
 	Dir   Dir
 	Clock func() time.Duration // BootTime
 	// Empty and Kill look for processes in a cgroup, and kill those that are there now.
 	Empty func(cgroup string) (bool, error)
 	Kill  func(cgroup string) error
+	// Displace ends the watchdog that runs, if it is of another program. It is called when this one could guard all lives that are
+	// recorded, and again until it has the lock. nil: none is displaced.
+	Displace func()
 	// Down reports that the host shuts down: nothing is started any more. nil: it never does.
 	Down func() bool
 	// Wake receives when something may have changed in Dir; without it that is noticed
@@ -104,6 +107,9 @@ func (w *Watchdog) take(ctx context.Context) (*os.File, error) {
 		if waited >= takeTime || ctx.Err() != nil {
 			return nil, errors.Join(ErrTaken, f.Close())
 		}
+		if w.Displace != nil && w.able() {
+			w.Displace()
+		}
 		time.Sleep(killTime)
 	}
 	pid := []byte(strconv.Itoa(os.Getpid()))
@@ -114,6 +120,24 @@ func (w *Watchdog) take(ctx context.Context) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("start to guard: %w", err), f.Close())
 	}
 	return f, nil
+}
+
+// able reports that all that is recorded could be read and looked at: else the watchdog of another release goes on, which may know
+// better.
+func (w *Watchdog) able() bool {
+	lives, err := w.Dir.Records()
+	_, err2 := w.Dir.Confirmed()
+	if err = errors.Join(err, err2); err != nil {
+		w.warn("another watchdog not replaced", err)
+		return false
+	}
+	for member, r := range lives {
+		if _, err := w.Empty(r.Cgroup); err != nil {
+			w.warn("another watchdog not replaced: "+member, err)
+			return false
+		}
+	}
+	return true
 }
 
 // look takes in the files, kills what is condemned, acknowledges what is guarded, and

@@ -217,6 +217,61 @@ func TestOneWatchdogADirectory(t *testing.T) {
 	})
 }
 
+// SAFETY S3: one of another release is replaced only by one that guards all that it did.
+func TestAWatchdogOfAnotherReleaseIsReplacedByOneThatCanGuard(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(h *host) error
+		want bool
+	}{
+		"all can be read":         {func(*host) error { return nil }, true},
+		"a record is damaged":     {func(h *host) error { return os.WriteFile(h.dir.Record("default.db-1"), []byte("{"), 0o600) }, false},
+		"the moment is damaged":   {func(h *host) error { return os.WriteFile(h.dir.file("confirmed"), []byte("9z"), 0o600) }, false},
+		"no cgroup can be looked": {func(h *host) error { h.mu.Lock(); defer h.mu.Unlock(); h.blind = true; return nil }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHost(t)
+				h.begin(place)
+				must(t, h.dir.Confirm(h.clock()))
+				must(t, h.dir.Put(member, record("1.7", 10*time.Second)))
+				ctx, displace := context.WithCancel(t.Context())
+				first := make(chan error, 1)
+				old := &Watchdog{Dir: h.dir, Clock: h.clock, Empty: h.empty, Kill: h.kill}
+				go func() { first <- old.Run(ctx, nil) }()
+				time.Sleep(time.Millisecond)
+				must(t, c.harm(h))
+				second := make(chan error, 1)
+				next := &Watchdog{Dir: h.dir, Clock: h.clock, Empty: h.empty, Kill: h.kill, Displace: displace}
+				go func() { second <- next.Run(t.Context(), nil) }()
+				time.Sleep(takeTime + pollTime)
+				if !c.want {
+					select {
+					case err := <-second:
+						if !errors.Is(err, ErrTaken) {
+							t.Errorf("the next ended with %v", err)
+						}
+					default:
+						t.Error("the next goes on")
+					}
+					if ctx.Err() != nil {
+						t.Error("the first was ended")
+					}
+					displace()
+					return
+				}
+				must(t, <-first)
+				if got := h.dir.Acks()[member]; got != "1.7" || !h.dir.Alive() {
+					t.Errorf("the next acknowledges %q", got)
+				}
+				time.Sleep(10 * time.Second)
+				if h.lives(place) {
+					t.Error("under the next, a life lives past its deadline")
+				}
+			})
+		})
+	}
+}
+
 func TestWhatIsGoneOrDamagedMovesNoDeadline(t *testing.T) {
 	for name, harm := range map[string]func(d Dir) error{
 		"the moment is gone":    func(d Dir) error { return os.Remove(filepath.Join(string(d), "confirmed")) },

@@ -1,7 +1,6 @@
 package wireguard
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stead-project/stead/internal/backoff"
+	running "github.com/stead-project/stead/internal/program"
 )
 
 // Program is the name of the program.
@@ -91,7 +91,7 @@ func Served(link, program string) bool {
 	if err != nil || program == "" {
 		return err == nil
 	}
-	return isSame(fmt.Sprintf("/proc/%d/exe", pid), program)
+	return running.Runs(pid, program)
 }
 
 // Forget removes what a process of the link that was killed left behind.
@@ -103,21 +103,6 @@ func Forget(link string) error {
 		return err
 	}
 	return nil
-}
-
-// isSame reports whether two files are one, or have the same content.
-func isSame(a, b string) bool {
-	x, err := os.Stat(a)
-	y, err2 := os.Stat(b)
-	if err != nil || err2 != nil || x.Size() != y.Size() {
-		return false
-	}
-	if os.SameFile(x, y) {
-		return true
-	}
-	one, err := os.ReadFile(a)
-	two, err2 := os.ReadFile(b)
-	return err == nil && err2 == nil && bytes.Equal(one, two)
 }
 
 // PeerPID is the id of the process at the other end of a connection.

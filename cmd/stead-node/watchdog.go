@@ -37,6 +37,9 @@ func serveWatchdog(dir string, stderr io.Writer) int {
 		Dir: watchdog.Dir(dir), Clock: watchdog.BootTime, Empty: tree.Empty, Kill: tree.KillOnce, Say: say,
 		Down: shutsDown, Wake: changes(dir),
 	}
+	if self, err := os.Executable(); err == nil {
+		w.Displace = func() { w.Dir.Displace(self) }
+	}
 	quit := make(chan struct{})
 	go waitForQuit(quit)
 	if err := w.Run(context.Background(), quit); err != nil {

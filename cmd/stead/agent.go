@@ -127,7 +127,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes, Moves: m.Moves, Copier: m.Copier,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
 		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Tunnel: m.UpdateTunnel, Interests: m.SetInterests, Logger: log,
-		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, Cgroup: m.Runtime.Cgroup, VolumeUses: m.Meter.Uses,
+		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, ForeignWatchdog: m.ForeignWatchdog, Cgroup: m.Runtime.Cgroup, VolumeUses: m.Meter.Uses,
 	})
 	if err != nil {
 		return err

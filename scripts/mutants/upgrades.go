@@ -1,6 +1,6 @@
 package main
 
-// upgradeFaults are faults of what one release owes the next (SAFETY S2, S7, S16).
+// upgradeFaults are faults of what one release owes the next (SAFETY S2, S3, S7, S16).
 var upgradeFaults = []fault{
 	{"S16", "store/format.go", "if now == nil || now.Lowest < want.Lowest {", "if now != nil {",
 		suite{"store", "^TestTheFormatRisesWithTheFirstOfAKindThatIsNew$"}},
@@ -12,6 +12,10 @@ var upgradeFaults = []fault{
 		suite{"server", "^TestAServerEndsWhenAnotherOneRaisesTheFormat$"}},
 	{"S7", "server/engine/evaluate.go", "v.Seen(store.FormatKey), ", "",
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
+	{"S3", "agent/watchdog/loop.go", "if w.Displace != nil && w.able() {", "if w.Displace != nil {",
+		suite{"agent/watchdog", "^TestAWatchdogOfAnotherReleaseIsReplacedByOneThatCanGuard$"}},
+	{"S3", "agent/watchdog/start.go", " || but != \"\" && program.Runs(pid, but)", "",
+		suite{"cmd/stead-node", "^TestAWatchdogGivesWayToOneOfAnotherRelease$"}},
 	{"S2", "proto/protocol.go", "case theirs.oldest > mine.newest:", "case false:",
 		suite{"proto", "^TestSidesThatShareNoProtocolAreRefused$"}},
 	{"S2", "server/access/grpc.go", "ChainStreamInterceptor(streamFits, ", "ChainStreamInterceptor(",
