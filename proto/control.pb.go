@@ -71,11 +71,14 @@ type InfoResponse struct {
 	StoreQuotaBytes int64                  `protobuf:"varint,10,opt,name=store_quota_bytes,json=storeQuotaBytes,proto3" json:"store_quota_bytes,omitempty"` // 0: not known
 	StoreAlarm      string                 `protobuf:"bytes,11,opt,name=store_alarm,json=storeAlarm,proto3" json:"store_alarm,omitempty"`                   // as the store says it; holds NOSPACE while it is full
 	StoreVersion    string                 `protobuf:"bytes,12,opt,name=store_version,json=storeVersion,proto3" json:"store_version,omitempty"`
-	Servers         []string               `protobuf:"bytes,13,rep,name=servers,proto3" json:"servers,omitempty"`                            // this one, the leader, and those that hold nodes' sessions
-	RestoreJson     []byte                 `protobuf:"bytes,14,opt,name=restore_json,json=restoreJson,proto3" json:"restore_json,omitempty"` // records.RestoreState
-	ServiceCidr     string                 `protobuf:"bytes,15,opt,name=service_cidr,json=serviceCidr,proto3" json:"service_cidr,omitempty"` // the range of services' addresses
-	Tunnel          string                 `protobuf:"bytes,16,opt,name=tunnel,proto3" json:"tunnel,omitempty"`                              // the tunnel between hosts, as this server was told; "": not
-	BackupJson      []byte                 `protobuf:"bytes,20,opt,name=backup_json,json=backupJson,proto3" json:"backup_json,omitempty"`    // records.BackupState of the server that answers; none: it makes no scheduled backups
+	Servers         []string               `protobuf:"bytes,13,rep,name=servers,proto3" json:"servers,omitempty"`                                       // this one, the leader, and those that hold nodes' sessions
+	RestoreJson     []byte                 `protobuf:"bytes,14,opt,name=restore_json,json=restoreJson,proto3" json:"restore_json,omitempty"`            // records.RestoreState
+	ServiceCidr     string                 `protobuf:"bytes,15,opt,name=service_cidr,json=serviceCidr,proto3" json:"service_cidr,omitempty"`            // the range of services' addresses
+	Tunnel          string                 `protobuf:"bytes,16,opt,name=tunnel,proto3" json:"tunnel,omitempty"`                                         // the tunnel between hosts, as this server was told; "": not
+	BackupJson      []byte                 `protobuf:"bytes,20,opt,name=backup_json,json=backupJson,proto3" json:"backup_json,omitempty"`               // records.BackupState of the server that answers; none: it makes no scheduled backups
+	StoreFormat     int32                  `protobuf:"varint,30,opt,name=store_format,json=storeFormat,proto3" json:"store_format,omitempty"`           // the lowest format that servers of this store must know; 0: the server is of an earlier release
+	StoreFormatWhy  string                 `protobuf:"bytes,31,opt,name=store_format_why,json=storeFormatWhy,proto3" json:"store_format_why,omitempty"` // what raised it above 1
+	KnowsFormat     int32                  `protobuf:"varint,32,opt,name=knows_format,json=knowsFormat,proto3" json:"knows_format,omitempty"`           // the highest format that the server that answers knows
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -227,6 +230,27 @@ func (x *InfoResponse) GetBackupJson() []byte {
 		return x.BackupJson
 	}
 	return nil
+}
+
+func (x *InfoResponse) GetStoreFormat() int32 {
+	if x != nil {
+		return x.StoreFormat
+	}
+	return 0
+}
+
+func (x *InfoResponse) GetStoreFormatWhy() string {
+	if x != nil {
+		return x.StoreFormatWhy
+	}
+	return ""
+}
+
+func (x *InfoResponse) GetKnowsFormat() int32 {
+	if x != nil {
+		return x.KnowsFormat
+	}
+	return 0
 }
 
 type BackupRequest struct {
@@ -3402,7 +3426,7 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\bstead.v1\x1a\vtypes.proto\"\r\n" +
-	"\vInfoRequest\"\xf6\x03\n" +
+	"\vInfoRequest\"\xe6\x04\n" +
 	"\fInfoResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x18\n" +
 	"\acluster\x18\x02 \x01(\tR\acluster\x12\x16\n" +
@@ -3424,7 +3448,10 @@ const file_control_proto_rawDesc = "" +
 	"\fservice_cidr\x18\x0f \x01(\tR\vserviceCidr\x12\x16\n" +
 	"\x06tunnel\x18\x10 \x01(\tR\x06tunnel\x12\x1f\n" +
 	"\vbackup_json\x18\x14 \x01(\fR\n" +
-	"backupJson\"A\n" +
+	"backupJson\x12!\n" +
+	"\fstore_format\x18\x1e \x01(\x05R\vstoreFormat\x12(\n" +
+	"\x10store_format_why\x18\x1f \x01(\tR\x0estoreFormatWhy\x12!\n" +
+	"\fknows_format\x18  \x01(\x05R\vknowsFormat\"A\n" +
 	"\rBackupRequest\x12\x1a\n" +
 	"\bcomplete\x18\x01 \x01(\bR\bcomplete\x12\x14\n" +
 	"\x05plain\x18\x02 \x01(\bR\x05plain\" \n" +

@@ -23,7 +23,8 @@ const (
 
 type AddServerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	ServerJson    []byte                 `protobuf:"bytes,1,opt,name=server_json,json=serverJson,proto3" json:"server_json,omitempty"`
+	ServerJson    []byte                 `protobuf:"bytes,1,opt,name=server_json,json=serverJson,proto3" json:"server_json,omitempty"`     // records.Server
+	KnowsFormat   int32                  `protobuf:"varint,2,opt,name=knows_format,json=knowsFormat,proto3" json:"knows_format,omitempty"` // the highest format of a store that it knows; 0: it is of the release that did not say
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -63,6 +64,13 @@ func (x *AddServerRequest) GetServerJson() []byte {
 		return x.ServerJson
 	}
 	return nil
+}
+
+func (x *AddServerRequest) GetKnowsFormat() int32 {
+	if x != nil {
+		return x.KnowsFormat
+	}
+	return 0
 }
 
 type AddServerResponse struct {
@@ -658,10 +666,11 @@ var File_servers_proto protoreflect.FileDescriptor
 const file_servers_proto_rawDesc = "" +
 	"\n" +
 	"\rservers.proto\x12\bstead.v1\x1a\n" +
-	"join.proto\"3\n" +
+	"join.proto\"V\n" +
 	"\x10AddServerRequest\x12\x1f\n" +
 	"\vserver_json\x18\x01 \x01(\fR\n" +
-	"serverJson\"6\n" +
+	"serverJson\x12!\n" +
+	"\fknows_format\x18\x02 \x01(\x05R\vknowsFormat\"6\n" +
 	"\x11AddServerResponse\x12!\n" +
 	"\fmembers_json\x18\x01 \x01(\fR\vmembersJson\"\x14\n" +
 	"\x12ListServersRequest\"Z\n" +

@@ -24,7 +24,7 @@ func statusCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the health of servers, store, nodes and sets on one screen",
-		Long: `Show on one screen: the servers and their leader; how full the store is, and its alarms;
+		Long: `Show on one screen: the servers and their leader; how full the store is, its format, and its alarms;
 whether the store went back, and which nodes its restore waits for; the nodes without a
 session; the moves of members and how far they are; and, of all namespaces, the sets that are not healthy, with what their members wait
 for. It works also while the store is full. The exit code only says whether the server
@@ -89,6 +89,13 @@ func printServers(out io.Writer, i *proto.InfoResponse) {
 
 func printStore(out io.Writer, i *proto.InfoResponse) {
 	fact(out, "store", "%s %s: %s%s used", i.GetStore(), i.GetStoreVersion(), bytesText(i.GetStoreBytes()), ofQuota(i.GetStoreQuotaBytes()))
+	if format := i.GetStoreFormat(); format > 0 {
+		why := ""
+		if i.GetStoreFormatWhy() != "" {
+			why = " (" + i.GetStoreFormatWhy() + ")"
+		}
+		fact(out, "format", "%d%s; this server knows up to %d", format, why, i.GetKnowsFormat())
+	}
 	switch alarm := i.GetStoreAlarm(); {
 	case strings.Contains(alarm, store.NoSpaceAlarm):
 		fact(out, "alarm", `%s: the store is full; members continue to run, but nothing can be changed or healed.

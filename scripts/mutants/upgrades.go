@@ -8,6 +8,8 @@ var upgradeFaults = []fault{
 		suite{"store", "^TestTwoServersRaiseTheFormatOnce$"}},
 	{"S16", "server/server.go", "store.CheckFormat(kvs, store.Format)", "store.CheckFormat(kvs, store.Format+9)",
 		suite{"server", "^TestAServerOfAnEarlierFormatWritesNothing$"}},
+	{"S16", "server/peers/peers.go", "max(int(r.GetKnowsFormat()), unsaidFormat)", "store.Format + 9",
+		suite{"server/peers", "^TestAServerThatKnowsTooLittleOfTheStoreIsNotAdded$"}},
 	{"S16", "server/format.go", "if why != \"\" {", "if false {",
 		suite{"server", "^TestAServerEndsWhenAnotherOneRaisesTheFormat$"}},
 	{"S7", "server/engine/evaluate.go", "v.Seen(store.FormatKey), ", "",

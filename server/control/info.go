@@ -25,6 +25,10 @@ func (s cluster) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 		out.Leader = v.Leader().Value
 		out.Servers = servers(out.Server, out.Leader, v)
 		out.RestoreJson = store.Encode(restoreState(v))
+		out.StoreFormat, out.KnowsFormat = 1, store.Format
+		if f := cache.Format(v); f != nil {
+			out.StoreFormat, out.StoreFormatWhy = int32(f.Lowest), f.Why
+		}
 	})
 	if s.cfg.Backups != nil {
 		out.BackupJson = store.Encode(s.cfg.Backups.State())

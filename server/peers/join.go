@@ -109,7 +109,7 @@ func Enroll(ctx context.Context, dir, keyFile, name string, servers []string, to
 func Enter(ctx context.Context, a *access.Authority, servers []string, self records.Server, log *slog.Logger) ([]stores.StoreMember, error) {
 	var members []stores.StoreMember
 	err := insist(ctx, log, servers, a.CallTLS, func(ctx context.Context, conn *grpc.ClientConn) error {
-		given, err := proto.NewServersClient(conn).Add(ctx, &proto.AddServerRequest{ServerJson: store.Encode(self)})
+		given, err := proto.NewServersClient(conn).Add(ctx, &proto.AddServerRequest{ServerJson: store.Encode(self), KnowsFormat: store.Format})
 		if err != nil {
 			return err
 		}

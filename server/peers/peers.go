@@ -94,6 +94,9 @@ func (s *Service) record(ctx context.Context, r records.Server) error {
 	}
 }
 
+// unsaidFormat is what a server knows that joins and does not say it: the format by which servers came to share a store.
+const unsaidFormat = 2
+
 // Add implements proto.ServersServer.
 func (s *Service) Add(ctx context.Context, r *proto.AddServerRequest) (*proto.AddServerResponse, error) {
 	if s.cfg.Members == nil {
@@ -104,9 +107,13 @@ func (s *Service) Add(ctx context.Context, r *proto.AddServerRequest) (*proto.Ad
 		return nil, status.Error(codes.InvalidArgument, "the request names no server")
 	}
 	key := store.ServerKey(self.Name)
-	_, kvs, err := s.cfg.Store.Get(ctx, key)
+	_, kvs, err := s.cfg.Store.Get(ctx, key, store.FormatKey)
 	if err != nil {
 		return nil, err
+	}
+	// Before it is a member of the store: it would end at its start, and be missed by the others.
+	if err := store.CheckFormat(kvs, max(int(r.GetKnowsFormat()), unsaidFormat)); err != nil {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	known, err := store.DecodeIn[records.Server](kvs, key)
 	if err != nil {

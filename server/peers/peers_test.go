@@ -222,3 +222,24 @@ func TestAServerIsAddedOnceAndItsNameIsItsOwn(t *testing.T) {
 		t.Errorf("a member without its data: %v", err)
 	}
 }
+
+// A server that would end when it looks at the store is not made a member of it: the others would miss it.
+func TestAServerThatKnowsTooLittleOfTheStoreIsNotAdded(t *testing.T) {
+	for _, c := range []struct {
+		lowest, knows int
+		refused       bool
+	}{{2, 0, false}, {3, 0, true}, {3, 2, true}, {3, 3, false}} {
+		r := newRig(t)
+		if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.FormatKey, store.Encode(records.Format{Lowest: c.lowest, Why: "a test"}))}}); err != nil {
+			t.Fatal(err)
+		}
+		self := records.Server{Name: "s4", UID: "u4", Peer: "127.0.0.1:5"}
+		_, err := r.service.Add(t.Context(), &proto.AddServerRequest{ServerJson: store.Encode(self), KnowsFormat: int32(c.knows)})
+		if refused := status.Code(err) == codes.FailedPrecondition && strings.Contains(err.Error(), "the store has format 3 (a test)"); refused != c.refused || !c.refused && err != nil {
+			t.Errorf("format %d, and it knows %d: %v", c.lowest, c.knows, err)
+		}
+		if (len(r.members.list) == 3) != c.refused {
+			t.Errorf("format %d, and it knows %d: the members are %v", c.lowest, c.knows, r.members.list)
+		}
+	}
+}

@@ -74,6 +74,20 @@ func TestReleasesThatDoNotFitRefuseEachOther(t *testing.T) {
 
 	t.Log("a server that knows too little of the store")
 	l.startServer(flags...) // servers may share the store from now on
+	token := strings.TrimSpace(l.stead("token", "create", "--for-server", "s2"))
+	other = l.start("join.strange", strange, "server", "--data-dir", l.path("joins"), "--socket", l.path("joins.sock"), "--name", "s2",
+		"--listen", "127.0.0.1:7445", "--peer-listen", "127.0.0.1:7446", "--join", "127.0.0.1:7443", "--token", token)
+	select {
+	case <-other.done:
+	case <-time.After(hanging):
+		t.Error("a server of another release joins")
+	}
+	if said := other.said(); !strings.Contains(said, "upgrade the server") {
+		t.Errorf("a server of another release that joins says %s", said)
+	}
+	if out := l.stead("status"); !strings.Contains(out, "format   2 (servers share the store); this server knows up to 2") {
+		t.Errorf("status says\n%s", out)
+	}
 	before, _ := l.dump()
 	end(t, l.server)
 	other = l.start("server.strange", append([]string{strange, "server", "--data-dir", l.path("server"), "--socket", l.Socket}, flags...)...)
