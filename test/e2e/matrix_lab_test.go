@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -176,7 +177,7 @@ func (m *matrix) boot(i int) {
 func (m *matrix) startAgent(i int) {
 	m.Helper()
 	h := m.hosts[i]
-	argv := append([]string{steadBinary, "agent", "--join", strings.Join(m.servers, ",")}, h.agentFlags()...)
+	argv := append([]string{cmp.Or(h.program, steadBinary), "agent", "--join", strings.Join(m.servers, ",")}, h.agentFlags()...)
 	if !m.joined {
 		argv = append(argv, "--token", strings.TrimSpace(m.people.stead("token", "create", "--node", h.nodeName())))
 	}

@@ -61,7 +61,13 @@ func (m *matrix) guards() {
 // database applies one of the examples, with a witness in each member.
 func (m *matrix) database(set, image string) {
 	m.Helper()
-	d := &database{Lab: m.people, set: set, image: image}
+	m.use(&database{Lab: m.people, set: set, image: image})
+}
+
+// use applies a database's variant.
+func (m *matrix) use(d *database) {
+	m.Helper()
+	set := d.set
 	f := &folk{set: set, edit: func() error { return m.people.tryApply(set, d.variant(d.edit(), d.image)) }}
 	for i := range 3 {
 		f.members = append(f.members, d.name(i))

@@ -19,22 +19,26 @@ import (
 	"github.com/stead-project/stead/test/judge"
 )
 
-// previousVersion is that of the release before this one, as scripts/previous builds it.
-const previousVersion = "v0.1.0"
+// Versions that scripts/previous builds: the release before this one; and the commit by which servers can have a store of their
+// own, for the release before knows no such servers.
+const (
+	previousVersion = "v0.1.0"
+	ownStoreVersion = "v0.1.0-own-store"
+)
 
 // previousStead is the program of the previous release; without its commit the test is skipped.
-func previousStead(t *testing.T) string {
+func previousStead(t *testing.T, flags ...string) string {
 	t.Helper()
 	needRoot(t)
-	build := exec.CommandContext(t.Context(), "../../scripts/previous")
+	build := exec.CommandContext(t.Context(), "../../scripts/previous", flags...)
 	var told bytes.Buffer
 	build.Stderr = &told
 	out, err := build.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 3 {
-		t.Skip("the previous release's commit is not in this clone")
+		t.Skip("the commit of an earlier version is not in this clone")
 	}
 	if err != nil {
-		t.Fatalf("build the previous release: %v\n%s", err, told.Bytes())
+		t.Fatalf("build an earlier version: %v\n%s", err, told.Bytes())
 	}
 	return strings.TrimSpace(string(out))
 }

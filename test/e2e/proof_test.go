@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +16,8 @@ import (
 // without a pause while the acts of this file go on.
 type database struct {
 	*Lab
-	set   string // examples/SET/SET.yaml
+	set   string
+	file  string // its manifest; empty: examples/SET/SET.yaml
 	image string // as the example names it
 	load  []string
 	heard string // the witness's file
@@ -80,7 +82,8 @@ func (d *database) applyVariant(value, image string, flags ...string) {
 // variant is the example with the witness, a variable and an image.
 func (d *database) variant(value, image string) string {
 	d.t.Helper()
-	text, err := os.ReadFile("../../examples/" + d.set + "/" + d.set + ".yaml")
+	file := cmp.Or(d.file, "../../examples/"+d.set+"/"+d.set+".yaml")
+	text, err := os.ReadFile(file)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -90,7 +93,7 @@ func (d *database) variant(value, image string) string {
 		{"          image: " + d.image + "\n", "          image: " + image + "\n          env: [{name: VARIANT, value: " + value + "}]\n"},
 	} {
 		if strings.Count(manifest, change[0]) != 1 {
-			d.t.Fatalf("examples/%s/%[1]s.yaml: %q does not stand there once", d.set, change[0])
+			d.t.Fatalf("%s: %q does not stand there once", file, change[0])
 		}
 		manifest = strings.Replace(manifest, change[0], change[1], 1)
 	}

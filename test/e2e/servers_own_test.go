@@ -72,11 +72,18 @@ func apiAddress(i int) string { return controlAddress(i) + ":7443" }
 // newOwnServers starts one of the servers of a matrix with the embedded store, and hosts that know it alone.
 func newOwnServers(t *testing.T, hosts int, chance *rand.Rand) *matrix {
 	t.Helper()
+	return newOwnServersOf(t, hosts, chance, "")
+}
+
+// newOwnServersOf does it with a program; "": the one under test.
+func newOwnServersOf(t *testing.T, hosts int, chance *rand.Rand, program string) *matrix {
+	t.Helper()
 	m := &matrix{T: t, hosts: newHosts(t, hosts), chance: chance}
 	m.sw = m.hosts[0].Name + "-sw"
 	var all []string
 	for i := range controls {
 		m.control = append(m.control, m.machine(fmt.Sprint("c", i), controlAddress(i)))
+		m.control[i].program = program
 		all = append(all, apiAddress(i))
 	}
 	m.servers, m.standing = all[:1], []int{0}
@@ -87,7 +94,7 @@ func newOwnServers(t *testing.T, hosts int, chance *rand.Rand) *matrix {
 	m.people.client = file
 	m.heard = m.hosts[0].path("witness.log")
 	for i, h := range m.hosts {
-		h.boot = h.path("boot-id")
+		h.boot, h.program = h.path("boot-id"), program
 		h.start("witness", toolBinary, "witness", "--file", m.heard)
 		m.boot(i)
 	}
@@ -127,6 +134,13 @@ func (m *matrix) at(i int) *Lab {
 // quorate waits until all servers vote and are reachable, and something can be written.
 func (m *matrix) quorate() {
 	m.Helper()
+	m.vote()
+	m.writes()
+}
+
+// vote waits until all servers vote and are reachable.
+func (m *matrix) vote() {
+	m.Helper()
 	l := m.control[m.standing[0]]
 	l.eventually(2*time.Minute, "all servers vote", func() error {
 		out, err := l.trySteadFor(commandTime, "server", "ls")
@@ -141,7 +155,6 @@ func (m *matrix) quorate() {
 		}
 		return nil
 	})
-	m.writes()
 }
 
 // writes waits until people can have something written.

@@ -87,6 +87,11 @@ var pieces = []piece{
 		tells: []string{"soak for", "acts:", "load:"},
 	},
 	{
+		name: "upgrade", what: "the same servers and hosts, from an earlier commit: upgraded, back, and servers and agents that change their program by chance",
+		pkg: "./test/e2e", test: "^TestServersAndHostsAreUpgradedOneByOne$", env: byChance,
+		tells: []string{"soak for", "load:"},
+	},
+	{
 		name: "lab-reboot", what: "hosts with kernels of their own, etcd and ZooKeeper: orderly reboots in turn",
 		pkg: "./test/lab", test: "^TestHostsRebootInTurn$", env: inLab, tells: []string{"acts:", "load:"},
 	},
