@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
@@ -27,53 +28,57 @@ type light struct {
 	runs map[spec.LifeID]bool
 }
 
-// run has one session after the other until ctx ends.
+// run has one session after the other until ctx ends, and waits between them as an agent does.
 func (l *light) run(ctx context.Context) {
 	l.runs = map[spec.LifeID]bool{}
+	failures := 0
 	for ctx.Err() == nil {
-		if err := l.connect(ctx); ctx.Err() == nil {
+		welcomed, err := l.connect(ctx)
+		if ctx.Err() == nil {
 			l.link.ended(err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
+		if welcomed {
+			failures = 0
 		}
+		failures++
+		wait := backoff.After(100*time.Millisecond, 5*time.Second, failures)
+		backoff.Sleep(ctx, wait/2+rand.N(wait))
 	}
 }
 
 // connect has one session.
-func (l *light) connect(ctx context.Context) error {
+func (l *light) connect(ctx context.Context) (welcomed bool, err error) {
 	conn, err := l.link.dial(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer conn.Close()
 	hello, err := l.hello()
 	if err != nil {
-		return err
+		return false, err
 	}
 	nodes := proto.NewNodesClient(conn)
 	if l.cluster == "" {
 		welcome, err := nodes.Join(ctx, hello)
 		if err != nil {
-			return err
+			return false, err
 		}
 		l.cluster = welcome.GetCluster()
 	}
 	hello.Cluster = l.cluster
 	s, err := nodes.Session(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := s.Send(&proto.FromNode{Kind: &proto.FromNode_Hello{Hello: hello}}); err != nil {
-		return err
+		return false, err
 	}
 	m, err := s.Recv()
 	if err != nil {
-		return err
+		return false, err
 	}
 	l.session = spec.SessionID(m.GetWelcome().GetSession())
-	return l.converse(ctx, s, time.Duration(m.GetWelcome().GetTtlMillis())*time.Millisecond)
+	return true, l.converse(ctx, s, time.Duration(m.GetWelcome().GetTtlMillis())*time.Millisecond)
 }
 
 // hello says who the node is and what it runs.

@@ -182,6 +182,8 @@ func newLink(moved *traffic, way func(context.Context) (net.Conn, error)) *link 
 	return &link{moved: moved, way: way, open: map[net.Conn]bool{}}
 }
 
+var errCut = errors.New("the link is cut")
+
 // dial is as server.Dial, over the link.
 func (l *link) dial(context.Context) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///server", grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -189,7 +191,14 @@ func (l *link) dial(context.Context) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(proto.MaxMessageBytes), grpc.MaxCallSendMsgSize(proto.MaxMessageBytes)))
 }
 
+// connect fails before the server hears of it while the link is cut: a host off the network costs a server nothing.
 func (l *link) connect(ctx context.Context, _ string) (net.Conn, error) {
+	l.mu.Lock()
+	off := l.off
+	l.mu.Unlock()
+	if off {
+		return nil, errCut
+	}
 	c, err := l.way(ctx)
 	if err != nil {
 		return nil, err
@@ -197,7 +206,7 @@ func (l *link) connect(ctx context.Context, _ string) (net.Conn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.off {
-		return nil, errors.Join(errors.New("the link is cut"), c.Close())
+		return nil, errors.Join(errCut, c.Close())
 	}
 	l.open[c] = true
 	return &counted{c, l}, nil
