@@ -53,6 +53,19 @@ func (s *search) firstInOrder() (*proof.Node, bool) {
 	return found, found != nil
 }
 
+// stays is the node of the life before, if it can take the life and none can be better: no other member of the set is there, and
+// nothing that is preferred speaks for another. So most lives of an update cost no look at the other nodes; nil: a look is needed.
+func (s *search) stays() *proof.Node {
+	if s.Before == "" || s.mayPrefer() {
+		return nil
+	}
+	n := proof.FindNode(s.nodes, s.Before)
+	if n == nil || s.membersBeside(n) > 0 || s.taintsAgainst(n) > 0 || !s.passes(n, true) || !s.passes(n, false) {
+		return nil
+	}
+	return n
+}
+
 // orderOf is the order of the candidates of the life; nil: not yet.
 func orderOf(s *search) *order {
 	key := fixedFor{s.Template, s.Guarded}

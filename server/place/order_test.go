@@ -66,7 +66,7 @@ func someTemplates(r *rand.Rand) []*spec.MemberSpec {
 
 // Whatever began before in the step, a choice is the one that a look at all nodes makes.
 func TestAChoiceInOrderIsThatOfALookAtAll(t *testing.T) {
-	inOrder := 0
+	inOrder, stayed := 0, 0
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		nodes, templates := someNodes(r), someTemplates(r)
@@ -93,6 +93,9 @@ func TestAChoiceInOrderIsThatOfALookAtAll(t *testing.T) {
 				request.Ran = request.Template
 			}
 			want := chooseByLookingAtAll(p, request)
+			if p.search(request).stays() != nil {
+				stayed++
+			}
 			got, _ := p.Choose(request)
 			if got != want {
 				t.Fatalf("seed %d, choice %d: got %+v, want %+v", seed, i, got, want)
@@ -109,5 +112,8 @@ func TestAChoiceInOrderIsThatOfALookAtAll(t *testing.T) {
 	}
 	if inOrder < 100 {
 		t.Errorf("only %d placements were made in order", inOrder)
+	}
+	if stayed < 150 {
+		t.Errorf("only %d lives stayed without a look at other nodes", stayed)
 	}
 }

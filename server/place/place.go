@@ -127,6 +127,9 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 		s.home = true
 		return s.at(home)
 	}
+	if n := s.stays(); n != nil {
+		return n, nil
+	}
 	if n, found := s.firstInOrder(); found {
 		return n, nil
 	}
