@@ -31,6 +31,7 @@ type Cache struct {
 	revChanged chan struct{} // closed and replaced when state.rev grows
 	subs       map[*Subscription]struct{}
 	nodeSubs   map[spec.NodeName][]*NodeSubscription
+	following  following
 	loaded     bool
 	written    written
 }

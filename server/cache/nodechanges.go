@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/records"
@@ -132,7 +131,6 @@ type NodeSubscription struct {
 	mu       sync.Mutex
 	gathered *NodeChanges
 	follows  map[spec.Identity]bool // see Follow
-	follow   atomic.Bool            // follows is not empty
 }
 
 // Follow replaces the identities whose records are of interest wherever they are. Called within
@@ -140,15 +138,14 @@ type NodeSubscription struct {
 func (s *NodeSubscription) Follow(ids map[spec.Identity]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(ids)+len(s.follows) > 0 {
+		s.cache.following.set(s, len(ids) > 0)
+	}
 	s.follows = ids
-	s.follow.Store(len(ids) > 0)
 }
 
 // followed adds those of members that are followed.
 func (s *NodeSubscription) followed(members map[spec.Identity]bool) {
-	if !s.follow.Load() {
-		return
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gathered.Members == nil {
@@ -199,8 +196,35 @@ func (s *NodeSubscription) Take() NodeChanges {
 	return ch
 }
 
+// following are the subscriptions that follow identities: few, so that a change costs nothing for the others.
+type following struct {
+	mu   sync.Mutex
+	subs map[*NodeSubscription]bool
+}
+
+func (f *following) set(s *NodeSubscription, follows bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !follows {
+		delete(f.subs, s)
+		return
+	}
+	if f.subs == nil {
+		f.subs = map[*NodeSubscription]bool{}
+	}
+	f.subs[s] = true
+}
+
+// list is in any order.
+func (f *following) list() []*NodeSubscription {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Keys(f.subs))
+}
+
 // Close ends it: nothing is gathered any more.
 func (s *NodeSubscription) Close() {
+	s.Follow(nil)
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	rest := slices.DeleteFunc(s.cache.nodeSubs[s.node], func(o *NodeSubscription) bool { return o == s })
@@ -212,10 +236,14 @@ func (s *NodeSubscription) Close() {
 
 // publishToNodes wakes those subscriptions that ch concerns; the cache is locked.
 func (c *Cache) publishToNodes(ch *Changes) {
-	for _, subs := range c.nodeSubs {
-		for _, s := range subs {
+	if len(ch.Members) > 0 {
+		for _, s := range c.following.list() {
 			s.followed(ch.Members)
-			if ch.All || ch.files {
+		}
+	}
+	if ch.All || ch.files {
+		for _, subs := range c.nodeSubs {
+			for _, s := range subs {
 				s.add(&NodeChanges{All: ch.All, Files: ch.files})
 			}
 		}
