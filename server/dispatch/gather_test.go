@@ -103,3 +103,58 @@ func TestWhatASessionSaysFirstOfALifeIsNotMinor(t *testing.T) {
 		t.Error("that nothing is wrong any more is minor")
 	}
 }
+
+// Of many reports that nothing was decided about the next ones are gathered while more are under way; a few wait for nothing.
+func TestManyReportsAreGatheredForAFewWrites(t *testing.T) {
+	for _, c := range []struct {
+		reports    int
+		took, want time.Duration
+	}{
+		{0, time.Second, 0}, {1, time.Millisecond, 0}, {manyReports - 1, time.Millisecond, 0},
+		{manyReports, time.Millisecond, 4 * time.Millisecond}, {100, time.Second, 10 * time.Millisecond},
+	} {
+		if got := restAfter(c.reports, c.took); got != c.want {
+			t.Errorf("after %d reports in %s: %s, want %s", c.reports, c.took, got, c.want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := newStill(t)
+		r.begin()
+		say := func(from, n int) (list []records.Report) {
+			for i := from; i < from+n; i++ {
+				list = append(list, records.Report{ID: ident(i), Token: token(10), Seq: 1, Phase: records.PhaseRunning, Ready: true})
+			}
+			return list
+		}
+		for i := range 40 {
+			r.live(i, 10, "n1", "uid1")
+		}
+		se := r.admit()
+		var writes atomic.Int64
+		r.Store.Fail(func(call memstore.Call) memstore.Fault {
+			if call.Method == "Commit" {
+				writes.Add(1)
+				time.Sleep(time.Millisecond)
+			}
+			return memstore.Fault{}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go r.server.reports.run(ctx)
+		r.server.reports.add(se, say(0, manyReports), 1)
+		for i := range 4 { // one each millisecond, while the first are written and rested of
+			time.Sleep(time.Millisecond)
+			r.server.reports.add(se, say(manyReports+i, 1), 1)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if writes.Load() != 2 {
+			t.Errorf("%d writes, want one of many and one of all that came meanwhile", writes.Load())
+		}
+		r.server.reports.add(se, say(30, 1), 1)
+		time.Sleep(2 * time.Millisecond)
+		if writes.Load() != 3 {
+			t.Errorf("%d writes, want that of one report at once", writes.Load())
+		}
+		r.Store.Fail(nil)
+	})
+}

@@ -88,3 +88,19 @@ func (c *reportWriter) gather(units []pendingReport) []pendingReport {
 	c.gathering = time.Time{}
 	return units
 }
+
+// Of many reports that nothing was decided about, as of a Parallel set that comes up, more are under way while they are written:
+// after manyReports at once the next wait restHops times as long as the write took, restMost at most. Fewer wait for nothing.
+const (
+	manyReports = 10
+	restHops    = 4
+	restMost    = 10 * time.Millisecond
+)
+
+// restAfter is how long the next reports wait after so many were written by themselves, in such a time.
+func restAfter(reports int, took time.Duration) time.Duration {
+	if reports < manyReports {
+		return 0
+	}
+	return min(restHops*took, restMost)
+}

@@ -41,7 +41,8 @@ type reportWriter struct {
 	// writes is what each node may have written, refusals who wants more.
 	writes   *allowance
 	refusals *refusals
-	rev      store.Rev // of the last commit: the cache must show it before the next round
+	rev      store.Rev     // of the last commit: the cache must show it before the next round
+	rest     time.Duration // before the next round
 	// gathering is since when reports gather for which nobody waits; zero: none does.
 	gathering time.Time
 
@@ -106,6 +107,7 @@ func (c *reportWriter) run(ctx context.Context) {
 		left := c.storePending(ctx, true)
 		if len(left) == 0 {
 			failures = 0
+			backoff.Sleep(ctx, c.rest)
 			continue
 		}
 		failures++
@@ -178,7 +180,10 @@ func (c *reportWriter) storePending(ctx context.Context, mayWait bool) (left []p
 	if mayWait {
 		units = c.gather(units)
 	}
-	return c.commit(ctx, units)
+	began := time.Now()
+	left = c.commit(ctx, units)
+	c.rest = restAfter(len(units), time.Since(began))
+	return left
 }
 
 // rateTime is how long what a node may not have written now waits.
