@@ -13,7 +13,7 @@ import (
 
 // maxSteps bounds the differences that are kept of a set: a session that needs more is sent
 // the whole set.
-const maxSteps = 16
+const maxSteps = 32
 
 // movedSets are the sets that changed between two versions, in order, kept from one session to the next: most ask
 // for the same.

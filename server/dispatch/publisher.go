@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
@@ -63,20 +62,37 @@ func newSnapshotPublisher(w cache.Reader, domain string) *snapshotPublisher {
 func (p *snapshotPublisher) run(ctx context.Context) {
 	sub := p.cache.Subscribe()
 	defer sub.Close()
-	var far <-chan time.Time // nil: what the rounds changed is known to all whom it concerns
+	var rest, near, far, brief <-chan time.Time // nil: the next round may be at once; nobody waits to be woken
+	var nearDue time.Time
 	for {
+		changed := sub.C()
+		if rest != nil {
+			changed = nil
+		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-rest:
+			rest = nil
+		case <-near:
+			near, nearDue = nil, time.Now().Add(nearAfter(p.watchers.wakeNear()))
 		case <-far:
 			p.watchers.wakeFar()
 			far = nil
-		case <-sub.C():
-			woken := p.round(sub.Take())
+		case <-brief:
+			p.watchers.wakeAll()
+			brief = nil
+		case <-changed:
+			rest = time.After(intervalAfter(p.round(sub.Take())))
+			if near == nil && p.watchers.waitsNear() {
+				near = time.After(time.Until(nearDue))
+			}
 			if far == nil {
 				far = time.After(farInterval)
 			}
-			backoff.Sleep(ctx, intervalAfter(woken))
+			if sessions := p.watchers.waitsBrief(); brief == nil && sessions > 0 {
+				brief = time.After(briefAfter(sessions))
+			}
 		}
 	}
 }
@@ -89,9 +105,9 @@ type setChange struct {
 	brief *step // nil: in brief it is as it was
 }
 
-// round publishes what differs after ch, and returns how many sessions it woke. The snapshot of a set that is gone stays
+// round publishes what differs after ch, and returns how many sessions that concerns at once. The snapshot of a set that is gone stays
 // as a short note, so that each session sends it.
-func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
+func (p *snapshotPublisher) round(ch cache.Changes) (sessions int) {
 	version, hosts, servers, tunnel := p.version+1, p.hosts, p.servers, p.tunnel
 	var changes []setChange
 	var seq spec.Sequence
@@ -123,7 +139,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) (woken int) {
 	if ch.All {
 		return p.watchers.wakeAll()
 	}
-	return p.watchers.wakeNodes(near)
+	return p.watchers.noteNear(near)
 }
 
 // publish takes over what a round found.
@@ -133,19 +149,19 @@ func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts, se
 	p.version, p.seq = version, seq
 	if !slices.Equal(hosts, p.hosts) {
 		p.hosts, p.hostsVersion = hosts, version
-		p.watchers.noteFar(nil, true)
+		p.watchers.noteFar(nil, true, false)
 	}
 	if !slices.Equal(servers, p.servers) {
 		p.servers, p.serversVersion = servers, version
-		p.watchers.noteFar(nil, true)
+		p.watchers.noteFar(nil, true, false)
 	}
 	if !bytes.Equal(tunnel, p.tunnel) {
 		p.tunnel, p.tunnelVersion = tunnel, version
-		p.watchers.noteFar(nil, true)
+		p.watchers.noteFar(nil, true, false)
 	}
 	moved := publishedRound{version: version}
 	if p.served.note(changes, version) {
-		p.watchers.noteFar(nil, true)
+		p.watchers.noteFar(nil, true, false)
 	}
 	for i := range changes {
 		c := &changes[i]
@@ -155,7 +171,7 @@ func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts, se
 			p.sets[c.next.Ref] = s
 		}
 		s.take(&c.difference, c.full, c.brief, c.set)
-		p.watchers.noteFar(&c.next.Ref, c.brief != nil || p.served.sets[c.next.Ref])
+		p.watchers.noteFar(&c.next.Ref, p.served.sets[c.next.Ref], c.brief != nil)
 		moved.sets = append(moved.sets, c.next.Ref)
 	}
 	if len(moved.sets) > 0 {

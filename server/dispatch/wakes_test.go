@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,11 +65,16 @@ func TestASessionWakesAtOnceForTheSetsOfItsNode(t *testing.T) {
 }
 
 func TestWhatGoesToManyIsGatheredForLonger(t *testing.T) {
-	for woken, want := range map[int]time.Duration{
-		0: 10 * time.Millisecond, 1: 10500 * time.Microsecond, 50: 35 * time.Millisecond, 80: 50 * time.Millisecond, 10_000: 50 * time.Millisecond,
+	const ms = time.Millisecond
+	for n, want := range map[int]struct{ round, near, brief time.Duration }{
+		0:      {10 * ms, 0, 100 * ms},
+		1:      {10500 * time.Microsecond, 500 * time.Microsecond, 100 * ms},
+		50:     {35 * ms, 25 * ms, 100 * ms},
+		200:    {50 * ms, 100 * ms, 200 * ms},
+		10_000: {50 * ms, 250 * ms, time.Second},
 	} {
-		if got := intervalAfter(woken); got != want {
-			t.Errorf("after %d were woken the next round is after %s, want %s", woken, got, want)
+		if round, near, brief := intervalAfter(n), nearAfter(n), briefAfter(n); round != want.round || near != want.near || brief != want.brief {
+			t.Errorf("of %d sessions: %s, %s, %s; want %+v", n, round, near, brief, want)
 		}
 	}
 	ws := newWatchers()
@@ -76,7 +82,63 @@ func TestWhatGoesToManyIsGatheredForLonger(t *testing.T) {
 		_, stop := ws.add(node, false)
 		defer stop()
 	}
-	if all, one, none := ws.wakeAll(), ws.wakeNodes(map[spec.NodeName]bool{"n1": true}), ws.wakeNodes(map[spec.NodeName]bool{"n9": true}); all != 3 || one != 2 || none != 0 {
-		t.Errorf("woken: %d of all, %d of one node, %d of one that has none", all, one, none)
+	one, none := ws.noteNear(map[spec.NodeName]bool{"n1": true}), ws.noteNear(map[spec.NodeName]bool{"n9": true})
+	if woken, again, all := ws.wakeNear(), ws.wakeNear(), ws.wakeAll(); one != 2 || none != 0 || woken != 2 || again != 0 || all != 3 {
+		t.Errorf("of one node %d and of one that has none %d; woken %d, then %d; of all %d", one, none, woken, again, all)
 	}
+}
+
+// In a cluster of many hosts those of a set that changes again and again are woken for it four times a second, all once a second; but
+// each tenth of a second whoever waits for a revision, or asked for the set.
+func TestManySessionsAreWokenSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newStill(t)
+		r.begin()
+		r.Record(store.StatusKey(refDB), records.SetStatus{ServiceName: "dbs"})
+		p := newSnapshotPublisher(r.Cache, "d")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		defer func() { cancel(); <-done }()
+		count := func(node spec.NodeName, sets map[spec.SetRef]bool, pong bool) *atomic.Int64 {
+			w, stop := p.watchers.add(node, false)
+			t.Cleanup(stop)
+			p.watchers.ask(w, sets)
+			w.pong.Store(pong)
+			n := &atomic.Int64{}
+			go func() {
+				for {
+					select {
+					case <-ctx.Done():
+						return
+					case <-w.moved.C():
+						n.Add(1)
+					}
+				}
+			}()
+			return n
+		}
+		near, far := count("n1", nil, false), count("n9", nil, false)
+		asking, waiting := count("n9", map[spec.SetRef]bool{refDB: true}, false), count("n9", nil, true)
+		for range 1000 {
+			count("n1", nil, false)
+		}
+		go func() { defer close(done); p.run(ctx) }()
+		synctest.Wait()
+		time.Sleep(2 * time.Second) // what was loaded is sent
+		all := []*atomic.Int64{near, far, asking, waiting}
+		for _, n := range all {
+			n.Store(0)
+		}
+		const changes = 100
+		for i := range changes {
+			r.live(1+i, int64(100+i), "n1", "uid1")
+			time.Sleep(10 * time.Second / changes)
+		}
+		synctest.Wait()
+		for i, most := range []int64{50, 10, 110, 110} {
+			if got := all[i].Load(); got > most || got < most*3/4 {
+				t.Errorf("session %d of a node that (0) has members of the set, (1) has none, (2) asked for it, (3) waits for a revision: woken %d times in ten seconds, want %d", i, got, most)
+			}
+		}
+	})
 }
