@@ -55,7 +55,7 @@ func (s *search) firstInOrder() (*proof.Node, bool) {
 
 // stays is the node of the life before, if it can take the life and none can be better: no other member of the set is there, and
 // nothing that is preferred speaks for another. So most lives of an update cost no look at the other nodes; nil: a look is needed.
-func (s *search) stays() *proof.Node {
+func stays(s *search) *proof.Node {
 	if s.Before == "" || s.mayPrefer() {
 		return nil
 	}

@@ -93,7 +93,7 @@ func TestAChoiceInOrderIsThatOfALookAtAll(t *testing.T) {
 				request.Ran = request.Template
 			}
 			want := chooseByLookingAtAll(p, request)
-			if p.search(request).stays() != nil {
+			if stays(p.search(request)) != nil {
 				stayed++
 			}
 			got, _ := p.Choose(request)

@@ -127,7 +127,7 @@ func (p *Placer) Choose(r *Request) (*proof.Node, *Refusal) {
 		s.home = true
 		return s.at(home)
 	}
-	if n := s.stays(); n != nil {
+	if n := stays(s); n != nil {
 		return n, nil
 	}
 	if n, found := s.firstInOrder(); found {
