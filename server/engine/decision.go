@@ -244,7 +244,7 @@ func (d *decision) claimAddress(v cache.View, a plan.Start) error {
 	}
 	d.seen(v, store.AddressKey(ip))
 	if a.NewAddress {
-		d.put(store.AddressKey(ip), records.AddressRecord{Address: ip, ID: a.Member.ID})
+		d.add(store.PutRecord(store.AddressKey(ip), records.AddressRecord{Address: ip, ID: a.Member.ID}))
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func historyDecision(v cache.View, w plan.World, now time.Time, seen *historySee
 	switch last := seen.kept.last; {
 	case last == nil || seen.kept.since(h)+len(changes) >= records.HistoryWindow:
 		page.Page, page.Changes = freshPage(h), changes[max(0, len(changes)-records.HistoryWindow):]
-		d.put(store.HistoryBaseKey(ref), newBase(whole(set, w), page, seen.kept.of(nil), changes))
+		d.add(store.PutRecord(store.HistoryBaseKey(ref), newBase(whole(set, w), page, seen.kept.of(nil), changes)))
 	case len(last.Changes) >= pageSize:
 		d.seen(v, store.HistoryPageKey(ref, last.Page)) // which has the last number
 		page.Page, page.Changes = last.Page+1, changes
@@ -71,6 +71,9 @@ func newBase(w plan.World, page records.HistoryPage, recorded records.Recorded, 
 		recorded.Add(&changes[i])
 	}
 	plan.CompactHistory(w, &recorded)
+	if len(recorded.Members) == 0 {
+		recorded.Members = nil // as it is decoded
+	}
 	return records.HistoryBase{Ref: page.Ref, UID: page.SetUID, Open: page.Page, Next: page.Changes[0].Number, Told: recorded}
 }
 
