@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +26,7 @@ import (
 	"github.com/stead-project/stead/server/dispatch"
 	"github.com/stead-project/stead/server/engine"
 	"github.com/stead-project/stead/server/fence"
+	"github.com/stead-project/stead/server/keyring"
 	"github.com/stead-project/stead/server/memory"
 	"github.com/stead-project/stead/server/peers"
 	"github.com/stead-project/stead/server/seal"
@@ -45,7 +48,9 @@ type Server struct {
 	backups *backup.Schedule // nil: none are scheduled
 	audit   *audit.Trail     // nil: none is kept
 
-	addresses []string // for other hosts; written before serving is closed
+	keyring   *keyring.Service                 // written before the engine runs
+	authority atomic.Pointer[access.Authority] // nil: other hosts are not listened to
+	addresses []string                         // for other hosts; written before serving is closed
 }
 
 // New checks cfg and starts nothing.
@@ -69,9 +74,7 @@ func New(cfg Config) (*Server, error) {
 		Store: s.cache.Writer(cfg.Store), Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
 		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
 	}
-	if cfg.FenceCommand != "" {
-		decide.WhileLeading = s.fence
-	}
+	decide.WhileLeading = s.whileLeading
 	if s.engine, err = engine.New(decide); err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}
@@ -93,6 +96,33 @@ func (s *Server) makeBackups() {
 			Maker: s.maker, Cache: s.cache, Dir: b.Dir, Server: s.cfg.Name, Rules: b.Rules, Logger: s.cfg.Logger,
 		})
 	}
+}
+
+// whileLeading does what a leader does beside deciding about sets.
+func (s *Server) whileLeading(ctx context.Context, term store.Leadership) {
+	var group sync.WaitGroup
+	defer group.Wait()
+	if s.cfg.FenceCommand != "" {
+		group.Go(func() { s.fence(ctx, term) })
+	}
+	group.Go(func() { s.keyring.Lead(ctx, term) })
+}
+
+// openKeyring makes what rotates the key, and has key complete.
+func (s *Server) openKeyring(ctx context.Context, key *seal.Key) (err error) {
+	s.keyring, err = keyring.New(keyring.Config{
+		Store: s.cfg.Store, Cache: s.cache, Key: key, Server: s.cfg.Name, Logger: s.cfg.Logger,
+		Moved: func(ctx context.Context) error {
+			if a := s.authority.Load(); a != nil {
+				return a.RenewIdentity(ctx, filepath.Dir(s.cfg.SeenFile))
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return s.keyring.Ready(ctx)
 }
 
 // fence has silent nodes fenced while this server leads.
@@ -171,7 +201,7 @@ func (s *Server) run(ctx context.Context) error {
 	defer formatEnd()
 	memoryEnd := g.start(func(ctx context.Context) error { return s.memory.Run(ctx, s.cfg.Store, s.cache, s.cfg.Name) })
 	defer memoryEnd()
-	key, err := access.OpenKey(g.ctx, s.cfg.Store, s.cfg.KeyFile)
+	key, err := access.OpenKey(g.ctx, s.cfg.Store, s.cfg.KeyFile, func(key *seal.Key) error { return s.openKeyring(g.ctx, key) })
 	if err != nil {
 		return err
 	}
@@ -179,6 +209,9 @@ func (s *Server) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.authority.Store(authority)
+	keyringEnd := g.start(s.keyring.Run)
+	defer keyringEnd()
 	d, c, err := s.apis(key, authority)
 	if err != nil {
 		return err
@@ -205,7 +238,7 @@ func (s *Server) run(ctx context.Context) error {
 	defer metricsEnd()
 	apiEnd := g.start(access.New(access.Config{
 		Listeners: lis, Authority: authority, Nodes: d, Asked: d.Broker().Asked, Control: c,
-		Servers: others, Lost: others.Lost, Cache: s.cache, Refusals: &s.refused, Audit: s.audit, Audits: s.audits(authority), Logger: s.cfg.Logger,
+		Servers: others, Keyring: s.keyring, Lost: others.Lost, Cache: s.cache, Refusals: &s.refused, Audit: s.audit, Audits: s.audits(authority), Logger: s.cfg.Logger,
 	}).Run)
 	defer apiEnd()
 	close(s.serving)
@@ -229,7 +262,7 @@ func (s *Server) Found(ctx context.Context, uid spec.UID) (access.ServerIdentity
 	if err := s.init(ctx); err != nil {
 		return access.ServerIdentity{}, err
 	}
-	key, err := access.OpenKey(ctx, s.cfg.Store, s.cfg.KeyFile)
+	key, err := access.OpenKey(ctx, s.cfg.Store, s.cfg.KeyFile, nil)
 	if err != nil {
 		return access.ServerIdentity{}, err
 	}

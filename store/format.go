@@ -22,6 +22,7 @@ var sinceFormat = map[string]struct {
 	KindMove:        {2, "a volume was moved"},
 	KindMoveRequest: {2, "a volume was moved"},
 	KindServer:      {2, "servers share the store"},
+	KindKeyring:     {2, "the key of Secrets was rotated"},
 }
 
 // ErrFormat: the store is of a later release.

@@ -56,6 +56,9 @@ const (
 	KindKnown          = "known"
 	KindServer         = "servers"
 	KindFormat         = "format"
+	KindKeyring        = "keyring"
+	KindServerKeys     = "serverkeys"
+	KindGivenKeys      = "givenkeys"
 )
 
 // The single keys.
@@ -70,6 +73,7 @@ const (
 	HoldKey       = KindHold       // records.Hold; written by who finds that the store went back
 	CountKey      = KindCount      // records.Count; of the newest restore
 	FormatKey     = KindFormat     // records.Format; written by each server, with what is new
+	KeyringKey    = KindKeyring    // records.Keyring; written by server/keyring
 	HellosKey     = KindHellos     // written by each hello that adds a node or changes its strays, and with KnownKey
 )
 
@@ -79,6 +83,12 @@ func KnownKey(server string) string { return KindKnown + "/" + server }
 
 // ServerKey is servers/<name>.
 func ServerKey(name string) string { return KindServer + "/" + name }
+
+// ServerKeysKey is serverkeys/<server>.
+func ServerKeysKey(server string) string { return KindServerKeys + "/" + server }
+
+// GivenKeysKey is givenkeys/<server>.
+func GivenKeysKey(server string) string { return KindGivenKeys + "/" + server }
 
 func keyOf(kind string, id spec.Identity) string {
 	return refKey(kind, id.Ref()) + "/" + strconv.Itoa(id.Ordinal)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/store/etcdembed"
 )
@@ -67,19 +66,13 @@ func unpackBackup(out io.Writer, file, keyFile, dir string) error {
 	return nil
 }
 
-// putSecretKey keeps the key of the cluster, where none may be but the same.
+// putSecretKey keeps the keys of the cluster, beside those of it that are there.
 func putSecretKey(path string, key []byte) error {
-	if _, err := seal.NewKey(key); err != nil {
-		return fmt.Errorf("the key of Secrets in the backup: %w", err)
-	}
-	have, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return durable.Put(path, key, 0o600)
-	case err != nil:
-		return err
-	case string(have) != string(key):
+	switch _, err := seal.Merge(path, key); {
+	case errors.Is(err, seal.ErrKey):
 		return fmt.Errorf("%s is not the key of this backup's cluster: move it away first", path)
+	case err != nil:
+		return fmt.Errorf("the key of Secrets in the backup: %w", err)
 	}
 	return nil
 }

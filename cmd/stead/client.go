@@ -35,6 +35,7 @@ type cli struct {
 	control proto.ControlClient
 	trust   proto.TrustClient
 	servers proto.ServersClient
+	keyring proto.KeyringClient
 
 	connecting sync.Mutex
 	conn       *grpc.ClientConn // nil: no call yet

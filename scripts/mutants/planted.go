@@ -19,7 +19,7 @@ type fault struct {
 
 var allFaults = slices.Concat(
 	faults,
-	strangers,
+	strangers, rotations,
 	joined,
 	differences,
 	claimFaults,

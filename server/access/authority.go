@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -86,7 +87,7 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 		cfg.Life = DefaultLife
 	}
 	for {
-		_, kvs, err := cfg.Store.Get(ctx, store.AuthorityKey, store.ClusterKey)
+		_, kvs, err := cfg.Store.Get(ctx, store.AuthorityKey, store.ClusterKey, store.KeyringKey)
 		if err != nil {
 			return nil, fmt.Errorf("read the authority: %w", err)
 		}
@@ -105,12 +106,20 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 			}
 			return &Authority{cfg: cfg, cluster: cluster, record: record, ca: ca, key: key}, nil
 		}
+		ring, err := store.DecodeIn[sealing.Ring](kvs, store.KeyringKey)
+		if err == nil && ring != nil {
+			err = cfg.Key.Use(ring.Sealing)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("make the authority: %w", err)
+		}
 		record, err := sealedAuthority(cluster, cfg.Key)
 		if err != nil {
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
 		_, err = cfg.Store.Commit(ctx, store.Txn{
-			If:   []store.Compare{store.Absent(store.AuthorityKey), store.Created(store.ClusterKey, kvs[store.ClusterKey].Create)},
+			If: []store.Compare{store.Absent(store.AuthorityKey), store.Created(store.ClusterKey, kvs[store.ClusterKey].Create),
+				store.Seen(store.KeyringKey, kvs[store.KeyringKey].Mod)},
 			Then: []store.Op{store.Put(store.AuthorityKey, store.Encode(record))},
 		})
 		switch {

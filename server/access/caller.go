@@ -71,6 +71,10 @@ var allowed = map[string]role{
 
 	proto.Peers_Relay_FullMethodName: roleServer,
 
+	proto.Keyring_List_FullMethodName:   admins,
+	proto.Keyring_Rotate_FullMethodName: admins,
+	proto.Keyring_Remove_FullMethodName: admins,
+
 	proto.Audit_Read_FullMethodName: admins | roleServer,
 
 	proto.Trust_CreateToken_FullMethodName:  admins,

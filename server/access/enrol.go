@@ -54,7 +54,8 @@ func (j *joinAPI) EnrollServer(ctx context.Context, r *proto.EnrollServerRequest
 	if err != nil {
 		return nil, err
 	}
-	return &proto.ServerKeys{Cluster: j.authority.Cluster(), AuthorityJson: store.Encode(j.authority.record), Key: sealed}, nil
+	id, err := j.authority.Stored(ctx)
+	return &proto.ServerKeys{Cluster: j.authority.Cluster(), AuthorityJson: store.Encode(id), Key: sealed}, err
 }
 
 // Renew implements proto.JoinServer.

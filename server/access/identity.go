@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/store"
 )
 
 // ServerIdentity is what a server of several needs before it can read the store, because by it
@@ -49,6 +51,37 @@ func (i ServerIdentity) Open(cfg AuthorityConfig) (*Authority, error) {
 		cfg.Life = DefaultLife
 	}
 	return &Authority{cfg: cfg, cluster: i.Cluster, record: i.Authority, ca: ca, key: key}, nil
+}
+
+// Stored is the authority as the store has it now, sealed with the key that seals now.
+func (a *Authority) Stored(ctx context.Context) (records.Authority, error) {
+	_, kvs, err := a.cfg.Store.Get(ctx, store.AuthorityKey)
+	if err != nil {
+		return records.Authority{}, fmt.Errorf("read the authority: %w", err)
+	}
+	record, err := store.DecodeIn[records.Authority](kvs, store.AuthorityKey)
+	switch {
+	case err != nil:
+		return records.Authority{}, err
+	case record == nil:
+		return records.Authority{}, errors.New("read the authority: the store has none")
+	}
+	return *record, nil
+}
+
+// RenewIdentity has what a server keeps in dir, if it keeps it, be the authority as the store has it now.
+func (a *Authority) RenewIdentity(ctx context.Context, dir string) error {
+	id, err := LoadIdentity(dir)
+	if err != nil || id == nil {
+		return err
+	}
+	if id.Authority, err = a.Stored(ctx); err != nil {
+		return err
+	}
+	if _, _, err := unsealAuthority(id.Authority, a.cfg.Key); err != nil {
+		return err
+	}
+	return id.Save(dir)
 }
 
 // Identity is what a server with this data directory, which has the uid, keeps of a.

@@ -108,6 +108,8 @@ type Config struct {
 	Control proto.ControlServer
 	// Servers knows the other servers; nil: there is no authority.
 	Servers proto.ServersServer
+	// Keyring rotates the key of Secrets.
+	Keyring proto.KeyringServer
 	// Lost says, for a call that failed for want of the store, what to do about one without a majority; "": it is not that.
 	// nil: nobody knows.
 	Lost  func(context.Context) string
@@ -177,6 +179,7 @@ func (s *Server) newServer(ctx context.Context, a *authorizer, more ...grpc.Serv
 	proto.RegisterNodesServer(g, s.cfg.Nodes)
 	proto.RegisterPeersServer(g, s.cfg.Nodes)
 	proto.RegisterControlServer(g, s.cfg.Control)
+	proto.RegisterKeyringServer(g, s.cfg.Keyring)
 	if s.cfg.Audits != nil {
 		proto.RegisterAuditServer(g, s.cfg.Audits)
 	}

@@ -18,7 +18,7 @@ type about struct {
 var Silent = map[string]bool{
 	proto.Join_Renew_FullMethodName: true, proto.Nodes_Join_FullMethodName: true, proto.Nodes_Session_FullMethodName: true, proto.Nodes_Tunnel_FullMethodName: true,
 	proto.Servers_List_FullMethodName: true, proto.Servers_Health_FullMethodName: true, proto.Servers_Seen_FullMethodName: true,
-	proto.Peers_Relay_FullMethodName: true, proto.Trust_ListTokens_FullMethodName: true,
+	proto.Peers_Relay_FullMethodName: true, proto.Keyring_List_FullMethodName: true, proto.Trust_ListTokens_FullMethodName: true,
 	proto.Control_Info_FullMethodName: true, proto.Control_Explain_FullMethodName: true, proto.Control_Usage_FullMethodName: true, proto.Control_Images_FullMethodName: true,
 }
 
@@ -35,7 +35,8 @@ var verbs = map[string]string{
 	proto.Control_Restore_FullMethodName: "restore", proto.Control_Backup_FullMethodName: "backup", proto.Control_Delete_FullMethodName: "delete",
 	proto.Control_ReclaimVolume_FullMethodName: "reclaim volume", proto.Control_RestoreVolume_FullMethodName: "restore volume",
 	proto.Control_Logs_FullMethodName: "logs", proto.Control_Exec_FullMethodName: "exec", proto.Control_Forward_FullMethodName: "forward", proto.Control_LoadImage_FullMethodName: "load image",
-	proto.Audit_Read_FullMethodName: "audit",
+	proto.Audit_Read_FullMethodName:     "audit",
+	proto.Keyring_Rotate_FullMethodName: "rotate key", proto.Keyring_Remove_FullMethodName: "remove key",
 }
 
 // Verb of a method, and whether entries of its calls are kept.
@@ -114,6 +115,10 @@ func lookOutside(request any) about {
 		return about{objects: []string{"server " + r.GetName()}}
 	case *proto.CreateTokenRequest:
 		return about{detail: strings.TrimSpace(flag("for node "+r.GetNode(), r.GetNode() != "") + flag("for server "+r.GetServer(), r.GetServer() != ""))}
+	case *proto.RotateKeyRequest:
+		return about{detail: flag("without "+strings.Join(r.GetWithout(), ","), len(r.GetWithout()) > 0)}
+	case *proto.RemoveKeyRequest:
+		return about{objects: []string{"key " + r.GetId()}}
 	case *proto.RevokeTokenRequest:
 		return about{objects: []string{"token " + r.GetId()}}
 	case *proto.CreateClientRequest:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/moves"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -41,6 +42,7 @@ type viewContent struct {
 	Servers   []*records.Server
 	Revs      [2]store.Rev // of count and hellos
 	Format    *records.Format
+	Keys      KeyState
 	Held      int // sets and nodes of which anything is kept
 }
 
@@ -50,6 +52,7 @@ func contentOf(c *Cache) (p viewContent) {
 		p.Web, p.Endpoints, p.Slices = FindService(v, "default", "web"), FindEndpoints(v, "default", "web"), SlicesOf(v, "default", "web")
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
 		p.Policies, p.Servers, p.Format = NetworkPolicies(v, "default"), Servers(v), Format(v)
+		p.Keys = KeysOf(v)
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
@@ -112,6 +115,9 @@ func randomOp(r *rand.Rand) store.Op {
 		store.PutRecord(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Revision: []spec.RevisionHash{"h", "i"}[r.IntN(2)]}),
 		store.PutRecord(store.MemberKey(id), records.Member{ID: id, Token: token(r.Int64N(3)), Node: node, Volumes: []records.MemberVolume{{Claim: "files", ID: "v", Object: true}}}),
 		store.PutRecord(store.ReportKey(id), records.Report{ID: id, Token: token(r.Int64N(3))}),
+		put(store.KeyringKey, sealing.Ring{Sealing: sealing.KeyID(fmt.Sprint(r.IntN(3)))}),
+		put(store.ServerKeysKey("a"), sealing.ServerKeys{Server: "a", Has: []sealing.KeyID{sealing.KeyID(fmt.Sprint(r.IntN(3)))}}),
+		put(store.GivenKeysKey("a"), sealing.GivenKeys{Server: "a", To: []byte{byte(r.IntN(3))}}),
 		put(store.ClaimKey("default", "files"), records.ClaimRecord{Meta: records.Meta{Namespace: "default", Name: "files"}, Deleting: r.IntN(2) == 0}),
 		put(store.NetworkPolicyKey("default", "a"), records.NetworkPolicyRecord{Meta: records.Meta{Namespace: "default", Name: "a", Generation: r.Int64N(3)}}),
 		put(store.VolumeKey(files, "files"), records.Volume{ID: files, Claim: "files", UID: volumeOf(r), Node: node, Fate: records.FateKeep}),

@@ -59,7 +59,7 @@ type Changes struct {
 	Members    map[spec.Identity]bool  // of which a record moved
 	Leadership bool
 	Room       bool // a life left its node: another may fit there
-	Servers    bool // servers with the embedded store
+	Servers    bool // servers, and which keys they have
 
 	nodes map[spec.NodeName]*NodeChanges // what concerns one node
 	files bool                           // a ConfigMap or Secret

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -59,6 +60,9 @@ type state struct {
 	format          entry[records.Format]
 	memories        map[string]entry[records.Known] // by server
 	servers         map[string]entry[records.Server]
+	keyring         entry[sealing.Ring]
+	serverKeys      map[string]entry[sealing.ServerKeys]
+	givenKeys       map[string]entry[sealing.GivenKeys]
 }
 
 func newState(rev store.Rev) *state {
@@ -88,6 +92,8 @@ func newState(rev store.Rev) *state {
 		broken:          map[string]error{},
 		memories:        map[string]entry[records.Known]{},
 		servers:         map[string]entry[records.Server]{},
+		serverKeys:      map[string]entry[sealing.ServerKeys]{},
+		givenKeys:       map[string]entry[sealing.GivenKeys]{},
 	}
 }
 
@@ -233,6 +239,9 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	case store.KindServer:
 		ch.Servers = true
 		return keep(s, s.servers, rest, ev, func(r *records.Server) string { return store.ServerKey(r.Name) })
+	case store.KindKeyring, store.KindServerKeys, store.KindGivenKeys:
+		ch.Servers = true
+		return applyKeys(s, kind, rest, ev)
 	}
 	return err // kinds of newer versions are not ours to judge
 }

@@ -150,6 +150,9 @@ func (s objects) present(ctx context.Context, o *manifest.Objects) (map[string]s
 	for i := range o.Secrets {
 		add(proto.KindSecret, &o.Secrets[i].Metadata)
 	}
+	if len(o.Secrets) > 0 {
+		keys = append(keys, store.KeyringKey)
+	}
 	if len(keys) > store.MaxOps {
 		return nil, invalid(
 			"%d objects at once; at most %d fit one transaction: apply them in parts", len(keys), store.MaxOps)

@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -210,12 +211,19 @@ func configEdit(m spec.ConfigMap, kvs map[string]store.KV) (edit, error) {
 		func(r *record) any { return manifest.OfConfigMap(r) })
 }
 
-// secretEdit seals the files of m. An old Secret that does not open is replaced.
+// secretEdit seals the files of m, with the key that seals as the keyring among kvs says. An old Secret that does not
+// open is replaced.
 func secretEdit(m spec.Secret, kvs map[string]store.KV, key *seal.Key) (edit, error) {
+	ring, err := store.DecodeIn[sealing.Ring](kvs, store.KeyringKey)
+	if err != nil {
+		return edit{}, err
+	}
+	if ring != nil && key.Use(ring.Sealing) != nil {
+		return edit{}, unavailable("this server lacks the key %s, which seals Secrets since the last rotation; see 'stead keyring ls'", ring.Sealing)
+	}
 	type record = records.SecretRecord
 	files := m.Files()
 	now := &record{Meta: records.MetaOf(m.Metadata), Type: m.Type, Keys: slices.Sorted(maps.Keys(files)), Immutable: m.Immutable}
-	var err error
 	if now.Sealed, err = key.Seal(now.Namespace, now.Name, files); err != nil {
 		return edit{}, err
 	}
@@ -225,12 +233,14 @@ func secretEdit(m spec.Secret, kvs map[string]store.KV, key *seal.Key) (edit, er
 		present = opened
 		return err == nil && old.Type == now.Type && old.Immutable == now.Immutable && equalFiles(present, files)
 	}
-	return objectEdit(proto.KindSecret, kvs, now, same, func(r *record) any {
+	e, err := objectEdit(proto.KindSecret, kvs, now, same, func(r *record) any {
 		if r == now {
 			return covered(now, present, files, "after")
 		}
 		return covered(r, files, present, "before")
 	})
+	e.also.If = append(e.also.If, store.Seen(store.KeyringKey, kvs[store.KeyringKey].Mod))
+	return e, err
 }
 
 // immutable: its content may not change.

@@ -251,6 +251,7 @@ func (se *session) sendFiles(stream proto.Nodes_SessionServer, sent *sentState, 
 			f, err := fileContent(v, se.server.cfg.Key, r)
 			if err != nil {
 				se.server.cfg.Logger.Error("secret not decrypted", "err", err)
+				delete(sent.files, r) // once more with the next change: a key may come
 				continue
 			}
 			files = append(files, f)

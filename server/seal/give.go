@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/stead-project/stead/internal/durable"
+	"github.com/stead-project/stead/records/sealing"
 )
 
 // givePurpose binds what Give seals to its use.
@@ -46,9 +46,23 @@ func (r Receiver) String() string { return "[receiver]" }
 // GoString hides the key.
 func (r Receiver) GoString() string { return r.String() }
 
-// Give seals k itself for the receiver with this public key (HPKE, RFC 9180): nobody else
-// opens it, whatever becomes of the message.
+// Give seals all keys of k, the one that seals first, for the receiver with this public key (HPKE, RFC 9180):
+// nobody else opens them, whatever becomes of the message.
 func (k *Key) Give(public []byte) ([]byte, error) {
+	return give(public, secretsOf(*k.ring.Load()))
+}
+
+// GiveOne is Give of one key. It fails with ErrKey when that is none of k's.
+func (k *Key) GiveOne(id sealing.KeyID, public []byte) ([]byte, error) {
+	for _, o := range *k.ring.Load() {
+		if o.id == id {
+			return give(public, o.secret)
+		}
+	}
+	return nil, fmt.Errorf("give key %s: %w", id, ErrKey)
+}
+
+func give(public, secret []byte) ([]byte, error) {
 	point, err := ecdh.X25519().NewPublicKey(public)
 	if err != nil {
 		return nil, errors.New("give key: not a public key")
@@ -57,12 +71,43 @@ func (k *Key) Give(public []byte) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("give key: not a public key")
 	}
-	return hpke.Seal(to, hpke.HKDFSHA256(), hpke.AES256GCM(), []byte(givePurpose), k.secret)
+	return hpke.Seal(to, hpke.HKDFSHA256(), hpke.AES256GCM(), []byte(givePurpose), secret)
 }
 
-// Take opens what Give sealed and keeps it at path (0600, durable), where no other key may
-// be. Errors: ErrKey when it was not sealed for r, or another key is there.
+// Take opens what Give sealed and keeps it at path (0600, durable), where no key of another
+// cluster may be. Errors: ErrKey when it was not sealed for r, or such a key is there.
 func (r Receiver) Take(sealed []byte, path string) (*Key, error) {
+	secret, err := r.open(sealed)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	key, err := Merge(path, secret)
+	if err != nil {
+		return nil, fmt.Errorf("take key: %w", err)
+	}
+	return key, nil
+}
+
+// AddTo adds to k what GiveOne sealed, if it is the key named id. Errors: ErrKey.
+func (r Receiver) AddTo(k *Key, id sealing.KeyID, sealed []byte) error {
+	secret, err := r.open(sealed)
+	if err != nil {
+		return err
+	}
+	ring, err := ringOf(secret)
+	if err != nil {
+		return err
+	}
+	if len(ring) != 1 || ring[0].id != id {
+		return fmt.Errorf("take key %s: another one was given: %w", id, ErrKey)
+	}
+	return k.add(ring...)
+}
+
+func (r Receiver) open(sealed []byte) ([]byte, error) {
 	own, err := hpke.NewDHKEMPrivateKey(r.key)
 	if err != nil {
 		return nil, fmt.Errorf("take key: %w", err)
@@ -71,20 +116,5 @@ func (r Receiver) Take(sealed []byte, path string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take key: %w", ErrKey)
 	}
-	key, err := NewKey(secret)
-	if err != nil {
-		return nil, err
-	}
-	switch had, err := Load(path); {
-	case err == nil && string(had.secret) == string(secret):
-		return key, nil
-	case err == nil:
-		return nil, fmt.Errorf("%w: %s is of another cluster; move it away if nothing needs it", ErrKey, path)
-	case !errors.Is(err, os.ErrNotExist):
-		return nil, err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	return key, durable.Put(path, secret, 0o600)
+	return secret, nil
 }

@@ -26,7 +26,7 @@ func TestTheClustersKeyIsGivenToOneReceiver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(sealed), string(key.secret)) {
+	if strings.Contains(string(sealed), string(secretsOf(*key.ring.Load()))) {
 		t.Error("it travels in the open")
 	}
 	again, err := ParseReceiver(mine.Bytes())

@@ -1,11 +1,10 @@
 // Package seal encrypts what must not stand readable in the store: the files of
 // Secrets and the key of the cluster's authority, with AES-256-GCM under a key that
-// never leaves the servers' hosts.
+// never leaves the servers' hosts. While that key is rotated there are several: one
+// seals, all open (server/keyring says which).
 package seal
 
 import (
-	"bytes"
-	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/json"
@@ -14,9 +13,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
@@ -25,31 +27,35 @@ import (
 // KeyBytes is the length of a key.
 const KeyBytes = 32
 
-// ErrKey: the sealed content was not made with this key, or not for this name,
+// ErrKey: the sealed content was made with no key that is here, or not for this name,
 // or it is damaged. Nothing of the content is in the error.
 var ErrKey = errors.New("the key does not open it")
 
-// Key seals and opens. It is safe for concurrent use. It shows nothing of itself
-// when printed or logged.
+// Key seals and opens. It may hold several keys: one seals, all open. It is safe for
+// concurrent use. It shows nothing of itself when printed or logged.
 type Key struct {
-	aead   cipher.AEAD
-	secret []byte // for Give
+	path string     // its file; "": it has none
+	mu   sync.Mutex // held while the keys change
+	ring atomic.Pointer[[]one]
 }
 
-// NewKey makes a key of 32 secret bytes.
+// one is one of the keys. The first one of a ring seals.
+type one struct {
+	id     sealing.KeyID
+	aead   cipher.AEAD
+	secret []byte
+}
+
+// NewKey makes a key of what its file holds: 32 secret bytes for each of its keys, at first
+// those of the one that seals.
 func NewKey(secret []byte) (*Key, error) {
-	if len(secret) != KeyBytes {
-		return nil, fmt.Errorf("make key: %d bytes; want %d", len(secret), KeyBytes)
-	}
-	block, err := aes.NewCipher(secret)
+	ring, err := ringOf(secret)
 	if err != nil {
-		return nil, fmt.Errorf("make key: %w", err)
+		return nil, err
 	}
-	aead, err := cipher.NewGCMWithRandomNonce(block)
-	if err != nil {
-		return nil, fmt.Errorf("make key: %w", err)
-	}
-	return &Key{aead, bytes.Clone(secret)}, nil
+	k := &Key{}
+	k.ring.Store(&ring)
+	return k, nil
 }
 
 // String hides the key.
@@ -72,16 +78,28 @@ func (k *Key) Seal(ns spec.Namespace, name string, files map[string][]byte) (sca
 // SealAt encrypts what is to stand at a key of the store, to which it is bound: nonce,
 // then ciphertext.
 func (k *Key) SealAt(key string, plain []byte) scalar.Bytes {
-	return k.aead.Seal(nil, nil, plain, []byte(key))
+	return (*k.ring.Load())[0].aead.Seal(nil, nil, plain, []byte(key))
 }
 
 // OpenAt decrypts what SealAt made for key. It fails with ErrKey.
 func (k *Key) OpenAt(key string, sealed []byte) ([]byte, error) {
-	plain, err := k.aead.Open(nil, nil, sealed, []byte(key))
-	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", key, ErrKey)
+	plain, _, err := k.open(key, sealed)
+	return plain, err
+}
+
+// Under tells which of the keys opens what is sealed at key; "": none.
+func (k *Key) Under(key string, sealed []byte) sealing.KeyID {
+	_, id, _ := k.open(key, sealed)
+	return id
+}
+
+func (k *Key) open(key string, sealed []byte) ([]byte, sealing.KeyID, error) {
+	for _, o := range *k.ring.Load() {
+		if plain, err := o.aead.Open(nil, nil, sealed, []byte(key)); err == nil {
+			return plain, o.id, nil
+		}
 	}
-	return plain, nil
+	return nil, "", fmt.Errorf("open %s: %w", key, ErrKey)
 }
 
 // Open decrypts the files of r. It fails with ErrKey.
@@ -115,6 +133,7 @@ func Load(path string) (*Key, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load key: %s holds no key: %w", path, err)
 	}
+	key.path = path
 	return key, nil
 }
 

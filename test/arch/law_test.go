@@ -10,7 +10,7 @@ const module = "github.com/stead-project/stead"
 
 // pure names the folders that decide and never act: they import the standard
 // library (but none of impure), spec and records.
-var pure = []string{"server/plan", "server/proof", "server/place", "server/quorum", "agent/step", "agent/move/step"}
+var pure = []string{"server/plan", "server/proof", "server/place", "server/quorum", "server/rotation", "agent/step", "agent/move/step"}
 
 // pureMayUse are the pure folders that a pure folder may import beside those two.
 var pureMayUse = map[string][]string{
@@ -68,7 +68,7 @@ var home = map[string][]string{
 	"github.com/google/nftables":        {"agent/network"},
 	"golang.zx2c4.com/wireguard/":       {"agent/wireguard/userspace"},
 	"golang.zx2c4.com/wireguard/wgctrl": {"agent/network"},
-	"google.golang.org/grpc":            {"proto", "server/control", "server/dispatch", "server/fence", "server/access", "server/audit", "server/peers", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
+	"google.golang.org/grpc":            {"proto", "server/control", "server/dispatch", "server/fence", "server/access", "server/audit", "server/peers", "server/keyring", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
 	"google.golang.org/protobuf":        {"store/etcdembed", "proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "agent/session", "cmd/..."},
 	"github.com/spf13/":                 {"cmd/..."},
 	"github.com/coreos/go-systemd/":     {"cmd/stead"},

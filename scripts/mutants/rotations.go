@@ -1,0 +1,17 @@
+package main
+
+// rotations are guards of the rotation of the key and of the authority (SAFETY S23), each taken out.
+var rotations = []fault{
+	{"S23", "server/rotation/keys.go", "len(lacking) > 0 {", "len(lacking) > len(k.Servers) {",
+		suite{"server/rotation", "^TestTheNextStepOfAKeysRotation$"}},
+	{"S23", "server/rotation/keys.go", "case k.Under[id] > 0:", "case k.Under[id] < 0:",
+		suite{"server/keyring", "^TestAKeyUnderWhichSomethingIsStays$"}},
+	{"S23", "server/rotation/keys.go", "if o.Ring == nil || !slices.Contains(o.Has, o.Ring.Sealing) {", "if o.Ring == nil {",
+		suite{"server/rotation", "^TestWhatAServerDoesAboutItsOwnKeys$"}},
+	{"S23", "server/keyring/lead.go", "If:   []store.Compare{store.Seen(key, mod)},", "",
+		suite{"server/keyring", "^TestWhatIsSealedAnewIsComparedWithWhatWasRead$"}},
+	{"S23", "server/keyring/own.go", "if s.cfg.Moved != nil {", "if false {",
+		suite{"server/keyring", "^TestAKeyIsRotatedWhileServersRun$"}},
+	{"S23", "server/control/edit.go", "store.Seen(store.KeyringKey, kvs[store.KeyringKey].Mod)", "store.NotHeld()",
+		suite{"server/control", "^TestASecretIsNotSealedWithAKeyThatWasReplacedMeanwhile$"}},
+}
