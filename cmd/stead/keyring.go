@@ -78,7 +78,7 @@ func keyringRemove(c *cli) *cobra.Command {
 		Long: `Have all servers forget a key under which nothing is sealed any more. Encrypted backups bring
 the keys that they need. Of others, and of snapshots of etcd, those from before the rotation
 need this key: keep a copy of secret.key from before the removal for as long as you keep them.`,
-		Example: "  stead keyring remove 5d0a7c3e91b2",
+		Example: "  stead keyring remove 5d0a7c3e91b2 --yes",
 		Args:    exactly(1, "the id of a key, as shown by 'stead keyring ls'"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := confirm(cmd, "Is there a copy of secret.key, or no backup that is not encrypted, from before key "+args[0]+" was replaced?", yes); err != nil {
