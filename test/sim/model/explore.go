@@ -14,6 +14,8 @@ type Plant struct {
 	StaleLeaderWrites bool // the leader key is not compared
 	RestoreKeepsEpoch bool // a restore does not begin a new epoch
 	HidesPending      bool // a hello names open tokens alone
+	JoinsUncompared   bool // a report that is stored with what follows from it is not compared with the store
+	JoinsOtherLife    bool // and is taken for one of the present life
 	// Of guarded lives.
 	ConfirmedByArrival bool // a deadline is moved from when the answer came
 	PongFromMemory     bool // a server answers pings by its cache

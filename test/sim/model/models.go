@@ -39,6 +39,8 @@ var Plants = []struct {
 	{Plant{Name: "token reused after restore", RestoreKeepsEpoch: true}, Bounds{Members: 1, Edits: 2, Terms: 1, Cuts: 1, Backups: 1, Restores: 1, Numbers: 2}, "two lives of 0: 1.1 on n1 and 1.1 on n0", false},
 	{Plant{Name: "restore decides at once", See: plants.EveryoneSaid}, Bounds{Members: 1, Edits: 1, Terms: 1, Backups: 1, Restores: 1, Numbers: 2}, "two lives", false},
 	{Plant{Name: "hello hides what is pending", HidesPending: true}, Bounds{Members: 1, Edits: 1, Terms: 1, Cuts: 1, Backups: 1, Restores: 1, Numbers: 2}, "two lives", false},
+	{Plant{Name: "a report is joined that is not compared", JoinsUncompared: true}, Bounds{Members: 2, Cuts: 1, Numbers: 2, Ordered: true}, "s0 decides by a report on 0 that it does not store", false},
+	{Plant{Name: "a report of another life is joined", JoinsOtherLife: true}, Bounds{Members: 1, Edits: 2, Numbers: 3}, "s0 decides by a report on 0 that it does not store", false},
 	{Plant{Name: "deadline from the answer's arrival", ConfirmedByArrival: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},
 	{Plant{Name: "pong from memory", PongFromMemory: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1, Apart: true}, "two lives", true},
 	{Plant{Name: "pong before the first list", PongBeforeList: true}, Bounds{Members: 1, Cuts: 1, Numbers: 2, Bound: 1}, "two lives", true},

@@ -6,6 +6,7 @@ import "fmt"
 func (e *Explorer) moves(s *State, yield func(next State, what string)) {
 	for i := range servers {
 		e.serverMoves(s, i, yield)
+		e.joinMoves(s, i, yield)
 	}
 	for n := range uint8(nodes) {
 		e.streamMoves(s, n, yield)

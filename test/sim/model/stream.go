@@ -51,7 +51,6 @@ func (e *Explorer) streamMoves(s *State, n uint8, yield func(State, string)) {
 			e.store(&next, n, o, known)
 			yield(next, fmt.Sprintf("the report of n%d on %d %s arrives (the answer arrives: %v)", n, o, h.up[o], known))
 		}
-		e.joinMoves(s, n, o, yield)
 	}
 }
 
