@@ -36,7 +36,7 @@ var judges = []suite{
 type suite struct{ folder, run string }
 
 func main() {
-	only := flag.String("only", "", "a package (plan, engine, worker), a file of one (plan/fate.go), planted, or a rule of SAFETY (S11); empty: all")
+	only := flag.String("only", "", "a package (plan, engine, worker), a file of one (plan/fate.go), planted, planted/FILE or planted/FOLDER, or a rule of SAFETY (S11); empty: all")
 	goOn := flag.Bool("continue", false, "go on with the results of earlier runs: wake only those that nobody has seen yet")
 	sample := flag.Int("every", 1, "wake every so-manieth mutant")
 	own := flag.Bool("own", false, "ask the package's own tests only, not the simulation: quicker while tests are written")
@@ -63,8 +63,8 @@ func run(root, only string, every, parallel int, goOn bool) error {
 	defer os.RemoveAll(dir)
 	w := &workshop{root: root, dir: dir, overlay: map[string]string{}, parallel: parallel}
 	bad := 0
-	planted := only == "planted" || isRule(only)
-	if !planted {
+	planted := chosen(only)
+	if only == "" || len(planted) == 0 {
 		known, err := openResults(filepath.Join(root, ".cache/mutants.seen"), goOn)
 		if err != nil {
 			return err
@@ -76,8 +76,8 @@ func run(root, only string, every, parallel int, goOn bool) error {
 		}
 		bad += unexplained
 	}
-	if only == "" || planted {
-		bad += w.planted(strings.TrimPrefix(only, "planted"))
+	if len(planted) > 0 {
+		bad += w.planted(planted)
 	}
 	if bad > 0 {
 		return fmt.Errorf("%d mutants or faults are not seen by any test", bad)

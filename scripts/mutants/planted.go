@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,19 +34,22 @@ var allFaults = slices.Concat(
 	examples,
 )
 
-// isRule reports whether a fault of this rule is planted.
-func isRule(name string) bool {
-	return slices.ContainsFunc(allFaults, func(f fault) bool { return f.rule == name })
+// chosen are the faults that only names: all ("" and planted), those of a rule (S11), or those of a file or folder
+// (planted/server/engine); none: it names conditions.
+func chosen(only string) (list []fault) {
+	file, planted := strings.CutPrefix(only+"/", "planted/")
+	for _, f := range allFaults {
+		if only == "" || f.rule == only || planted && strings.HasPrefix(f.file+"/", file) {
+			list = append(list, f)
+		}
+	}
+	return list
 }
 
-// planted plants the faults one by one, of one rule or ("") of all; it returns how many
-// were not seen.
-func (w *workshop) planted(rule string) (unseen int) {
+// planted plants the faults one by one; it returns how many were not seen.
+func (w *workshop) planted(list []fault) (unseen int) {
 	seen, sound := 0, map[suite]error{}
-	for i, f := range allFaults {
-		if rule != "" && f.rule != rule {
-			continue
-		}
+	for i, f := range list {
 		if _, known := sound[f.test]; !known {
 			sound[f.test] = w.passes(f.test)
 		}
