@@ -188,6 +188,7 @@ bench: build ## every figure beside its floor, in one table (root, about five mi
 
 # UPDATE=1 writes test/bench/guard.json.
 bench-guard: ## writes, bytes, allocations and calls a member, counted: has one risen? (half a minute; UPDATE=1 renews)
+	$(call say,"what a member costs")
 	@$(GO) run ./test/bench/table -guard $(if $(UPDATE),-update)
 
 # In a network namespace of its own, so that ports and packets meet nobody.
@@ -208,10 +209,10 @@ soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root,
 	@$(GO) run ./scripts/debimage galera
 	@$(GO) run ./test/soak $(SOAK)
 
-test: ## all of it: setup, check, race, conformance, box, e2e (root, under twenty minutes)
+test: ## all of it: setup, check, bench-guard, race, conformance, box, e2e (root, under twenty minutes)
 	$(call say,"setup")
 	@scripts/setup --dev
-	@$(MAKE) --no-print-directory check tidy-check proto-check race conformance $(BOX) e2e
+	@$(MAKE) --no-print-directory check tidy-check proto-check bench-guard race conformance $(BOX) e2e
 	@printf '\n== all passed in %s\n' "$$(date -u -d "@$$(($$(date +%s) - $(START)))" +%M:%S)"
 START := $(shell date +%s)
 
