@@ -35,6 +35,7 @@ type followedSet struct {
 	bootstrapped           bool             // a snapshot or a life said so
 	bootstrappedWritten    bool
 	behind                 bool // a member was shown more of the same or an older snapshot
+	text                   setText
 }
 
 // follower is a life that follows its set.
@@ -46,11 +47,12 @@ type follower struct {
 	version, eventsVersion int
 	bootstrapped           bool
 	until                  Uptime // confirmed
+	isNew                  bool   // it was shown nothing yet, and none of its containers has started
 }
 
 func newFollower(token spec.Token, place Place, disk SetDisk) *follower {
 	head, until := disk.Head(place)
-	return &follower{token: token, place: place, SetHead: head, until: until}
+	return &follower{token: token, place: place, SetHead: head, until: until, isNew: head == (SetHead{}) && until == 0}
 }
 
 // forgetMissing has what was removed from the member's directory shown again; until is what
@@ -112,7 +114,7 @@ func (s *SetFiles) writeKnown(set *followedSet) error {
 		snapshot.Told = last
 	}
 	if last.Compare(set.last) > 0 || len(changes) > 0 && set.eventsVersion == 0 {
-		doc, err := Events(changes)
+		doc, err := set.text.ofEvents(changes)
 		if err == nil {
 			err = s.c.Disk.Write(set.key, EventsFile, doc)
 		}
@@ -146,9 +148,9 @@ func (s *SetFiles) writeSet(set *followedSet, snapshot records.Snapshot) error {
 		return nil // however much confirmed moved
 	}
 	snapshot.Told = event
-	doc, err := Set(&snapshot, confirmed)
+	doc, env, err := set.text.both(&snapshot, confirmed)
 	if err == nil {
-		err = s.c.Disk.Write(set.key, SetEnvFile, SetEnv(&snapshot))
+		err = s.c.Disk.Write(set.key, SetEnvFile, env)
 	}
 	if err == nil {
 		err = s.c.Disk.Write(set.key, SetFile, doc)
@@ -185,13 +187,13 @@ func (set *followedSet) shown(snapshot *records.Snapshot, confirmed Uptime) (rec
 // names one of them; but nothing that is older than what it was shown.
 func (set *followedSet) show(m *follower, disk SetDisk) error {
 	if m.eventsVersion != set.eventsVersion && m.Last.Compare(set.last) <= 0 {
-		if err := disk.Link(set.key, EventsFile, m.place); err != nil {
+		if err := disk.Link(set.key, EventsFile, m.place, m.isNew); err != nil {
 			return err
 		}
 		m.Last, m.eventsVersion = set.last, set.eventsVersion
 	}
 	if set.bootstrappedWritten && !m.bootstrapped {
-		if err := disk.Link(set.key, BootstrappedFile, m.place); err != nil {
+		if err := disk.Link(set.key, BootstrappedFile, m.place, m.isNew); err != nil {
 			return err
 		}
 		m.bootstrapped = true
@@ -200,7 +202,7 @@ func (set *followedSet) show(m *follower, disk SetDisk) error {
 		return nil
 	}
 	for _, name := range []string{SetEnvFile, SetFile} {
-		if err := disk.Link(set.key, name, m.place); err != nil {
+		if err := disk.Link(set.key, name, m.place, m.isNew); err != nil {
 			return err
 		}
 	}

@@ -31,7 +31,6 @@
 package files
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -209,29 +208,4 @@ func (u *Uptime) UnmarshalJSON(b []byte) error {
 	}
 	*u = Uptime(seconds)*100*hundredth + Uptime(n)*hundredth
 	return nil
-}
-
-// Events is the content of the file events: one change a line, oldest first.
-func Events(changes []records.Change) ([]byte, error) {
-	var b bytes.Buffer
-	lines := json.NewEncoder(&b)
-	for i := range changes {
-		if err := lines.Encode(&changes[i]); err != nil {
-			return nil, fmt.Errorf("encode %s: %w", EventsFile, err)
-		}
-	}
-	return b.Bytes(), nil
-}
-
-// Set is the content of set.json: one line.
-func Set(p *records.Snapshot, confirmed Uptime) ([]byte, error) {
-	b, err := json.Marshal(setDoc{
-		Set: p.Ref.Name, Namespace: p.Ref.Namespace, Replicas: p.Replicas, Initial: p.InitialReplicas,
-		Ordinals: append([]int{}, p.InitialOrdinals...), Generation: p.Generation, Bootstrapped: p.Bootstrapped,
-		Sequence: p.Sequence, Event: p.Told, ConfirmedUntil: confirmed, Leader: leaderName(p), Peers: append([]records.Peer{}, sortedPeers(p)...),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encode %s: %w", SetFile, err)
-	}
-	return append(b, '\n'), nil
 }

@@ -35,10 +35,11 @@ type SetHead struct {
 type SetDisk interface {
 	// Head reads what a member was shown, by whatever agent, and the moment in its file confirmed.
 	Head(p Place) (head SetHead, until Uptime)
-	// Write replaces a set's file; what was linked before stays as it is.
+	// Write replaces a set's file; what was linked before stays as it is. content is the caller's again when it returns.
 	Write(set SetKey, name string, content []byte) error
-	// Link puts a set's file in the place of a member's.
-	Link(set SetKey, name string, p Place) error
+	// Link puts a set's file in the place of a member's. first: the member was shown none of them yet, so that nobody can
+	// wait for it.
+	Link(set SetKey, name string, p Place, first bool) error
 	// IsShown reports that a member's file is the set's.
 	IsShown(set SetKey, name string, p Place) bool
 	// Drop removes a set's files; absent is no error.
@@ -57,7 +58,7 @@ func (h hostSets) dir(set SetKey) string {
 	if set == (SetKey{}) {
 		return filepath.Join(h.runDir, "confirmed")
 	}
-	return filepath.Join(h.runDir, "shown", string(set.Ref.Namespace), string(set.Ref.Name), "uid-"+string(set.UID))
+	return h.runDir + "/shown/" + string(set.Ref.Namespace) + "/" + string(set.Ref.Name) + "/uid-" + string(set.UID)
 }
 
 // Head implements SetDisk.
@@ -88,25 +89,35 @@ func (h hostSets) Head(p Place) (head SetHead, until Uptime) {
 // Write implements SetDisk.
 func (h hostSets) Write(set SetKey, name string, content []byte) error {
 	dir := h.dir(set)
+	err := durable.PutUnsynced(dir+"/"+name, content, 0o444)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}
-	return durable.PutUnsynced(filepath.Join(dir, name), content, 0o444)
+	return durable.PutUnsynced(dir+"/"+name, content, 0o444)
 }
 
-// Link implements SetDisk. Where a file cannot be linked it is copied.
-func (h hostSets) Link(set SetKey, name string, p Place) error {
-	from, draft := filepath.Join(h.dir(set), name), filepath.Join(p.Stead, "."+name+".new")
-	err := os.Link(from, draft)
+// Link implements SetDisk. Where a file cannot be linked it is copied. One system call does at first, and two later: each change of a
+// set costs them for each of its members.
+func (h hostSets) Link(set SetKey, name string, p Place, first bool) error {
+	from, to, draft := h.dir(set)+"/"+name, p.Stead+"/"+name, p.Stead+"/."+name+".new"
+	if first {
+		if err := unix.Link(from, to); err == nil {
+			return nil
+		}
+	}
+	err := unix.Link(from, draft)
 	if errors.Is(err, fs.ErrExist) { // left by a crash
-		if err = os.Remove(draft); err == nil {
-			err = os.Link(from, draft)
+		if err = absent(draft); err == nil {
+			err = unix.Link(from, draft)
 		}
 	}
 	switch {
 	case err == nil:
-		if err = os.Rename(draft, filepath.Join(p.Stead, name)); err != nil {
-			err = errors.Join(err, absent(draft))
+		if err = unix.Rename(draft, to); err != nil {
+			err = errors.Join(&os.LinkError{Op: "rename", Old: draft, New: to, Err: err}, absent(draft))
 		}
 		return err
 	case errors.Is(err, unix.EXDEV), errors.Is(err, unix.EPERM), errors.Is(err, unix.EMLINK), errors.Is(err, unix.EOPNOTSUPP):
@@ -114,9 +125,9 @@ func (h hostSets) Link(set SetKey, name string, p Place) error {
 		if err != nil {
 			return err
 		}
-		return durable.PutUnsynced(filepath.Join(p.Stead, name), content, 0o444)
+		return durable.PutUnsynced(to, content, 0o444)
 	}
-	return err
+	return &os.LinkError{Op: "link", Old: from, New: draft, Err: err}
 }
 
 // IsShown implements SetDisk.

@@ -3,7 +3,7 @@ package files
 import (
 	"cmp"
 	"fmt"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stead-project/stead/records"
@@ -13,37 +13,41 @@ import (
 // absentWord stands in a table of set.env for what there is not, so that each line has all its words.
 const absentWord = "-"
 
-// SetEnv is the content of set.env: what set.json says, as variables of a plain shell, which reads
-// it with "." at once and so never sees two versions. Every value is quoted: nothing in it is run.
-func SetEnv(p *records.Snapshot) []byte {
-	var out []byte
-	set := func(name, value string) { out = fmt.Appendf(out, "STEAD_%s=%s\n", name, shellQuoted(value)) }
+// setEnv appends the content of set.env: what set.json says, as variables of a plain shell, which reads
+// it with "." at once and so never sees two versions. Every value is quoted: nothing in it is run. peers are all of p.
+func setEnv(out []byte, p *records.Snapshot, peers []*peerText) []byte {
+	set := func(name, value string) { out = fmt.Appendf(out, "STEAD_%s='%s'\n", name, quotedPart(value)) }
 	ordinals := make([]string, 0, len(p.InitialOrdinals))
 	for _, o := range p.InitialOrdinals {
-		ordinals = append(ordinals, fmt.Sprint(o))
+		ordinals = append(ordinals, strconv.Itoa(o))
 	}
 	bootstrapped, used := "", ""
 	if p.Bootstrapped {
 		bootstrapped = "1"
 	}
-	lines := make([]string, 0, len(p.Peers)+len(p.Expected))
 	var notes []string
-	for _, peer := range sortedPeers(p) {
-		if peer.Note != "" {
-			notes = append(notes, fmt.Sprintf("%d %s", peer.Ordinal, peer.Note))
+	for _, t := range peers {
+		if t.peer.Note != "" {
+			notes = append(notes, fmt.Sprintf("%d %s", t.peer.Ordinal, t.peer.Note))
 		}
-		lines = append(lines, peerLine(&peer))
-		if peer.Volumes == records.VolumesUsed {
+		if t.peer.Volumes == records.VolumesUsed {
 			used = "1"
 		}
 	}
 	set("SEQUENCE", fmt.Sprintf("%d %d", p.Sequence.Epoch, p.Sequence.Rev))
-	set("REPLICAS", fmt.Sprint(p.Replicas))
+	set("REPLICAS", strconv.Itoa(p.Replicas))
 	set("INITIAL_ORDINALS", strings.Join(ordinals, " "))
 	set("BOOTSTRAPPED", bootstrapped)
 	set("USED", used)
 	set("LEADER", leaderName(p))
-	set("PEERS", strings.Join(lines, "\n"))
+	out = append(out, "STEAD_PEERS='"...)
+	for i, t := range peers {
+		if i > 0 {
+			out = append(out, '\n')
+		}
+		out = append(out, t.line...)
+	}
+	out = append(out, "'\n"...)
 	set("NOTES", strings.Join(notes, "\n"))
 	return out
 }
@@ -69,12 +73,5 @@ func leaderName(p *records.Snapshot) string {
 	return spec.Identity{Set: p.Ref.Name, Ordinal: ordinal}.MemberName()
 }
 
-// sortedPeers are all peers, those expected included, by ordinal.
-func sortedPeers(p *records.Snapshot) []records.Peer {
-	peers := slices.Concat(p.Peers, p.Expected)
-	slices.SortFunc(peers, func(a, b records.Peer) int { return a.Ordinal - b.Ordinal })
-	return peers
-}
-
-// shellQuoted is s as one word of a plain shell.
-func shellQuoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// quotedPart is s as it stands between the single quotes of a plain shell.
+func quotedPart(s string) string { return strings.ReplaceAll(s, "'", `'\''`) }

@@ -128,10 +128,12 @@ func (s *SetFiles) Follow(l *records.Life) error {
 			}
 		}
 	}
-	if err := set.show(m, s.c.Disk); err != nil {
-		return err
+	err := set.show(m, s.c.Disk)
+	if err == nil {
+		err = s.showConfirmed(set, m)
 	}
-	return s.showConfirmed(set, m)
+	m.isNew = false
+	return err
 }
 
 // Leave ends Follow, before the member's files are removed. It may be called without.

@@ -41,9 +41,9 @@ func (d *countedDisk) Write(set SetKey, name string, content []byte) error {
 	return d.SetDisk.Write(set, name, content)
 }
 
-func (d *countedDisk) Link(set SetKey, name string, p Place) error {
+func (d *countedDisk) Link(set SetKey, name string, p Place, first bool) error {
 	d.links++
-	return d.SetDisk.Link(set, name, p)
+	return d.SetDisk.Link(set, name, p, first)
 }
 
 func newSetRig(t *testing.T) *setRig {

@@ -98,7 +98,7 @@ func (s *SetFiles) showConfirmed(set *followedSet, m *follower) error {
 	if err != nil || until <= m.until {
 		return err
 	}
-	if err := s.c.Disk.Link(SetKey{}, ConfirmedFile, m.place); err != nil {
+	if err := s.c.Disk.Link(SetKey{}, ConfirmedFile, m.place, m.isNew); err != nil {
 		return err
 	}
 	m.until = until

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
@@ -24,6 +26,10 @@ func Put(dir, name string, content []byte, mode os.FileMode) error {
 	target := filepath.Join(dir, name)
 	if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, content) {
 		return nil
+	}
+	err := durable.PutUnsynced(target, content, mode)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", target, err)
@@ -38,10 +44,10 @@ func WriteMember(p Place, l *records.Life, n Node) error {
 	if err != nil {
 		return err
 	}
-	if err := Put(p.Stead, MemberFile, member, 0o444); err != nil {
+	if err := makeSelf(p); err != nil {
 		return err
 	}
-	if err := makeSelf(p); err != nil {
+	if err := Put(p.Stead, MemberFile, member, 0o444); err != nil {
 		return err
 	}
 	host, err := hostResolver(l, n)
@@ -64,7 +70,11 @@ func WriteMember(p Place, l *records.Life, n Node) error {
 // user of a container is to write there.
 func makeSelf(p Place) error {
 	dir := filepath.Join(p.Stead, filepath.Base(SelfDir))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return os.Chmod(dir, 0o777)
@@ -190,9 +200,10 @@ func tidy(dir, version string, m Media) error {
 	return errors.Join(errs...)
 }
 
+// absent removes a file that may not be there; os.Remove would try it as a directory, too.
 func absent(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := unix.Unlink(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &fs.PathError{Op: "remove", Path: path, Err: err}
 	}
 	return nil
 }

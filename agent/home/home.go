@@ -4,8 +4,10 @@
 package home
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -46,8 +48,9 @@ type Home struct {
 	lock *os.File
 	host net.Listener // of the node on this host; nothing ever connects
 
-	mu   sync.Mutex
-	node nodeDoc
+	mu     sync.Mutex
+	node   nodeDoc
+	newest *os.File // of KeepNewest; nil: not written yet
 }
 
 // Open locks root, making it at the first start, and reads who the node is; a new
@@ -144,7 +147,15 @@ func (h *Home) load(name spec.NodeName) error {
 }
 
 // Close gives root and node free.
-func (h *Home) Close() error { return errors.Join(h.host.Close(), h.lock.Close()) }
+func (h *Home) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := errors.Join(h.host.Close(), h.lock.Close())
+	if h.newest != nil {
+		err = errors.Join(err, h.newest.Close())
+	}
+	return err
+}
 
 // Root is the directory.
 func (h *Home) Root() string { return h.root }
@@ -219,5 +230,26 @@ func (h *Home) Newest() spec.Sequence {
 	return s
 }
 
-// KeepNewest replaces what Newest reads. It does not wait for the disk.
-func (h *Home) KeepNewest(s spec.Sequence) error { return durable.PutJSONUnsynced(h.newestPath(), s) }
+// newestBytes is the size of what Newest reads, with spaces at its end: so much is written in one piece, over what was there.
+const newestBytes = 64
+
+// KeepNewest replaces what Newest reads. It does not wait for the disk; and since each order of a member comes here first, it makes
+// no file anew either, which the ledger would wait for on the same disk.
+func (h *Home) KeepNewest(s spec.Sequence) error {
+	doc, err := json.Marshal(s)
+	if err != nil {
+		return fmt.Errorf("keep the newest sequence: %w", err)
+	}
+	doc = append(doc, bytes.Repeat([]byte(" "), max(0, newestBytes-len(doc)))...)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.newest != nil {
+		_, err := h.newest.WriteAt(doc, 0)
+		return err
+	}
+	if err := durable.PutUnsynced(h.newestPath(), doc, 0o600); err != nil {
+		return err
+	}
+	h.newest, err = os.OpenFile(h.newestPath(), os.O_WRONLY, 0)
+	return err
+}

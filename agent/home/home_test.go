@@ -2,6 +2,7 @@ package home
 
 import (
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/agent/ledger"
+	"github.com/stead-project/stead/spec"
 )
 
 func TestOneAgentARoot(t *testing.T) {
@@ -38,5 +40,24 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What is written over what was there is read as if it were made anew, also by an agent of before.
+func TestTheNewestSequenceIsReadAsItWasKeptLast(t *testing.T) {
+	root := t.TempDir()
+	for _, want := range []spec.Sequence{{Epoch: 1, Rev: 9}, {Epoch: math.MaxInt64, Rev: math.MaxInt64}, {Epoch: 2, Rev: 1}} {
+		h, err := Open(root, "n1")
+		must(t, err)
+		must(t, h.KeepNewest(spec.Sequence{Epoch: 1, Rev: 1 << 40}))
+		must(t, h.KeepNewest(want))
+		got := h.Newest()
+		must(t, h.Close())
+		h, err = Open(root, "n1")
+		must(t, err)
+		if again := h.Newest(); got != want || again != want {
+			t.Errorf("got %v, then %v, want %v", got, again, want)
+		}
+		must(t, h.Close())
 	}
 }

@@ -29,7 +29,7 @@ type SnapshotCache struct {
 
 	mu        sync.Mutex
 	snapshots map[spec.SetRef]records.Snapshot
-	changes   map[spec.SetRef][]records.Change // ascending; replaced whole
+	changes   map[spec.SetRef][]records.Change // ascending; appended to by AddHistories alone, and what is in it is never changed
 	numbers   map[spec.SetRef]uint64           // of snapshots, as the session's server counts them
 	hosts     []netip.Addr                     // of all nodes, ascending; nil: never heard; replaced whole
 	newest    spec.Sequence                    // of what was put
@@ -173,8 +173,8 @@ func (c *SnapshotCache) AddHistories(more []records.History) []spec.SetRef {
 		if len(fresh) == 0 {
 			continue
 		}
-		all := append(slices.Clip(had), fresh...)
-		c.changes[h.Ref] = slices.Clone(all[max(0, len(all)-records.HistoryWindow):])
+		all := append(had, fresh...) // behind what others read: had is nowhere else appended to
+		c.changes[h.Ref] = all[max(0, len(all)-records.HistoryWindow):]
 		c.unsaved[h.Ref] = true
 		c.moved.Notify()
 		changed = append(changed, h.Ref)

@@ -75,10 +75,16 @@ func (h realFiles) SaveLife(life *records.Life) error {
 func (h realFiles) SaveState(id spec.Identity, s *State) error { return save(h.kept("state", id), s) }
 
 func save(path string, doc any) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	err := durable.PutJSONUnsynced(path, doc)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
+			err = durable.PutJSONUnsynced(path, doc)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("keep %s: %w", filepath.Base(path), err)
 	}
-	return durable.PutJSONUnsynced(path, doc)
+	return nil
 }
 
 func (h realFiles) Forget(id spec.Identity) error {
@@ -197,7 +203,7 @@ func (w *subject) keepState() {
 	if !w.stateMoved {
 		return
 	}
-	w.stateMoved = false
+	w.stateMoved, w.progressed = false, false
 	if err := w.writeState(); err != nil {
 		w.log.Warn("state not kept", "token", w.token, "err", err)
 	}

@@ -294,7 +294,12 @@ func (w *actor) writeMedia() error {
 			return err
 		}
 	}
-	if !w.state.Media {
+	switch {
+	case w.state.Media:
+	case len(media) == 0:
+		w.state.Media = true
+		w.progressed = true
+	default:
 		w.state.Media = true
 		w.saveState()
 	}

@@ -45,6 +45,9 @@ func (w *reporter) report(op step.Op) {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince
 	}
 	r.Cause, r.Message = w.whyNotReady(op)
+	if w.progressed && (op.Kind == step.Wait || op.Kind == step.Nothing) {
+		w.saveState()
+	}
 	w.keepState() // first: an agent after this one must not know less than was reported
 	w.emit(r)
 }
@@ -65,8 +68,12 @@ func (w *reporter) advance(op step.Op) {
 	}
 	if phase.Rank() > w.state.Phase.Rank() {
 		w.state.Phase = phase
-		if phase != records.PhaseAssigned { // which is what no state means
+		switch phase {
+		case records.PhaseAssigned: // which is what no state means
+		case records.PhaseRunning:
 			w.saveState()
+		default:
+			w.progressed = true
 		}
 	}
 }
@@ -114,6 +121,10 @@ func (w *reporter) updateReady() {
 	w.state.Ready = ready
 	if ready {
 		w.state.ReadySince, w.state.ReadyOnce = w.c.Clock(), true
+	}
+	if w.state.Phase == records.PhaseStopping { // and never ready again
+		w.progressed = true
+		return
 	}
 	w.saveState()
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // disk is the writer of the functions below.
@@ -25,9 +26,45 @@ func Put(path string, content []byte, mode os.FileMode) error {
 // file may be the old one, empty or damaged. The name of what is being written begins with a
 // dot, for others may list the directory.
 func PutUnsynced(path string, content []byte, mode os.FileMode) error {
-	return in(path, func(root *os.Root, name string) error {
-		return Writer{Sync: func(*os.File) error { return nil }}.replace(root, name, "."+name+".new", content, mode)
-	})
+	draft := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	err := writeDraft(draft, content, mode)
+	if errors.Is(err, fs.ErrExist) { // left by a crash
+		if err = os.Remove(draft); err == nil {
+			err = writeDraft(draft, content, mode)
+		}
+	}
+	if err == nil {
+		if err = syscall.Rename(draft, path); err != nil { // os.Rename looks at path before
+			err = errors.Join(err, ignoreAbsent(os.Remove(draft)))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}
+
+// writeDraft makes a file that must not be there. It is written with as few system calls as that needs, for a member's start waits
+// for some ten of them.
+func writeDraft(path string, content []byte, mode os.FileMode) (err error) {
+	fd, err := syscall.Open(path, syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY|syscall.O_CLOEXEC|syscall.O_NOFOLLOW, uint32(mode.Perm()))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		err = errors.Join(err, syscall.Close(fd))
+		if err != nil {
+			err = errors.Join(err, ignoreAbsent(os.Remove(path)))
+		}
+	}()
+	for rest := content; len(rest) > 0; {
+		n, err := syscall.Write(fd, rest)
+		if err != nil && !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+		rest = rest[max(0, n):]
+	}
+	return syscall.Fchmod(fd, uint32(mode.Perm()))
 }
 
 // in calls do with the directory of path, open.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"sync"
 	"testing"
 	"time"
@@ -244,19 +243,21 @@ func (h *apart) measure(p phase) spent {
 	return s
 }
 
-// profile writes what the server's processor does into the directory STEAD_PROFILES, if there is
+// profile writes what the processors of server and nodes do into the directory STEAD_PROFILES, if there is
 // one, until end is called.
 func (h *apart) profile(name string) (end func()) {
+	h.b.Helper()
 	dir := os.Getenv("STEAD_PROFILES")
 	if dir == "" {
 		return func() {}
 	}
-	f, err := os.Create(filepath.Join(dir, name+".pprof"))
-	must(h.b, err)
-	must(h.b, pprof.StartCPUProfile(f))
+	var own profiles
+	path := filepath.Join(dir, name)
+	must(h.b, own.to(path))
+	h.nodes.profile(path)
 	return func() {
-		pprof.StopCPUProfile()
-		must(h.b, f.Close())
+		must(h.b, own.to("-"))
+		h.nodes.profile("")
 	}
 }
 

@@ -97,10 +97,23 @@ func (n *nodes) cut(half bool) (off int) {
 	return off
 }
 
-// ask has a process take its first nodes off the network (-1: as it is), and returns its counts.
-func (n *nodes) ask(p *nodesProcess, off int) (c counts) {
+// profile has each process write what its processor does, and what it allocated until then, into files beside those of the server;
+// "": it ends what it writes.
+func (n *nodes) profile(path string) {
 	n.b.Helper()
-	_, err := fmt.Fprintln(p.in, off)
+	for i, p := range n.processes {
+		if path == "" {
+			n.ask(p, -1, "-")
+			continue
+		}
+		n.ask(p, -1, fmt.Sprintf("%s-nodes%d", path, i))
+	}
+}
+
+// ask has a process take its first nodes off the network (-1: as it is), and returns its counts.
+func (n *nodes) ask(p *nodesProcess, off int, profile ...any) (c counts) {
+	n.b.Helper()
+	_, err := fmt.Fprintln(p.in, append([]any{off}, profile...)...)
 	must(n.b, err)
 	line, err := p.out.ReadBytes('\n')
 	must(n.b, err)
@@ -135,11 +148,18 @@ func runNodes(text string) error {
 			}
 		})
 	}
+	var prof profiles
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
 		var off int
-		if _, err := fmt.Sscan(lines.Text(), &off); err != nil {
+		var path string
+		if n, err := fmt.Sscan(lines.Text(), &off, &path); n < 1 {
 			return err
+		}
+		if path != "" {
+			if err := prof.to(path); err != nil {
+				return err
+			}
 		}
 		for i, l := range links {
 			if off >= 0 {

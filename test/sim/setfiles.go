@@ -73,13 +73,13 @@ func (d *setDisk) Write(set files.SetKey, name string, content []byte) error {
 	if d.written[set] == nil {
 		d.written[set] = map[string][]byte{}
 	}
-	d.written[set][name] = content
+	d.written[set][name] = bytes.Clone(content)
 	return nil
 }
 
 // Link implements files.SetDisk. What a member is shown never goes back, and names no event
 // that it cannot read.
-func (d *setDisk) Link(set files.SetKey, name string, p files.Place) error {
+func (d *setDisk) Link(set files.SetKey, name string, p files.Place, _ bool) error {
 	before, until := d.Head(p)
 	if d.shown[p.Stead] == nil {
 		d.shown[p.Stead] = map[string][]byte{}
