@@ -19,10 +19,10 @@ func TestNextIsBuild(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	s := crowd(5)
 	zone := Build(s)
-	for step := range 300 {
+	for step := range 600 {
 		i := r.IntN(len(s.Pictures))
 		p := &s.Pictures[i]
-		switch r.IntN(7) {
+		switch r.IntN(10) {
 		case 0:
 			p.Gone = !p.Gone
 		case 1:
@@ -42,6 +42,15 @@ func TestNextIsBuild(t *testing.T) {
 			if r.IntN(2) == 0 {
 				p.Former = []string{"", "former"}[r.IntN(2)]
 			}
+		case 6: // below the name of the members' service, too, and by their names
+			p.Names = append(p.Names, records.DNSName{Name: p.Service, Endpoints: []records.Endpoint{
+				{Host: fmt.Sprint(p.Ref.Name, "-", r.IntN(3)), Address: s.Gateway.Next(), Port: 1},
+			}})
+		case 7:
+			p.Peers = slices.Clone(p.Peers[:r.IntN(len(p.Peers)+1)])
+		case 8:
+			n := len(p.Peers)
+			p.Peers = append(slices.Clone(p.Peers), records.Peer{Name: fmt.Sprint(p.Ref.Name, "-", n), Ordinal: n, Ready: true, Address: s.Gateway.Next()})
 		default:
 			if len(p.Peers) > 0 {
 				p.Peers = slices.Clone(p.Peers) // which the zone keeps
@@ -57,7 +66,11 @@ func TestNextIsBuild(t *testing.T) {
 			s.Domain = []string{"", "other.test"}[r.IntN(2)]
 		}
 		s.Sequence.Rev++
+		before, as := zone, dump(zone)
 		zone = zone.Next(s)
+		if dump(before) != as {
+			t.Fatalf("step %d: the zone of before has changed", step)
+		}
 		if got, want := dump(zone), dump(Build(s)); got != want {
 			t.Fatalf("step %d:\n got %s\nwant %s", step, got, want)
 		}

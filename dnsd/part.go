@@ -26,7 +26,8 @@ type part struct {
 	nodes    map[string]*node // below the domain, by wire name
 	pointers map[string]*node // reverse names, by wire name
 	services []string         // keys of all service names, as those of others
-	asked    *atomic.Bool     // since it was last reported; the set's parts share it, one after the other
+	made     map[string]madeMember
+	asked    *atomic.Bool // since it was last reported; the set's parts share it, one after the other
 }
 
 // of reports whether the part is what newPart would make of p, in the same domain.
@@ -39,26 +40,29 @@ func samePeers(a, b []records.Peer) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) || slices.Equal(a, b)
 }
 
-// newPart makes the names of a set and packs their answers. The part before it may be nil.
+// newPart makes the names of a set and packs their answers. The part before it may be nil; the names of members that are as they were
+// there are its own.
 func newPart(p records.Snapshot, domain string, before *part) *part {
 	t := &part{
 		brief: p.Brief, service: p.Service, former: p.Former, peers: p.Peers, names: slices.Clone(p.Names),
-		nodes: map[string]*node{}, pointers: map[string]*node{}, asked: new(atomic.Bool),
+		nodes: map[string]*node{}, pointers: map[string]*node{}, asked: new(atomic.Bool), made: make(map[string]madeMember, len(p.Peers)),
 	}
+	var made map[string]madeMember
 	if before != nil {
 		t.asked = before.asked
+		if before.service == t.service {
+			made = before.made
+		}
 	}
 	for i := range t.names {
 		t.names[i].Ports = slices.Clone(t.names[i].Ports)
 	}
 	base := "." + string(p.Ref.Namespace) + ".svc." + domain
-	members := t.members(t.service, base)
+	members := t.members(t.service, base, made)
 	for _, m := range members {
-		if m.addr.IsValid() {
-			addPointer(t.pointers, m.addr, m.name)
-		}
+		t.keep(&m, made[m.label])
 	}
-	former := t.members(t.former, base)
+	former := t.members(t.former, base, nil)
 	if p.Brief {
 		t.dropServices(base)
 	} else {
@@ -67,8 +71,10 @@ func newPart(p records.Snapshot, domain string, before *part) *part {
 	asked := []*atomic.Bool{t.asked}
 	for _, named := range []map[string]*node{t.nodes, t.pointers} {
 		for _, n := range named {
-			n.finish()
-			n.asked = asked
+			if !n.finished { // those of the part before are answered from
+				n.finish()
+				n.asked = asked
+			}
 		}
 	}
 	return t
@@ -106,38 +112,6 @@ func selected(set *records.Snapshot, n *records.DNSName, members []member) []mem
 		return members
 	}
 	return slices.DeleteFunc(slices.Clone(members), func(m member) bool { return !of(m.ordinal) })
-}
-
-type member struct {
-	name    string
-	ordinal int
-	addr    netip.Addr
-	ready   bool
-}
-
-// members adds a service and the members' own names below it, and returns the members
-// that can be named so.
-func (t *part) members(service, base string) []member {
-	if !isLabel(service) {
-		return nil
-	}
-	declare(t.nodes, service+base)
-	members := make([]member, 0, len(t.peers))
-	for _, peer := range t.peers {
-		if !isLabel(peer.Name) {
-			continue
-		}
-		m := member{name: peer.Name + "." + service + base, ordinal: peer.Ordinal, addr: peer.Address.Unmap(), ready: peer.Ready}
-		n := declare(t.nodes, m.name)
-		if n == nil {
-			continue
-		}
-		if m.addr.IsValid() {
-			n.add(addressRR(m.name, m.addr))
-		}
-		members = append(members, m)
-	}
-	return members
 }
 
 // serve adds one service name with the members of the set: those that are ready,
@@ -225,7 +199,10 @@ func (t *part) servePort(port spec.ServicePort, owner string, m member) {
 	}
 	name := "_" + port.Name + "._" + proto + "." + owner
 	if n := declare(t.nodes, name); n != nil && m.addr.IsValid() {
-		n.add(&dns.SRV{Hdr: header(name, dns.TypeSRV), Weight: 100, Port: uint16(port.Port), Target: m.name}, addressRR(m.name, m.addr))
+		if m.own == nil {
+			m.own = addressRR(m.name, m.addr)
+		}
+		n.add(&dns.SRV{Hdr: header(name, dns.TypeSRV), Weight: 100, Port: uint16(port.Port), Target: m.name}, m.own)
 	}
 }
 
@@ -235,16 +212,26 @@ func declare(nodes map[string]*node, name string) *node {
 	if !ok {
 		return nil
 	}
-	if nodes[wire] == nil {
+	return declareWire(nodes, wire)
+}
+
+// declareWire is declare of a wire name. A node that is finished is answered from, and copied.
+func declareWire(nodes map[string]*node, wire string) *node {
+	switch n := nodes[wire]; {
+	case n == nil:
 		nodes[wire] = &node{}
+	case n.finished:
+		nodes[wire] = n.again()
 	}
 	return nodes[wire]
 }
 
-// addPointer adds the reverse record of an address.
-func addPointer(pointers map[string]*node, addr netip.Addr, to string) {
+// addPointer adds the reverse record of an address, and returns its wire name.
+func addPointer(pointers map[string]*node, addr netip.Addr, to string) string {
 	owner := reverseName(addr, addr.BitLen())
-	declare(pointers, owner).add(&dns.PTR{Hdr: header(owner, dns.TypePTR), Ptr: to})
+	wire, _ := wireName(owner) // every address has one
+	declareWire(pointers, wire).add(&dns.PTR{Hdr: header(owner, dns.TypePTR), Ptr: to})
+	return wire
 }
 
 func header(owner string, kind uint16) dns.RR_Header {

@@ -84,8 +84,18 @@ func wireName(name string) (string, bool) {
 
 // node is one name. It has few sets, so they are found by looking at each.
 type node struct {
-	sets  []rrset
-	asked []*atomic.Bool // of the parts that it is from
+	sets     []rrset
+	asked    []*atomic.Bool // of the parts that it is from
+	finished bool           // it is packed, and may be answered from: it never changes any more
+}
+
+// again is a copy that is not finished.
+func (n *node) again() *node {
+	c := &node{sets: slices.Clone(n.sets)}
+	for i := range c.sets {
+		c.sets[i].rrs, c.sets[i].extra = slices.Clone(c.sets[i].rrs), slices.Clone(c.sets[i].extra)
+	}
+	return c
 }
 
 // mark notes that somebody asks for the name.
@@ -130,6 +140,7 @@ func (n *node) add(rr dns.RR, extra ...dns.RR) {
 
 // finish drops records that are there twice and packs the rest.
 func (n *node) finish() {
+	n.finished = true
 	for i := range n.sets {
 		n.sets[i].dedupe()
 		n.sets[i].pack()

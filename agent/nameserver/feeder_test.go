@@ -3,9 +3,12 @@ package nameserver
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -244,11 +247,59 @@ func TestWhatDiffersIsSent(t *testing.T) {
 	next := world(3, 1, 3)
 	next.Pictures[1] = records.Snapshot{Ref: spec.SetRef{Namespace: "a", Name: "first"}, Service: "first"}
 	c, had = difference(had, &next)
-	if len(c.Sets) != 2 || len(c.Gone) != 1 || c.Gone[0].Name != "web" || len(had) != 2 {
+	if len(c.Sets) != 1 || len(c.Peers) != 1 || len(c.Gone) != 1 || c.Gone[0].Name != "web" || len(had) != 2 {
 		t.Errorf("one changed, one came, one went: %+v", c)
 	}
 	there.apply(c)
 	if len(there) != 2 || there[0].Ref.Name != "first" || there[1].Ref.Name != "db" || there[1].Peers[1].Address != netip.MustParseAddr("10.88.0.3") {
 		t.Errorf("the process has %+v", there)
+	}
+}
+
+// What a process is left with by differences is what it would have been sent as a whole.
+func TestTheProcessHasWhatItWouldHaveBeenSentWhole(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	dice := rand.New(rand.NewPCG(seed, 0))
+	whole := 0
+	for range 30 {
+		var there sets
+		var had map[spec.SetRef]records.Snapshot
+		var peers []records.Peer
+		for step := range 60 {
+			peers = slices.Clone(peers)
+			for range dice.IntN(4) {
+				ordinal := dice.IntN(20)
+				peers = slices.DeleteFunc(peers, func(p records.Peer) bool { return p.Ordinal == ordinal })
+				if dice.IntN(4) > 0 {
+					peers = append(peers, records.Peer{Name: fmt.Sprint("db-", ordinal), Ordinal: ordinal, Ready: dice.IntN(2) == 0})
+				}
+			}
+			if dice.IntN(8) > 0 {
+				slices.SortFunc(peers, func(a, b records.Peer) int { return a.Ordinal - b.Ordinal })
+			}
+			next := dnsd.Snapshot{Pictures: []records.Snapshot{{
+				Ref: spec.SetRef{Namespace: "a", Name: "db"}, Service: []string{"db", "other"}[max(0, dice.IntN(12)-10)], Peers: peers, Gone: dice.IntN(15) == 0,
+			}}}
+			var c *change
+			c, had = difference(had, &next)
+			text, err := json.Marshal(c)
+			var sent change
+			if err := errors.Join(err, json.Unmarshal(text, &sent)); err != nil {
+				t.Fatal(err)
+			}
+			there.apply(&sent)
+			whole += len(c.Sets)
+			want := 1
+			if next.Pictures[0].Gone {
+				want = 0
+			}
+			if len(there) != want || want == 1 && (there[0].Service != next.Pictures[0].Service || !slices.Equal(there[0].Peers, peers)) {
+				t.Fatalf("step %d: got %+v, want %+v", step, there, next.Pictures)
+			}
+		}
+	}
+	if whole > 1200 {
+		t.Errorf("of 1800 changes %d were sent as a whole", whole)
 	}
 }

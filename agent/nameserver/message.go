@@ -59,7 +59,16 @@ type change struct {
 	// Whole: sets that are not named do not exist. Else they are as they were.
 	Whole bool               `json:"whole,omitempty"`
 	Sets  []records.Snapshot `json:"sets,omitempty"` // with what DNS reads of them alone
-	Gone  []spec.SetRef      `json:"gone,omitempty"`
+	// Peers is what differs of sets that differ in nothing else.
+	Peers []peersChange `json:"peers,omitempty"`
+	Gone  []spec.SetRef `json:"gone,omitempty"`
+}
+
+// peersChange leads from the peers of a set to the next, both ascending.
+type peersChange struct {
+	Set   spec.SetRef    `json:"set"`
+	Peers []records.Peer `json:"peers,omitempty"` // that are new, or not as they were
+	Left  []int          `json:"left,omitempty"`  // ordinals
 }
 
 // followed says what came of an interest.

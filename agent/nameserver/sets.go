@@ -37,6 +37,61 @@ func (s *sets) apply(c *change) {
 			*s = slices.Insert(*s, at, p)
 		}
 	}
+	for _, c := range c.Peers {
+		if at, found := s.find(c.Set); found {
+			(*s)[at].Peers = c.of((*s)[at].Peers)
+		}
+	}
+}
+
+// of is what peers become, in a list of its own; they are ascending.
+func (c *peersChange) of(peers []records.Peer) []records.Peer {
+	out, came := make([]records.Peer, 0, len(peers)+len(c.Peers)), c.Peers
+	for _, p := range peers {
+		for len(came) > 0 && came[0].Ordinal < p.Ordinal {
+			out, came = append(out, came[0]), came[1:]
+		}
+		switch {
+		case len(came) > 0 && came[0].Ordinal == p.Ordinal:
+			out, came = append(out, came[0]), came[1:]
+		case !slices.Contains(c.Left, p.Ordinal):
+			out = append(out, p)
+		}
+	}
+	return append(out, came...)
+}
+
+// peersDifference leads from peers to next, both ascending; false: they are not, or most of them differ.
+func peersDifference(ref spec.SetRef, peers, next []records.Peer) (c peersChange, ok bool) {
+	ascending := func(list []records.Peer) bool {
+		for i := 1; i < len(list); i++ {
+			if list[i-1].Ordinal >= list[i].Ordinal {
+				return false
+			}
+		}
+		return true
+	}
+	if !ascending(peers) || !ascending(next) {
+		return c, false
+	}
+	c.Set = ref
+	for i := range next {
+		for len(peers) > 0 && peers[0].Ordinal < next[i].Ordinal {
+			c.Left, peers = append(c.Left, peers[0].Ordinal), peers[1:]
+		}
+		if len(peers) > 0 && peers[0].Ordinal == next[i].Ordinal {
+			same := peers[0] == next[i]
+			peers = peers[1:]
+			if same {
+				continue
+			}
+		}
+		c.Peers = append(c.Peers, next[i])
+	}
+	for i := range peers {
+		c.Left = append(c.Left, peers[i].Ordinal)
+	}
+	return c, len(c.Peers)+len(c.Left) <= len(next)/2
 }
 
 // snapshot is what a zone is made from after a change.
@@ -68,11 +123,19 @@ func difference(had map[spec.SetRef]records.Snapshot, next *dnsd.Snapshot) (*cha
 			continue
 		}
 		there++
-		if old, ok := had[p.Ref]; !ok || !same(&old, p) {
-			brief := ofDNS(p)
-			had[p.Ref] = brief
-			c.Sets = append(c.Sets, brief)
+		old, ok := had[p.Ref]
+		if ok && same(&old, p) {
+			continue
 		}
+		brief := ofDNS(p)
+		had[p.Ref] = brief
+		if ok && sameButPeers(&old, p) {
+			if d, few := peersDifference(p.Ref, old.Peers, p.Peers); few {
+				c.Peers = append(c.Peers, d)
+				continue
+			}
+		}
+		c.Sets = append(c.Sets, brief)
 	}
 	if there == len(had) {
 		return c, had
@@ -99,9 +162,11 @@ func ofDNS(p *records.Snapshot) records.Snapshot {
 
 // same reports whether DNS reads the same of both. Lists that are one and the same are not looked at.
 func same(a, b *records.Snapshot) bool {
-	return a.Service == b.Service && a.Former == b.Former && a.Brief == b.Brief &&
-		(sameList(a.Peers, b.Peers) || slices.Equal(a.Peers, b.Peers)) &&
-		(sameList(a.Names, b.Names) || reflect.DeepEqual(a.Names, b.Names))
+	return sameButPeers(a, b) && (sameList(a.Peers, b.Peers) || slices.Equal(a.Peers, b.Peers))
+}
+
+func sameButPeers(a, b *records.Snapshot) bool {
+	return a.Service == b.Service && a.Former == b.Former && a.Brief == b.Brief && (sameList(a.Names, b.Names) || reflect.DeepEqual(a.Names, b.Names))
 }
 
 func sameList[T any](a, b []T) bool { return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0]) }
