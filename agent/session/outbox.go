@@ -21,10 +21,14 @@ type pendingReport struct {
 // as a server takes to store them.
 const gatherTime = 5 * time.Millisecond
 
+// burstTime is how long reports are gathered for each that went together last time but one, and burstMost at most, also when those are
+// stored: where many members become ready at once, more are about to. After one that went alone nothing waits.
+const burstTime, burstMost = 2 * time.Millisecond, 10 * time.Millisecond
+
 // Outbox gathers reports: the newest of each life, sent at once when it matters
 // and a little later when the next one may make it needless. While reports are under way, that
-// is sent and not stored yet, those that come are gathered for a moment and sent together; one
-// that is alone is never delayed. Safe for concurrent use.
+// is sent and not stored yet, those that come are gathered for a moment and sent together, and so are those that come soon after
+// several; one that is alone is never delayed. Safe for concurrent use.
 type Outbox struct {
 	soon, later time.Duration
 	now         func() time.Time
@@ -36,6 +40,7 @@ type Outbox struct {
 	// What is under way: the reports that were sent last, at sentAt, and are not stored.
 	underWay map[spec.LifeID]int64
 	sentAt   time.Time
+	sent     int // how many went together then
 }
 
 // NewOutbox returns an empty one that leaves reports of trouble that may pass for soon, and
@@ -98,6 +103,7 @@ func (o *Outbox) SendAgain(reports []records.Report) {
 		l.due = now
 	}
 	clear(o.underWay)
+	o.sent = 0
 	o.changed.Notify()
 }
 
@@ -107,10 +113,11 @@ func (o *Outbox) Due() (due []records.Report, next time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.now()
-	held := time.Duration(0)
+	held := min(burstMost, time.Duration(max(0, o.sent-1))*burstTime)
 	if len(o.underWay) > 0 {
-		held = max(0, o.sentAt.Add(gatherTime).Sub(now))
+		held = max(held, gatherTime)
 	}
+	held = max(0, o.sentAt.Add(held).Sub(now))
 	for _, l := range o.pending {
 		switch wait := max(l.due.Sub(now), held); {
 		case l.due.IsZero():
@@ -122,7 +129,7 @@ func (o *Outbox) Due() (due []records.Report, next time.Duration) {
 		}
 	}
 	if len(due) > 0 {
-		o.sentAt = now
+		o.sentAt, o.sent = now, len(due)
 		clear(o.underWay)
 		for _, r := range due {
 			o.underWay[spec.LifeID{ID: r.ID, Token: r.Token}] = r.Seq
