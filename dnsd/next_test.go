@@ -188,3 +188,17 @@ func dump(z *Zone) string {
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
 }
+
+// What a member's name had beside its address, from an endpoint of that name, goes with the endpoint.
+func TestAMembersNameIsNotKeptWithWhatElseItHad(t *testing.T) {
+	s := crowd(3)
+	p := &s.Pictures[len(s.Pictures)-1]
+	names := p.Names
+	p.Names = append(slices.Clone(names), records.DNSName{Name: "crowd", Endpoints: []records.Endpoint{{Host: "crowd-1", Address: s.Gateway.Next(), Port: 1}}})
+	zone := Build(s)
+	p.Names, p.Peers = names, slices.Clone(p.Peers)
+	p.Peers[0].Ready = false
+	if got, want := dump(zone.Next(s)), dump(Build(s)); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
