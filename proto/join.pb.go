@@ -800,6 +800,7 @@ type RevokeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Client        string                 `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"` // its id; or
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`     // its name
+	Also          bool                   `protobuf:"varint,3,opt,name=also,proto3" json:"also,omitempty"`    // the nodes that the client let in, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -848,19 +849,285 @@ func (x *RevokeRequest) GetNode() string {
 	return ""
 }
 
+func (x *RevokeRequest) GetAlso() bool {
+	if x != nil {
+		return x.Also
+	}
+	return false
+}
+
+type AdmittedNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Again         bool                   `protobuf:"varint,2,opt,name=again,proto3" json:"again,omitempty"` // the node was there before: whoever had the token got its name
+	Revoked       bool                   `protobuf:"varint,3,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmittedNode) Reset() {
+	*x = AdmittedNode{}
+	mi := &file_join_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmittedNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmittedNode) ProtoMessage() {}
+
+func (x *AdmittedNode) ProtoReflect() protoreflect.Message {
+	mi := &file_join_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmittedNode.ProtoReflect.Descriptor instead.
+func (*AdmittedNode) Descriptor() ([]byte, []int) {
+	return file_join_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AdmittedNode) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AdmittedNode) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
+func (x *AdmittedNode) GetRevoked() bool {
+	if x != nil {
+		return x.Revoked
+	}
+	return false
+}
+
+type ListClientsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClientsRequest) Reset() {
+	*x = ListClientsRequest{}
+	mi := &file_join_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClientsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClientsRequest) ProtoMessage() {}
+
+func (x *ListClientsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_join_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClientsRequest.ProtoReflect.Descriptor instead.
+func (*ListClientsRequest) Descriptor() ([]byte, []int) {
+	return file_join_proto_rawDescGZIP(), []int{15}
+}
+
+type ListClientsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clients       []*Client              `protobuf:"bytes,1,rep,name=clients,proto3" json:"clients,omitempty"`
+	Unrecorded    []string               `protobuf:"bytes,2,rep,name=unrecorded,proto3" json:"unrecorded,omitempty"` // nodes of which only the first join is known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClientsResponse) Reset() {
+	*x = ListClientsResponse{}
+	mi := &file_join_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClientsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClientsResponse) ProtoMessage() {}
+
+func (x *ListClientsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_join_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClientsResponse.ProtoReflect.Descriptor instead.
+func (*ListClientsResponse) Descriptor() ([]byte, []int) {
+	return file_join_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListClientsResponse) GetClients() []*Client {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *ListClientsResponse) GetUnrecorded() []string {
+	if x != nil {
+		return x.Unrecorded
+	}
+	return nil
+}
+
+type Client struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // empty: it was made by an earlier version, and nothing else is known
+	Role          string                 `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	Namespaces    []string               `protobuf:"bytes,4,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
+	MadeUnix      int64                  `protobuf:"varint,5,opt,name=made_unix,json=madeUnix,proto3" json:"made_unix,omitempty"`
+	UntilUnix     int64                  `protobuf:"varint,6,opt,name=until_unix,json=untilUnix,proto3" json:"until_unix,omitempty"`
+	Revoked       bool                   `protobuf:"varint,7,opt,name=revoked,proto3" json:"revoked,omitempty"`
+	Tokens        []string               `protobuf:"bytes,8,rep,name=tokens,proto3" json:"tokens,omitempty"` // unused ones that it made
+	LetIn         []*AdmittedNode        `protobuf:"bytes,9,rep,name=let_in,json=letIn,proto3" json:"let_in,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Client) Reset() {
+	*x = Client{}
+	mi := &file_join_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Client) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Client) ProtoMessage() {}
+
+func (x *Client) ProtoReflect() protoreflect.Message {
+	mi := &file_join_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Client.ProtoReflect.Descriptor instead.
+func (*Client) Descriptor() ([]byte, []int) {
+	return file_join_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Client) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Client) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Client) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Client) GetNamespaces() []string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *Client) GetMadeUnix() int64 {
+	if x != nil {
+		return x.MadeUnix
+	}
+	return 0
+}
+
+func (x *Client) GetUntilUnix() int64 {
+	if x != nil {
+		return x.UntilUnix
+	}
+	return 0
+}
+
+func (x *Client) GetRevoked() bool {
+	if x != nil {
+		return x.Revoked
+	}
+	return false
+}
+
+func (x *Client) GetTokens() []string {
+	if x != nil {
+		return x.Tokens
+	}
+	return nil
+}
+
+func (x *Client) GetLetIn() []*AdmittedNode {
+	if x != nil {
+		return x.LetIn
+	}
+	return nil
+}
+
 type RevokeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Of a client: the unused join tokens that it had made, which ended with it, and the
 	// nodes that joined by its tokens, which did not.
-	Tokens        []string `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
-	Nodes         []string `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Tokens        []string        `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
+	Nodes         []string        `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Client        string          `protobuf:"bytes,3,opt,name=client,proto3" json:"client,omitempty"`            // its name; empty: the store does not know it
+	LetIn         []*AdmittedNode `protobuf:"bytes,4,rep,name=let_in,json=letIn,proto3" json:"let_in,omitempty"` // all nodes, also those that were revoked
+	Unrecorded    []string        `protobuf:"bytes,5,rep,name=unrecorded,proto3" json:"unrecorded,omitempty"`    // nodes of which only the first join is known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RevokeResponse) Reset() {
 	*x = RevokeResponse{}
-	mi := &file_join_proto_msgTypes[14]
+	mi := &file_join_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1139,7 @@ func (x *RevokeResponse) String() string {
 func (*RevokeResponse) ProtoMessage() {}
 
 func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_join_proto_msgTypes[14]
+	mi := &file_join_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1152,7 @@ func (x *RevokeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeResponse) Descriptor() ([]byte, []int) {
-	return file_join_proto_rawDescGZIP(), []int{14}
+	return file_join_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RevokeResponse) GetTokens() []string {
@@ -898,6 +1165,27 @@ func (x *RevokeResponse) GetTokens() []string {
 func (x *RevokeResponse) GetNodes() []string {
 	if x != nil {
 		return x.Nodes
+	}
+	return nil
+}
+
+func (x *RevokeResponse) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *RevokeResponse) GetLetIn() []*AdmittedNode {
+	if x != nil {
+		return x.LetIn
+	}
+	return nil
+}
+
+func (x *RevokeResponse) GetUnrecorded() []string {
+	if x != nil {
+		return x.Unrecorded
 	}
 	return nil
 }
@@ -965,23 +1253,53 @@ const file_join_proto_rawDesc = "" +
 	"\x04role\x18\x04 \x01(\tR\x04role\x12\x1e\n" +
 	"\n" +
 	"namespaces\x18\x05 \x03(\tR\n" +
-	"namespaces\";\n" +
+	"namespaces\"O\n" +
 	"\rRevokeRequest\x12\x16\n" +
 	"\x06client\x18\x01 \x01(\tR\x06client\x12\x12\n" +
-	"\x04node\x18\x02 \x01(\tR\x04node\">\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
+	"\x04also\x18\x03 \x01(\bR\x04also\"R\n" +
+	"\fAdmittedNode\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05again\x18\x02 \x01(\bR\x05again\x12\x18\n" +
+	"\arevoked\x18\x03 \x01(\bR\arevoked\"\x14\n" +
+	"\x12ListClientsRequest\"a\n" +
+	"\x13ListClientsResponse\x12*\n" +
+	"\aclients\x18\x01 \x03(\v2\x10.stead.v1.ClientR\aclients\x12\x1e\n" +
+	"\n" +
+	"unrecorded\x18\x02 \x03(\tR\n" +
+	"unrecorded\"\xfd\x01\n" +
+	"\x06Client\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\x12\x1e\n" +
+	"\n" +
+	"namespaces\x18\x04 \x03(\tR\n" +
+	"namespaces\x12\x1b\n" +
+	"\tmade_unix\x18\x05 \x01(\x03R\bmadeUnix\x12\x1d\n" +
+	"\n" +
+	"until_unix\x18\x06 \x01(\x03R\tuntilUnix\x12\x18\n" +
+	"\arevoked\x18\a \x01(\bR\arevoked\x12\x16\n" +
+	"\x06tokens\x18\b \x03(\tR\x06tokens\x12-\n" +
+	"\x06let_in\x18\t \x03(\v2\x16.stead.v1.AdmittedNodeR\x05letIn\"\xa5\x01\n" +
 	"\x0eRevokeResponse\x12\x16\n" +
 	"\x06tokens\x18\x01 \x03(\tR\x06tokens\x12\x14\n" +
-	"\x05nodes\x18\x02 \x03(\tR\x05nodes2\xbd\x01\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x16\n" +
+	"\x06client\x18\x03 \x01(\tR\x06client\x12-\n" +
+	"\x06let_in\x18\x04 \x03(\v2\x16.stead.v1.AdmittedNodeR\x05letIn\x12\x1e\n" +
+	"\n" +
+	"unrecorded\x18\x05 \x03(\tR\n" +
+	"unrecorded2\xbd\x01\n" +
 	"\x04Join\x128\n" +
 	"\x06Enroll\x12\x17.stead.v1.EnrollRequest\x1a\x15.stead.v1.Certificate\x12C\n" +
 	"\fEnrollServer\x12\x1d.stead.v1.EnrollServerRequest\x1a\x14.stead.v1.ServerKeys\x126\n" +
-	"\x05Renew\x12\x16.stead.v1.RenewRequest\x1a\x15.stead.v1.Certificate2\xeb\x02\n" +
+	"\x05Renew\x12\x16.stead.v1.RenewRequest\x1a\x15.stead.v1.Certificate2\xb7\x03\n" +
 	"\x05Trust\x12J\n" +
 	"\vCreateToken\x12\x1c.stead.v1.CreateTokenRequest\x1a\x1d.stead.v1.CreateTokenResponse\x12G\n" +
 	"\n" +
 	"ListTokens\x12\x1b.stead.v1.ListTokensRequest\x1a\x1c.stead.v1.ListTokensResponse\x12J\n" +
 	"\vRevokeToken\x12\x1c.stead.v1.RevokeTokenRequest\x1a\x1d.stead.v1.RevokeTokenResponse\x12D\n" +
-	"\fCreateClient\x12\x1d.stead.v1.CreateClientRequest\x1a\x15.stead.v1.Certificate\x12;\n" +
+	"\fCreateClient\x12\x1d.stead.v1.CreateClientRequest\x1a\x15.stead.v1.Certificate\x12J\n" +
+	"\vListClients\x12\x1c.stead.v1.ListClientsRequest\x1a\x1d.stead.v1.ListClientsResponse\x12;\n" +
 	"\x06Revoke\x12\x17.stead.v1.RevokeRequest\x1a\x18.stead.v1.RevokeResponseB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
 var (
@@ -996,7 +1314,7 @@ func file_join_proto_rawDescGZIP() []byte {
 	return file_join_proto_rawDescData
 }
 
-var file_join_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_join_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_join_proto_goTypes = []any{
 	(*EnrollRequest)(nil),       // 0: stead.v1.EnrollRequest
 	(*EnrollServerRequest)(nil), // 1: stead.v1.EnrollServerRequest
@@ -1012,31 +1330,40 @@ var file_join_proto_goTypes = []any{
 	(*RevokeTokenResponse)(nil), // 11: stead.v1.RevokeTokenResponse
 	(*CreateClientRequest)(nil), // 12: stead.v1.CreateClientRequest
 	(*RevokeRequest)(nil),       // 13: stead.v1.RevokeRequest
-	(*RevokeResponse)(nil),      // 14: stead.v1.RevokeResponse
+	(*AdmittedNode)(nil),        // 14: stead.v1.AdmittedNode
+	(*ListClientsRequest)(nil),  // 15: stead.v1.ListClientsRequest
+	(*ListClientsResponse)(nil), // 16: stead.v1.ListClientsResponse
+	(*Client)(nil),              // 17: stead.v1.Client
+	(*RevokeResponse)(nil),      // 18: stead.v1.RevokeResponse
 }
 var file_join_proto_depIdxs = []int32{
 	9,  // 0: stead.v1.ListTokensResponse.tokens:type_name -> stead.v1.JoinToken
-	0,  // 1: stead.v1.Join.Enroll:input_type -> stead.v1.EnrollRequest
-	1,  // 2: stead.v1.Join.EnrollServer:input_type -> stead.v1.EnrollServerRequest
-	3,  // 3: stead.v1.Join.Renew:input_type -> stead.v1.RenewRequest
-	5,  // 4: stead.v1.Trust.CreateToken:input_type -> stead.v1.CreateTokenRequest
-	7,  // 5: stead.v1.Trust.ListTokens:input_type -> stead.v1.ListTokensRequest
-	10, // 6: stead.v1.Trust.RevokeToken:input_type -> stead.v1.RevokeTokenRequest
-	12, // 7: stead.v1.Trust.CreateClient:input_type -> stead.v1.CreateClientRequest
-	13, // 8: stead.v1.Trust.Revoke:input_type -> stead.v1.RevokeRequest
-	4,  // 9: stead.v1.Join.Enroll:output_type -> stead.v1.Certificate
-	2,  // 10: stead.v1.Join.EnrollServer:output_type -> stead.v1.ServerKeys
-	4,  // 11: stead.v1.Join.Renew:output_type -> stead.v1.Certificate
-	6,  // 12: stead.v1.Trust.CreateToken:output_type -> stead.v1.CreateTokenResponse
-	8,  // 13: stead.v1.Trust.ListTokens:output_type -> stead.v1.ListTokensResponse
-	11, // 14: stead.v1.Trust.RevokeToken:output_type -> stead.v1.RevokeTokenResponse
-	4,  // 15: stead.v1.Trust.CreateClient:output_type -> stead.v1.Certificate
-	14, // 16: stead.v1.Trust.Revoke:output_type -> stead.v1.RevokeResponse
-	9,  // [9:17] is the sub-list for method output_type
-	1,  // [1:9] is the sub-list for method input_type
-	1,  // [1:1] is the sub-list for extension type_name
-	1,  // [1:1] is the sub-list for extension extendee
-	0,  // [0:1] is the sub-list for field type_name
+	17, // 1: stead.v1.ListClientsResponse.clients:type_name -> stead.v1.Client
+	14, // 2: stead.v1.Client.let_in:type_name -> stead.v1.AdmittedNode
+	14, // 3: stead.v1.RevokeResponse.let_in:type_name -> stead.v1.AdmittedNode
+	0,  // 4: stead.v1.Join.Enroll:input_type -> stead.v1.EnrollRequest
+	1,  // 5: stead.v1.Join.EnrollServer:input_type -> stead.v1.EnrollServerRequest
+	3,  // 6: stead.v1.Join.Renew:input_type -> stead.v1.RenewRequest
+	5,  // 7: stead.v1.Trust.CreateToken:input_type -> stead.v1.CreateTokenRequest
+	7,  // 8: stead.v1.Trust.ListTokens:input_type -> stead.v1.ListTokensRequest
+	10, // 9: stead.v1.Trust.RevokeToken:input_type -> stead.v1.RevokeTokenRequest
+	12, // 10: stead.v1.Trust.CreateClient:input_type -> stead.v1.CreateClientRequest
+	15, // 11: stead.v1.Trust.ListClients:input_type -> stead.v1.ListClientsRequest
+	13, // 12: stead.v1.Trust.Revoke:input_type -> stead.v1.RevokeRequest
+	4,  // 13: stead.v1.Join.Enroll:output_type -> stead.v1.Certificate
+	2,  // 14: stead.v1.Join.EnrollServer:output_type -> stead.v1.ServerKeys
+	4,  // 15: stead.v1.Join.Renew:output_type -> stead.v1.Certificate
+	6,  // 16: stead.v1.Trust.CreateToken:output_type -> stead.v1.CreateTokenResponse
+	8,  // 17: stead.v1.Trust.ListTokens:output_type -> stead.v1.ListTokensResponse
+	11, // 18: stead.v1.Trust.RevokeToken:output_type -> stead.v1.RevokeTokenResponse
+	4,  // 19: stead.v1.Trust.CreateClient:output_type -> stead.v1.Certificate
+	16, // 20: stead.v1.Trust.ListClients:output_type -> stead.v1.ListClientsResponse
+	18, // 21: stead.v1.Trust.Revoke:output_type -> stead.v1.RevokeResponse
+	13, // [13:22] is the sub-list for method output_type
+	4,  // [4:13] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_join_proto_init() }
@@ -1050,7 +1377,7 @@ func file_join_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_join_proto_rawDesc), len(file_join_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

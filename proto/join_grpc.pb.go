@@ -223,6 +223,7 @@ const (
 	Trust_ListTokens_FullMethodName   = "/stead.v1.Trust/ListTokens"
 	Trust_RevokeToken_FullMethodName  = "/stead.v1.Trust/RevokeToken"
 	Trust_CreateClient_FullMethodName = "/stead.v1.Trust/CreateClient"
+	Trust_ListClients_FullMethodName  = "/stead.v1.Trust/ListClients"
 	Trust_Revoke_FullMethodName       = "/stead.v1.Trust/Revoke"
 )
 
@@ -242,6 +243,8 @@ type TrustClient interface {
 	// CreateClient gives a person's program a certificate; over the socket only.
 	// Codes: INVALID_ARGUMENT.
 	CreateClient(ctx context.Context, in *CreateClientRequest, opts ...grpc.CallOption) (*Certificate, error)
+	// ListClients shows the clients that were given files, and what they let in.
+	ListClients(ctx context.Context, in *ListClientsRequest, opts ...grpc.CallOption) (*ListClientsResponse, error)
 	// Revoke ends what the certificates of a client (by its id) or of a node (by its name)
 	// may do, for ever. Codes: NOT_FOUND there is no such node; INVALID_ARGUMENT.
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
@@ -295,6 +298,16 @@ func (c *trustClient) CreateClient(ctx context.Context, in *CreateClientRequest,
 	return out, nil
 }
 
+func (c *trustClient) ListClients(ctx context.Context, in *ListClientsRequest, opts ...grpc.CallOption) (*ListClientsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListClientsResponse)
+	err := c.cc.Invoke(ctx, Trust_ListClients_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *trustClient) Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RevokeResponse)
@@ -321,6 +334,8 @@ type TrustServer interface {
 	// CreateClient gives a person's program a certificate; over the socket only.
 	// Codes: INVALID_ARGUMENT.
 	CreateClient(context.Context, *CreateClientRequest) (*Certificate, error)
+	// ListClients shows the clients that were given files, and what they let in.
+	ListClients(context.Context, *ListClientsRequest) (*ListClientsResponse, error)
 	// Revoke ends what the certificates of a client (by its id) or of a node (by its name)
 	// may do, for ever. Codes: NOT_FOUND there is no such node; INVALID_ARGUMENT.
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
@@ -345,6 +360,9 @@ func (UnimplementedTrustServer) RevokeToken(context.Context, *RevokeTokenRequest
 }
 func (UnimplementedTrustServer) CreateClient(context.Context, *CreateClientRequest) (*Certificate, error) {
 	return nil, status.Error(codes.Unimplemented, "method CreateClient not implemented")
+}
+func (UnimplementedTrustServer) ListClients(context.Context, *ListClientsRequest) (*ListClientsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListClients not implemented")
 }
 func (UnimplementedTrustServer) Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Revoke not implemented")
@@ -442,6 +460,24 @@ func _Trust_CreateClient_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Trust_ListClients_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListClientsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TrustServer).ListClients(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Trust_ListClients_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TrustServer).ListClients(ctx, req.(*ListClientsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Trust_Revoke_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RevokeRequest)
 	if err := dec(in); err != nil {
@@ -482,6 +518,10 @@ var Trust_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CreateClient",
 			Handler:    _Trust_CreateClient_Handler,
+		},
+		{
+			MethodName: "ListClients",
+			Handler:    _Trust_ListClients_Handler,
 		},
 		{
 			MethodName: "Revoke",

@@ -57,6 +57,8 @@ const (
 	KindServer         = "servers"
 	KindFormat         = "format"
 	KindKeyring        = "keyring"
+	KindClient         = "clients"
+	KindAdmission      = "admissions"
 	KindServerKeys     = "serverkeys"
 	KindGivenKeys      = "givenkeys"
 )
@@ -83,6 +85,12 @@ func KnownKey(server string) string { return KindKnown + "/" + server }
 
 // ServerKey is servers/<name>.
 func ServerKey(name string) string { return KindServer + "/" + name }
+
+// ClientKey is clients/<id>.
+func ClientKey(id spec.UID) string { return KindClient + "/" + string(id) }
+
+// AdmissionKey is admissions/<uid>, of a machine.
+func AdmissionKey(uid spec.UID) string { return KindAdmission + "/" + string(uid) }
 
 // ServerKeysKey is serverkeys/<server>.
 func ServerKeysKey(server string) string { return KindServerKeys + "/" + server }

@@ -17,7 +17,7 @@ import (
 )
 
 func clientCommand(c *cli) *cobra.Command {
-	return group("client", "Manage client credentials for use from other hosts", clientCreate(c), clientRevoke(c))
+	return group("client", "Manage client credentials for use from other hosts", clientCreate(c), clientList(c), clientRevoke(c))
 }
 
 func clientCreate(c *cli) *cobra.Command {
@@ -101,30 +101,6 @@ func (c *cli) signClient(ctx context.Context, mine *trust.Credential, r *proto.C
 		return "", errors.Join(errors.New("the server is too old to know roles, and made an admin, which was revoked: upgrade the servers"), revoked)
 	}
 	return given.GetId(), nil
-}
-
-func clientRevoke(c *cli) *cobra.Command {
-	return &cobra.Command{
-		Use:     "revoke ID",
-		Short:   "Revoke a client credential permanently, with the unused join tokens made with it",
-		Example: "  stead client revoke 1f2e3d4c5b6a7988",
-		Args:    exactly(1, "the id of a client, as printed by 'stead client create'"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			gone, err := c.trust.Revoke(cmd.Context(), &proto.RevokeRequest{Client: args[0]})
-			if err != nil {
-				return err
-			}
-			out := cmd.OutOrStdout()
-			fmt.Fprintf(out, "client %s revoked\n", args[0])
-			for _, id := range gone.GetTokens() {
-				fmt.Fprintf(out, "  its unused join token %s is revoked, too\n", id)
-			}
-			for _, n := range gone.GetNodes() {
-				fmt.Fprintf(out, "  node %s joined with one of its tokens and stays; if it should not, run 'stead node revoke %s'\n", n, n)
-			}
-			return nil
-		},
-	}
 }
 
 func nodeRevoke(c *cli) *cobra.Command {

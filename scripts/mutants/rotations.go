@@ -1,6 +1,6 @@
 package main
 
-// rotations are guards of the rotation of the key and of the authority (SAFETY S23), each taken out.
+// rotations are guards of the rotation of the key and of the authority (SAFETY S23), and of who let in whom (S9), each taken out.
 var rotations = []fault{
 	{"S23", "server/rotation/keys.go", "len(lacking) > 0 {", "len(lacking) > len(k.Servers) {",
 		suite{"server/rotation", "^TestTheNextStepOfAKeysRotation$"}},
@@ -14,4 +14,8 @@ var rotations = []fault{
 		suite{"server/keyring", "^TestAKeyIsRotatedWhileServersRun$"}},
 	{"S23", "server/control/edit.go", "store.Seen(store.KeyringKey, kvs[store.KeyringKey].Mod)", "store.NotHeld()",
 		suite{"server/control", "^TestASecretIsNotSealedWithAKeyThatWasReplacedMeanwhile$"}},
+	{"S9", "server/access/letin.go", "txn.If = append(txn.If, store.Seen(key, kvs[key].Mod))", "",
+		suite{"server/access", "^TestWhatAClientLetInIsKnown$"}},
+	{"S9", "server/access/letin.go", "if !also || n.Revoked {", "if n != (Admitted{}) {",
+		suite{"server/access", "^TestWhatAClientLetInIsKnown$"}},
 }

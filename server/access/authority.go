@@ -255,37 +255,6 @@ func (a *Authority) Revoke(ctx context.Context, uid spec.UID) error {
 	return nil
 }
 
-// RevokeClient voids a client's certificates, permanently, and its join tokens, also those that
-// it makes at this moment. It returns the unused tokens that ended so, and the nodes that
-// joined by its tokens before, which stay.
-func (a *Authority) RevokeClient(ctx context.Context, client spec.UID) (tokens []string, nodes []spec.NodeName, err error) {
-	if err := a.Revoke(ctx, client); err != nil {
-		return nil, nil, err
-	}
-	all, err := a.Tokens(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, t := range all {
-		if t.By != client {
-			continue
-		}
-		if _, err := a.RevokeToken(ctx, t.ID); err != nil {
-			return nil, nil, err
-		}
-		if t.UsedBy == "" {
-			tokens = append(tokens, t.ID)
-		}
-	}
-	joined, _, err := readAll[records.Node](ctx, a.cfg.Store, store.KindNode)
-	for _, n := range joined {
-		if n.EnrolledBy == client {
-			nodes = append(nodes, n.Name)
-		}
-	}
-	return tokens, nodes, err
-}
-
 // readAll are the records of one kind that can be read; unread says why others cannot.
 func readAll[T any](ctx context.Context, s store.Store, kind string) (all []T, unread, err error) {
 	_, kvs, err := s.Snapshot(ctx, kind+"/")

@@ -81,6 +81,7 @@ var allowed = map[string]role{
 	proto.Trust_ListTokens_FullMethodName:   admins,
 	proto.Trust_RevokeToken_FullMethodName:  admins,
 	proto.Trust_Revoke_FullMethodName:       admins,
+	proto.Trust_ListClients_FullMethodName:  admins,
 	proto.Trust_CreateClient_FullMethodName: roleRoot,
 
 	proto.Control_Info_FullMethodName:          viewers,

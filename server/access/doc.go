@@ -6,6 +6,7 @@
 //	caller.go       who a connection is, and the table of who may call what
 //	authorizer.go   judges every call, and every message of a node, by that table
 //	authority.go    the cluster's certificate authority; serve.go its TLS, token.go join tokens
+//	letin.go        which client let in which node
 //	enrol.go        the calls by which machines join and people let them
 //	key.go          the key that seals Secrets and the authority's own key
 //	limit.go        how much at once, and what is logged of it

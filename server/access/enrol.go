@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records/people"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -151,6 +153,11 @@ func (s *trustAPI) CreateClient(ctx context.Context, r *proto.CreateClientReques
 	if err != nil {
 		return nil, err
 	}
+	made := time.Now().UTC()
+	client := people.ClientFile{ID: spec.UID(id), Name: r.GetName(), Role: string(role), Namespaces: r.GetNamespaces(), Made: made, Until: made.Add(life)}
+	if err := s.authority.keepClient(ctx, client); err != nil {
+		return nil, err
+	}
 	out := certificate(ctx, s.authority, der, life)
 	out.Id = id
 	return out, nil
@@ -180,10 +187,48 @@ func (s *trustAPI) Revoke(ctx context.Context, r *proto.RevokeRequest) (*proto.R
 	if r.GetNode() != "" {
 		return &proto.RevokeResponse{}, s.authority.Revoke(ctx, uid)
 	}
-	tokens, nodes, err := s.authority.RevokeClient(ctx, uid)
-	out := &proto.RevokeResponse{Tokens: tokens}
-	for _, n := range nodes {
-		out.Nodes = append(out.Nodes, string(n))
+	gone, all, err := s.authority.RevokeClient(ctx, uid, r.GetAlso())
+	out := &proto.RevokeResponse{Tokens: gone.Tokens, LetIn: admittedNodes(gone.Nodes), Unrecorded: names(all.Unrecorded)}
+	if c, known := all.Known[uid]; known {
+		out.Client = c.Name
+	}
+	for _, n := range gone.Nodes {
+		if !n.Revoked {
+			out.Nodes = append(out.Nodes, string(n.Name))
+		}
 	}
 	return out, err
+}
+
+func admittedNodes(nodes []Admitted) []*proto.AdmittedNode {
+	var out []*proto.AdmittedNode
+	for _, n := range nodes {
+		out = append(out, &proto.AdmittedNode{Name: string(n.Name), Again: n.Again, Revoked: n.Revoked})
+	}
+	return out
+}
+
+func names(nodes []spec.NodeName) []string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, string(n))
+	}
+	return out
+}
+
+// ListClients implements proto.TrustServer.
+func (s *trustAPI) ListClients(ctx context.Context, _ *proto.ListClientsRequest) (*proto.ListClientsResponse, error) {
+	all, err := s.authority.Clients(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &proto.ListClientsResponse{Unrecorded: names(all.Unrecorded)}
+	for _, id := range slices.Sorted(maps.Keys(all.LetIn)) {
+		c := &proto.Client{Id: string(id), Revoked: all.Revoked[id], Tokens: all.LetIn[id].Tokens, LetIn: admittedNodes(all.LetIn[id].Nodes)}
+		if k, known := all.Known[id]; known {
+			c.Name, c.Role, c.Namespaces, c.MadeUnix, c.UntilUnix = k.Name, k.Role, k.Namespaces, k.Made.Unix(), k.Until.Unix()
+		}
+		out.Clients = append(out.Clients, c)
+	}
+	return out, nil
 }

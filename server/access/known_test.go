@@ -81,10 +81,10 @@ func TestJoinTokensEndWithTheClientThatMadeThem(t *testing.T) {
 	}
 	used, unused, bobs, roots := make("ann"), make("ann"), make("bob"), make("")
 	must(t, enter(used, "n1"))
-	tokens, nodes, err := a.RevokeClient(t.Context(), "ann")
+	gone, _, err := a.RevokeClient(t.Context(), "ann", false)
 	must(t, err)
-	if !slices.Equal(tokens, []string{unused.ID}) || !slices.Equal(nodes, []spec.NodeName{"n1"}) {
-		t.Errorf("ended %v, joined %v", tokens, nodes)
+	if !slices.Equal(gone.Tokens, []string{unused.ID}) || !slices.Equal(gone.Nodes, []Admitted{{Name: "n1", UID: "u-n1"}}) {
+		t.Errorf("ended %+v", gone)
 	}
 	for name, token := range map[string]trust.JoinToken{"n2": used, "n3": unused} {
 		if err := enter(token, name); !errors.Is(err, ErrToken) {

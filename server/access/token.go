@@ -170,8 +170,11 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 		}
 		txn.If = append(txn.If, store.Absent(key))
 	}
+	if err := a.admit(ctx, e, record.By, &txn); err != nil {
+		return err
+	}
 	record.UsedBy, record.Key = e.Node, mark
-	txn.Then = []store.Op{store.PutLeased(tokenKey, store.Encode(record), kvs[tokenKey].Lease)}
+	txn.Then = append(txn.Then, store.PutLeased(tokenKey, store.Encode(record), kvs[tokenKey].Lease))
 	if kvs[nodeKey].Mod == 0 {
 		if err := a.newMachine(ctx, e.UID); err != nil {
 			return err
