@@ -30,4 +30,12 @@ var examples = []fault{
 		suite{"examples", "^TestALeaderOfNATSForgetsWhoIsPastWhenAllAreThere$"}},
 	{"S19", "examples/nats/nats.yaml", `cut -f1 <<<"$known" | grep -qx "$name" || return 0`, "true",
 		suite{"examples", "^TestALeaderOfNATSForgetsWhoIsPastWhenAllAreThere$"}},
+	{"S19", "examples/postgresql/postgresql.yaml", `[ -z "$1" ] || sed`, "sed",
+		suite{"examples", "^TestAnEmptyDiskOfPostgreSQLIsCopiedNeverMade$"}},
+	{"S19", "examples/postgresql/postgresql.yaml", `if forms data "${STEAD_INITIAL_ORDINALS%% *}"; then`, "if forms data; then",
+		suite{"examples", "^TestOnlyTheFirstMemberOfPostgreSQLMakesTheDatabase$"}},
+	{"S19", "examples/postgresql/postgresql.yaml", `if [ ! -e "$data/global/pg_control" ]; then`, "if true; then",
+		suite{"examples", "^TestAMemberOfPostgreSQLWithItsDataIsStartedAsItIs$"}},
+	{"S19", "examples/postgresql/postgresql.yaml", `initdb -D "$data.new"`, `initdb -D "$data"`,
+		suite{"examples", "^TestADatabaseThatWasNotMadeWholeIsMadeAgain$"}},
 }

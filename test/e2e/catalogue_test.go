@@ -12,7 +12,8 @@ import (
 
 // entry is a database of examples/ that is put under faults while it is written to.
 type entry struct {
-	set   string   // examples/SET/SET.yaml, and its image in scripts/images
+	set   string   // examples/SET/SET.yaml
+	list  string   // its image in scripts/images
 	image string   // as the manifest names it
 	load  []string // flags of the load
 
@@ -20,13 +21,21 @@ type entry struct {
 	whole func(l *Lab, n int) error
 	// leader is the ordinal of the member that leads: whose loss is seen most.
 	leader func(l *Lab) (int, error)
+	// onEtcd: it needs the etcd of examples/ beside it.
+	onEtcd bool
 }
 
 var catalogue = []entry{
-	{"galera", "stead.local/galera:10.11", []string{"--kind", "galera", "--endpoints", endpoints("galera", 3306)}, wholeGalera, leaderGalera},
-	{"nats", "stead.local/nats:2.9.10", []string{"--kind", "nats", "--endpoints", endpoints("nats", 4222)}, wholeNATS, leaderNATS},
-	{"rabbitmq", "stead.local/rabbitmq:3.10.8", []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}, wholeRabbitMQ, leaderRabbitMQ},
-	{"redis", "stead.local/redis:7.0.15", []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}, wholeRedis, leaderRedis},
+	{set: "galera", list: "galera", image: "stead.local/galera:10.11", whole: wholeGalera, leader: leaderGalera,
+		load: []string{"--kind", "galera", "--endpoints", endpoints("galera", 3306)}},
+	{set: "nats", list: "nats", image: "stead.local/nats:2.9.10", whole: wholeNATS, leader: leaderNATS,
+		load: []string{"--kind", "nats", "--endpoints", endpoints("nats", 4222)}},
+	{set: "redis", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedis, leader: leaderRedis,
+		load: []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}},
+	{set: "rabbitmq", list: "rabbitmq", image: "stead.local/rabbitmq:3.10.8", whole: wholeRabbitMQ, leader: leaderRabbitMQ,
+		load: []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}},
+	{set: "postgresql", list: "patroni", image: "stead.local/patroni:3.0.2", whole: wholePostgreSQL, leader: leaderPostgreSQL, onEtcd: true,
+		load: []string{"--kind", "postgresql", "--endpoints", endpoints("postgresql", 5432)}},
 }
 
 // endpoints are the first three members of a set in the default namespace, whose service has its name.
@@ -43,7 +52,14 @@ func (e entry) begin(t *testing.T) *database {
 	l := newLab(t)
 	d := &database{Lab: l, set: e.set, image: e.image, load: e.load, most: 3,
 		whole: func(n int) error { return e.whole(l, n) }}
-	d.startAll(l.debImage(e.set), d.toolArchive())
+	images := []string{l.debImage(e.list), d.toolArchive()}
+	if e.onEtcd {
+		images = append(images, etcdArchive)
+	}
+	d.startAll(images...)
+	if e.onEtcd {
+		d.stead("apply", "-f", "../../examples/etcd/etcd.yaml", "--wait", "--timeout", patience)
+	}
 	d.heard = d.startWitness()
 	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
 	d.waitWhole(3)

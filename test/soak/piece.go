@@ -69,6 +69,7 @@ var pieces = []piece{
 		tells: []string{"load:"},
 	},
 	ofCatalogue("nats", "NATS JetStream"),
+	ofCatalogue("postgresql", "PostgreSQL with failover by Patroni"),
 	ofCatalogue("rabbitmq", "RabbitMQ with quorum queues"),
 	ofCatalogue("redis", "Redis with Sentinel"),
 	{
