@@ -78,7 +78,11 @@ func (h *home) peer(ordinal int) records.Peer {
 // set writes the facts about the set as an agent does.
 func (h *home) set(p records.Snapshot) {
 	h.t.Helper()
-	h.put("facts/.set.env", string(files.SetEnv(&p)))
+	env, err := files.SetEnv(&p)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.put("facts/.set.env", string(env))
 	h.move("facts/.set.env", "facts/set.env")
 }
 

@@ -13,9 +13,9 @@ import (
 // absentWord stands in a table of set.env for what there is not, so that each line has all its words.
 const absentWord = "-"
 
-// setEnv appends the content of set.env: what set.json says, as variables of a plain shell, which reads
+// envOf appends the content of set.env: what set.json says, as variables of a plain shell, which reads
 // it with "." at once and so never sees two versions. Every value is quoted: nothing in it is run. peers are all of p.
-func setEnv(out []byte, p *records.Snapshot, peers []*peerText) []byte {
+func envOf(out []byte, p *records.Snapshot, peers []*peerText) []byte {
 	set := func(name, value string) { out = fmt.Appendf(out, "STEAD_%s='%s'\n", name, quotedPart(value)) }
 	ordinals := make([]string, 0, len(p.InitialOrdinals))
 	for _, o := range p.InitialOrdinals {
@@ -50,6 +50,13 @@ func setEnv(out []byte, p *records.Snapshot, peers []*peerText) []byte {
 	out = append(out, "'\n"...)
 	set("NOTES", strings.Join(notes, "\n"))
 	return out
+}
+
+// SetEnv is the content of set.env. Tests of scripts that read the file use it; an agent makes it by difference (setText).
+func SetEnv(p *records.Snapshot) ([]byte, error) {
+	var t setText
+	_, env, err := t.both(p, 0)
+	return env, err
 }
 
 // peerLine is "ordinal name fqdn address ready volumes".

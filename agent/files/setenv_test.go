@@ -20,7 +20,7 @@ func TestAPlainShellReadsWhatSetJSONSays(t *testing.T) {
 		},
 		Expected: []records.Peer{{Name: "db-2", Ordinal: 2}},
 	}
-	equal(t, "all", shell(t, SetEnv(&p), `
+	equal(t, "all", shell(t, wholeEnv(&p), `
 		echo "$STEAD_SEQUENCE, $STEAD_REPLICAS, $STEAD_INITIAL_ORDINALS, $STEAD_BOOTSTRAPPED, $STEAD_USED"
 		while read -r ordinal name fqdn address ready volumes; do echo "$volumes $ready $address $fqdn $name $ordinal"; done <<END
 $STEAD_PEERS
@@ -30,7 +30,7 @@ used ready 10.88.0.2 db-1.x db-1 1
 new no 10.88.0.4 db-3.x db-3 3
 `)
 	p = records.Snapshot{Replicas: 2}
-	equal(t, "of an empty set", shell(t, SetEnv(&p), `echo "$STEAD_REPLICAS[$STEAD_INITIAL_ORDINALS$STEAD_BOOTSTRAPPED$STEAD_USED$STEAD_PEERS]"`), "2[]\n")
+	equal(t, "of an empty set", shell(t, wholeEnv(&p), `echo "$STEAD_REPLICAS[$STEAD_INITIAL_ORDINALS$STEAD_BOOTSTRAPPED$STEAD_USED$STEAD_PEERS]"`), "2[]\n")
 }
 
 func TestAQuotedWordIsReadAsItIsAndNotRun(t *testing.T) {

@@ -221,7 +221,7 @@ func (r *setRig) wantAlone(follows map[int]bool) {
 		if got := read(r.t, p.Stead, SetFile); got != string(doc) {
 			r.t.Fatalf("db-%d is shown\n%s, want\n%s", n, got, doc)
 		}
-		equal(r.t, "set.env", read(r.t, p.Stead, SetEnvFile), string(SetEnv(&want)))
+		equal(r.t, "set.env", read(r.t, p.Stead, SetEnvFile), string(wholeEnv(&want)))
 		told := min(r.known.Told.Number, records.LastChange(r.history).Number)
 		if head.Event.Number < told || until != Uptime(r.until).truncated() {
 			r.t.Fatalf("db-%d is shown event %d until %s, want %d until %s", n, head.Event.Number, until, told, Uptime(r.until))

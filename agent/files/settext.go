@@ -71,7 +71,7 @@ func (t *setText) both(p *records.Snapshot, confirmed Uptime) (set, env []byte, 
 		out = append(out, peer.doc...)
 	}
 	t.set = append(out, "]}\n"...)
-	t.table = setEnv(t.table[:0], p, t.peers)
+	t.table = envOf(t.table[:0], p, t.peers)
 	return t.set, t.table, nil
 }
 

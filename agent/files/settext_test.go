@@ -14,7 +14,7 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Set, SetEnv and Events are the contents of set.json, set.env and events, made from all that they say: what setText makes by
+// Set, wholeEnv and Events are the contents of set.json, set.env and events, made from all that they say: what setText makes by
 // difference is the same.
 func Set(p *records.Snapshot, confirmed Uptime) ([]byte, error) {
 	peers := append(append([]records.Peer{}, p.Peers...), p.Expected...)
@@ -27,7 +27,7 @@ func Set(p *records.Snapshot, confirmed Uptime) ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-func SetEnv(p *records.Snapshot) []byte {
+func wholeEnv(p *records.Snapshot) []byte {
 	peers := slices.Concat(p.Peers, p.Expected)
 	slices.SortStableFunc(peers, func(a, b records.Peer) int { return a.Ordinal - b.Ordinal })
 	var lines, notes, ordinals []string
@@ -106,7 +106,7 @@ func TestWhatIsMadeByDifferenceIsWhatIsMadeOfAll(t *testing.T) {
 			events, err := text.ofEvents(changes)
 			must(t, err)
 			equal(t, SetFile, string(set), string(wantSet))
-			equal(t, SetEnvFile, string(env), string(SetEnv(&p)))
+			equal(t, SetEnvFile, string(env), string(wholeEnv(&p)))
 			equal(t, EventsFile, string(events), string(wantEvents))
 			if t.Failed() {
 				return
