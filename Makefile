@@ -28,7 +28,7 @@ say = @printf '\n== %s\n' $(1)
 # VERSION= names it; the default is the tag of the commit, or 0.0.0~git<commit>.
 RELEASE_VERSION = $(if $(filter command line,$(origin VERSION)),-version $(VERSION))
 
-.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz release release-check bench bench-guard bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz release release-check bench bench-guard bench-kubernetes bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -190,6 +190,10 @@ bench: build ## every figure beside its floor, in one table (root, about five mi
 bench-guard: ## writes, bytes, allocations and calls a member, counted: has one risen? (half a minute; UPDATE=1 renews)
 	$(call say,"what a member costs")
 	@$(GO) run ./test/bench/table -guard $(if $(UPDATE),-update)
+
+# BENCH_KUBERNETES="-sizes 10,100 -hosts 5" changes the run.
+bench-kubernetes: ## Stead beside the control plane of Kubernetes, in one run (half an hour; the first time ten minutes more, 4 GB of disk)
+	@$(GO) run ./test/bench/table -kubernetes $(BENCH_KUBERNETES)
 
 # In a network namespace of its own, so that ports and packets meet nobody.
 # CoreDNS has a module of its own, so that its dependencies are none of ours.

@@ -119,7 +119,7 @@ func (c *checker) file(rel string) error {
 		if why := importProblem(folder, p, test); why != "" {
 			c.add(rel, fset.Position(s.Pos()).Line, "import %s: %s", p, why)
 		}
-		if foreign(p) && !below(p, module) && !below(folder, "test/bench/coredns") { // that is a module of its own
+		if foreign(p) && !below(p, module) && !below(folder, "test/bench/coredns") && !below(folder, "test/bench/kubernetes") { // these are modules of their own
 			c.libs[p] = edge{file: rel, line: fset.Position(s.Pos()).Line}
 		}
 		if to, ok := strings.CutPrefix(p, module+"/"); ok {

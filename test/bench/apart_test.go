@@ -208,14 +208,15 @@ func follow(ctx context.Context, w store.Watch, n int, before map[spec.Identity]
 	return len(done), nil
 }
 
-// fourPhases are what is done to a set of n members: created in order, updated, scaled to zero; and
-// another one, created in parallel.
-func (h *apart) fourPhases(n int) []phase {
+// phases are what is done to a set of n members: created in order, updated, scaled to zero; and
+// to another one: created in parallel, scaled to zero.
+func (h *apart) phases(n int) []phase {
 	return []phase{
 		{"ordered", n, func() { h.apply("ordered", "OrderedReady", n) }, ready},
 		{"rolling", n, func() { h.restart("ordered") }, replaced},
 		{"to-zero", n, func() { h.apply("ordered", "OrderedReady", 0) }, stopped},
 		{"parallel", n, func() { h.apply("parallel", "Parallel", n) }, ready},
+		{"parallel-to-zero", n, func() { h.apply("parallel", "Parallel", 0) }, stopped},
 	}
 }
 
@@ -266,5 +267,7 @@ func (h *apart) now() (u used) {
 	h.b.Helper()
 	c, err := ownCounts()
 	must(h.b, err)
-	return used{server: c, nodes: h.nodes.counts(), revisions: h.rev(), written: h.stored.written.Load(), fsyncs: fsyncs(h.b)}
+	u = used{server: c, nodes: h.nodes.counts(), revisions: h.rev(), written: h.stored.written.Load()}
+	u.fsyncs, u.logged = storeLog(h.b)
+	return u
 }

@@ -103,33 +103,37 @@ func (s *countedStore) Commit(ctx context.Context, t store.Txn) (store.Rev, erro
 	return rev, err
 }
 
-// fsyncs is how often the embedded etcd has synced its log.
-func fsyncs(b *testing.B) (n uint64) {
+// storeLog is how often the embedded etcd has synced its log, and the bytes that it wrote to it.
+func storeLog(b *testing.B) (fsyncs uint64, bytes float64) {
 	b.Helper()
 	families, err := prometheus.DefaultGatherer.Gather()
 	must(b, err)
 	for _, f := range families {
-		if f.GetName() == "etcd_disk_wal_fsync_duration_seconds" {
-			for _, m := range f.GetMetric() {
-				n += m.GetHistogram().GetSampleCount()
+		for _, m := range f.GetMetric() {
+			switch f.GetName() {
+			case "etcd_disk_wal_fsync_duration_seconds":
+				fsyncs += m.GetHistogram().GetSampleCount()
+			case "etcd_disk_wal_write_bytes_total":
+				bytes += m.GetGauge().GetValue()
 			}
 		}
 	}
-	return n
+	return fsyncs, bytes
 }
 
 // used is what server and nodes have used since they began, or between two moments.
 type used struct {
 	server, nodes counts
 	revisions     store.Rev
-	written       int64  // bytes of keys and values
-	fsyncs        uint64 // of the store's log
+	written       int64   // bytes of keys and values
+	fsyncs        uint64  // of the store's log
+	logged        float64 // bytes of it
 }
 
 func (u used) minus(before used) used {
 	return used{
 		u.server.minus(before.server), u.nodes.minus(before.nodes),
-		u.revisions - before.revisions, u.written - before.written, u.fsyncs - before.fsyncs,
+		u.revisions - before.revisions, u.written - before.written, u.fsyncs - before.fsyncs, u.logged - before.logged,
 	}
 }
 
@@ -147,6 +151,7 @@ func (s spent) counted() map[string]float64 {
 		"revisions/member":    float64(s.revisions) / n,
 		"stored-bytes/member": float64(s.written) / n,
 		"fsyncs/member":       float64(s.fsyncs) / n,
+		"logged-bytes/member": s.logged / n,
 		"sent-bytes/member":   float64(s.nodes.Received) / n,
 		"allocs/member":       float64(s.server.Allocs) / n,
 		"calls/member":        float64(s.server.Calls) / n,
@@ -165,9 +170,11 @@ func (s spent) report(b *testing.B) {
 	b.ReportMetric(s.took.Seconds()*1000/n, "ms/member")
 	if s.hop > 0 {
 		b.ReportMetric(float64(s.took)/float64(s.hop)/n, "hops/member")
+		b.ReportMetric(float64(s.hop.Nanoseconds())/1000, "µs/hop")
 	}
 	b.ReportMetric(s.server.CPU.Seconds()*1000/n, "cpu-ms/member")
 	b.ReportMetric(s.nodes.CPU.Seconds()*1000/n, "node-cpu-ms/member")
+	b.ReportMetric(float64(s.server.Resident)/(1<<20), "server-MiB")
 	for unit, figure := range s.counted() {
 		b.ReportMetric(figure, unit)
 	}

@@ -40,13 +40,13 @@ func nodesKind(b *testing.B, otherwise string) string {
 }
 
 // BenchmarkScale is what one set costs the server, its store included, where hosts need no time
-// and are in another process: created in order, updated, scaled to zero, and created in
-// parallel.
+// and are in another process: created in order, updated, scaled to zero; created in
+// parallel, scaled to zero.
 func BenchmarkScale(b *testing.B) {
 	for _, size := range scaleSizes(b) {
 		b.Run(fmt.Sprintf("%s/%dx%d", size.kind, size.hosts, size.members), func(b *testing.B) {
 			h := newApart(b, size.kind, size.hosts)
-			for _, p := range h.fourPhases(size.members) {
+			for _, p := range h.phases(size.members) {
 				s := h.measure(p)
 				b.Run(p.name, s.report)
 			}

@@ -3,9 +3,12 @@
 //
 //	go run ./test/bench/table
 //	go run ./test/bench/table -guard           # or -guard -update
+//	go run ./test/bench/table -kubernetes      # or -kubernetes -sizes 10,100 -hosts 5
 //
 // With -guard it runs TestGuard alone, compares what is counted there, never times, with
 // test/bench/guard.json, and exits 1 when something rose; with -update it writes that file.
+// With -kubernetes it builds the control plane of Kubernetes (test/bench/kubernetes), does the same to a StatefulSet there and to a
+// set of Stead's, in turn, and prints both side by side.
 //
 // Benchmarks that need root, or a program that is not there, are left out with a line that says so. It
 // exits 1 when a benchmark fails or tells no more what a row wants of it. A missed
@@ -54,12 +57,23 @@ var runs = []run{
 func main() {
 	counts := flag.Bool("guard", false, "compare what is counted with "+guardFile)
 	update := flag.Bool("update", false, "with -guard: write "+guardFile)
+	var k kubernetes
+	beside := flag.Bool("kubernetes", false, "run Kubernetes beside Stead")
+	flag.StringVar(&k.sizes, "sizes", "100,1000", "with -kubernetes: members of a set")
+	flag.IntVar(&k.hosts, "hosts", 50, "with -kubernetes: nodes")
 	flag.Parse()
-	if !*counts {
+	var ok bool
+	var err error
+	switch {
+	case *beside:
+		err = k.beside(os.Stdout)
+		ok = err == nil
+	case *counts:
+		ok, err = guard(os.Stdout, *update)
+	default:
 		everything()
 		return
 	}
-	ok, err := guard(os.Stdout, *update)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "table:", err)
 	}
@@ -119,7 +133,7 @@ func (r *run) lacks(root bool, lookPath func(string) (string, error)) string {
 
 // do runs it and returns what it printed.
 func (r run) do() ([]byte, error) {
-	cmd := exec.Command("go", "test", "-run", "^$", "-bench", r.bench, "-benchtime", r.time, "-timeout", "10m", r.pkg)
+	cmd := exec.Command("go", "test", "-run", "^$", "-bench", r.bench, "-benchtime", r.time, "-timeout", "30m", r.pkg)
 	if len(r.needs) > 0 {
 		cmd.Env = append(os.Environ(), "STEAD_ROOT_TESTS=1")
 	}

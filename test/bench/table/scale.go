@@ -2,16 +2,26 @@ package main
 
 import "fmt"
 
-// scalePhases are the phases of BenchmarkScale, with the goals of the design for 1,000 members.
-var scalePhases = []struct {
+// scalePhase is a phase of BenchmarkScale.
+type scalePhase struct {
 	name, what      string
-	hops, revisions float64 // goals; 0: none
+	hops, revisions float64 // goals of the design for 1,000 members; 0: none
 	floor           float64 // revisions a member
-}{
+}
+
+func (p scalePhase) goal() goal {
+	if p.hops == 0 {
+		return goal{}
+	}
+	return ratioAtMost(p.hops)
+}
+
+var scalePhases = []scalePhase{
 	{"ordered", "OrderedReady", 2.5, 2.1, 1},
 	{"rolling", "rolling update", 4.2, 3.1, 1},
 	{"to-zero", "to zero, ordered", 1.7, 0, 1},
 	{"parallel", "Parallel", 0.4, 0.1, 0.001},
+	{"parallel-to-zero", "to zero, Parallel", 0, 0, 0.001},
 }
 
 // scaled are the rows of one set whose hosts are in another process.
@@ -21,7 +31,7 @@ func scaled() []row {
 		for _, n := range []int{10, 100, 1000} {
 			r := row{what: fmt.Sprintf("%s, %d", p.what, n), ours: scaleCell("light", 1, n, p.name, "hops/member", "hops"), floor: cell{factor: 1, label: "hop"}}
 			if n == 1000 {
-				r.goal = ratioAtMost(p.hops)
+				r.goal = p.goal()
 			}
 			out = append(out, r)
 		}
@@ -29,7 +39,7 @@ func scaled() []row {
 		for _, n := range agentSizes {
 			out = append(out, row{
 				what: fmt.Sprintf("%s, %d, a real agent", p.what, n),
-				ours: scaleCell("agent", 1, n, p.name, "hops/member", "hops"), floor: cell{factor: 1, label: "hop"}, goal: ratioAtMost(p.hops),
+				ours: scaleCell("agent", 1, n, p.name, "hops/member", "hops"), floor: cell{factor: 1, label: "hop"}, goal: p.goal(),
 			})
 		}
 	}
