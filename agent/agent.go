@@ -31,6 +31,7 @@ import (
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
@@ -59,6 +60,7 @@ type Agent struct {
 	mover   *move.Mover
 	running chan struct{} // closed when there are workers
 	files   files.Cache
+	traces  traces
 	client  atomic.Pointer[session.Client] // nil: not yet
 	seq     atomic.Int64                   // of reports
 }
@@ -74,8 +76,8 @@ func New(c Config) (*Agent, error) {
 	conditions := session.NewConditions(outbox.Notify)
 	return &Agent{
 		c: c, log: log, outbox: outbox, conditions: conditions, said: said{take: conditions.Set}, running: make(chan struct{}),
-		prepared: session.NewPreparedImages(outbox.Notify),
-		workers:  workers{log: log, all: map[spec.Identity]*worker.Worker{}},
+		prepared: session.NewPreparedImages(outbox.Notify), traces: traces{to: c.Trace, ready: map[spec.Identity]trace.Context{}},
+		workers: workers{log: log, all: map[spec.Identity]*worker.Worker{}},
 	}, nil
 }
 
@@ -202,7 +204,7 @@ func (a *Agent) newClient() *session.Client {
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
 		Prepared: a.prepared, Prepare: a.preparer.Load().Take,
 		MoveReports: a.moved, TakeMoves: a.takeMoves(),
-		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.c.Snapshots, Listed: a.c.Listed, HostsChanged: a.c.Hosts, TunnelChanged: a.c.Tunnel, ServersTold: a.c.Servers,
+		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.traces.around(a.c.Snapshots), Listed: a.c.Listed, HostsChanged: a.c.Hosts, TunnelChanged: a.c.Tunnel, ServersTold: a.c.Servers,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})
 }
@@ -229,6 +231,9 @@ func (a *Agent) workerConfig() *worker.Config {
 	}
 	if a.deadlines != nil {
 		c.Guard = a.deadlines
+	}
+	if a.c.Trace != nil {
+		c.Trace = a.traces.done
 	}
 	return c
 }

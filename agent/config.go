@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/agent/session"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/agent/worker"
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 )
@@ -80,6 +81,9 @@ type Config struct {
 	Cgroup   func(spec.Identity) string
 	// ForeignWatchdog reports whether a watchdog runs on a directory that is of another release than Watchdog's. Optional.
 	ForeignWatchdog func(dir string) bool
+
+	// Trace tells what is done for members until they are ready; nil: traces are off. The caller closes it.
+	Trace *trace.Tracer
 
 	Tuning Tuning
 	Logger *slog.Logger

@@ -77,6 +77,8 @@ type Member struct {
 	Volumes      []MemberVolume `json:"volumes,omitempty"`
 	// BeganAt is for people only.
 	BeganAt time.Time `json:"beganAt"`
+	// Trace names the span of the life's start, in traces (internal/trace); "": they are off.
+	Trace string `json:"trace,omitempty"`
 }
 
 // HookResult is what the life's node says of the present order; the zero one: nothing yet, or there is no order. r may be nil.

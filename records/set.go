@@ -36,6 +36,8 @@ type Set struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// Edits are the last ones, the newest last; for people only.
 	Edits []Edit `json:"edits,omitempty"`
+	// Trace names the span of the apply that made this generation; "": traces are off, or it was no apply.
+	Trace string `json:"trace,omitempty"`
 }
 
 // Edit tells who made a generation of a set, and of what. A deletion or an orphaning

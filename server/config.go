@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/audit"
@@ -44,6 +45,8 @@ type Config struct {
 	// gets a session at once after a reboot.
 	Boot    spec.BootID
 	Version string
+	// Trace tells how members start; nil: traces are off. The caller closes it.
+	Trace *trace.Tracer
 	// Socket is the path of the unix socket; it is made 0600, its directory 0700 if
 	// there is none.
 	Socket string

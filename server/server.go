@@ -72,7 +72,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	decide := engine.Config{
 		Store: s.cache.Writer(cfg.Store), Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
-		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Logger: cfg.Logger,
+		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Trace: cfg.Trace, Logger: cfg.Logger,
 	}
 	decide.WhileLeading = s.whileLeading
 	if s.engine, err = engine.New(decide); err != nil {
@@ -337,13 +337,13 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 	d, err := dispatch.New(dispatch.Config{
 		Store: s.cache.Writer(s.cfg.Store), Cache: s.cache, Offer: s.engine.Offer, Key: key, Name: s.cfg.Name, Boot: s.cfg.Boot, Domain: s.cfg.Domain,
 		CIDR: s.cfg.CIDR.String(), ServiceCIDR: s.cfg.ServiceCIDR.String(), Tunnel: s.cfg.Tunnel, TTL: s.cfg.SessionTTL, Logger: s.cfg.Logger,
-		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known,
+		Addresses: s.addresses, Reach: reach(authority), Known: s.memory.Known, Trace: s.cfg.Trace,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	c, err := control.New(control.Config{
-		Store: s.cfg.Store, Cache: s.cache, Planner: s.engine, Nodes: d.Broker(), Key: key, Logger: s.cfg.Logger,
+		Store: s.cfg.Store, Cache: s.cache, Planner: s.engine, Nodes: d.Broker(), Key: key, Trace: s.cfg.Trace, Logger: s.cfg.Logger,
 		Classes: s.cfg.Classes, Host: s.cfg.Host, Backup: s.cfg.Backup, Maker: s.maker, Backups: s.backups,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,

@@ -53,7 +53,9 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 		}
 		defer w.interruptible(nil)
 	}
+	began := w.c.Now()
 	err := w.perform(sub, op)
+	traceOp(w.subject, op, began, err)
 	if ctx.Err() != nil {
 		return // the agent ends; nothing failed
 	}

@@ -51,7 +51,9 @@ type Config struct {
 	// not jump.
 	Clock func() time.Duration
 	// Now is the wall clock with Go's monotonic reading: waits are counted by it.
-	Now    func() time.Time
+	Now func() time.Time
+	// Trace takes what was done for a life until it was ready for the first time; ready: now it is. nil: traces are off.
+	Trace  func(life *records.Life, done Done)
 	Tuning Tuning
 	Logger *slog.Logger
 

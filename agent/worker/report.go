@@ -120,6 +120,9 @@ func (w *reporter) updateReady() {
 	}
 	w.state.Ready = ready
 	if ready {
+		if !w.state.ReadyOnce {
+			traceReady(w.subject)
+		}
 		w.state.ReadySince, w.state.ReadyOnce = w.c.Clock(), true
 	}
 	if w.state.Phase == records.PhaseStopping { // and never ready again

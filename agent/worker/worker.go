@@ -69,6 +69,7 @@ type subject struct {
 	observed         bool          // they were, at least once in this life
 	since            time.Duration // on Clock: this life is dealt with
 	lookedAt         time.Time
+	startedAt        time.Time // when a container was started last, if that is traced
 	stopAt           time.Time // when the grace is over
 	stopBounded      time.Time // the end of the host's time (StopHere) that stopAt was bounded by; zero: none
 	filesWritten     time.Time

@@ -64,6 +64,7 @@ ends them.`,
 	cmd.Flags().StringSliceVar(&o.Join, "join", nil, "HOST:PORT of servers on other hosts, instead of a socket on this host (repeatable)")
 	token.flags(cmd.Flags())
 	cmd.Flags().StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
+	traceFlag(cmd.Flags(), &o.Trace)
 	logFlag(cmd.Flags(), &level)
 	var p hostOptions
 	purge := purgeCommand("  stead agent purge --root /var/lib/stead/agent", func() hostOptions { return p })
@@ -121,12 +122,17 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	if metrics != nil {
 		defer metrics.Close()
 	}
+	tracer, err := openTrace(ctx, o.Trace, "stead-agent", string(facts.Name), log)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close()
 	m.Prepare(ctx)
 	a, err := agent.New(agent.Config{
 		Home: at, RunDir: o.RunDir, Dial: to.dial, Servers: to.told,
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes, Moves: m.Moves, Copier: m.Copier,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
-		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Tunnel: m.UpdateTunnel, Interests: m.SetInterests, Logger: log,
+		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Tunnel: m.UpdateTunnel, Interests: m.SetInterests, Trace: tracer, Logger: log,
 		Repair: m.Repair, Changed: m.Changed(), Watchdog: m.StartWatchdog, ForeignWatchdog: m.ForeignWatchdog, Cgroup: m.Runtime.Cgroup, VolumeUses: m.Meter.Uses,
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 type hostOptions struct {
 	host.Options
 	Metrics string   // address for the agent's metrics; "": none
+	Trace   string   // endpoint of a collector of traces; "": none
 	Join    []string // servers on other hosts; none: a socket
 	Token   string   // join token; "": the node has joined
 	// ShutdownTime is how long members may take to stop when the host is shut down; 0: they are not stopped.

@@ -42,6 +42,7 @@ type serverOptions struct {
 	Balanced, External []string
 	Held               bool // the store was restored
 	Recipients         string
+	TraceEndpoint      string
 	Etcd               storeOptions
 }
 
@@ -58,6 +59,7 @@ func (o *serverOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.Listen, "listen", "", "HOST:PORT where agents and clients on other hosts reach the API, over mutual TLS only (default: off)")
 	f.StringSliceVar(&o.Advertise, "advertise", nil, "HOST:PORT under which other hosts reach --listen (repeatable; default: --listen)")
 	f.StringVar(&o.Metrics, "metrics", "", "address for /metrics and /healthz: unix:///path or 127.0.0.1:port (default: off)")
+	traceFlag(f, &o.TraceEndpoint)
 	f.BoolVar(&o.Debug, "debug", false, "serve /debug/pprof and /debug/world?set=NAMESPACE/NAME on --metrics, too; they show the values of variables in templates")
 	f.StringToStringVar(&o.Classes, "map-class", nil, "map a storage class of manifests to one of the nodes: fast-ssd=local (repeatable)")
 	f.BoolVar(&o.Host.Privileged, "allow-privileged", false, "allow privileged containers and all capabilities: whoever may apply manifests is root on every host, and its members can break Stead's promises")
@@ -117,6 +119,10 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 	if err := o.complete(); err != nil {
 		return err
 	}
+	if o.Trace, err = openTrace(ctx, o.TraceEndpoint, "stead-server", o.Name, log); err != nil {
+		return err
+	}
+	defer o.Trace.Close()
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return err
 	}
@@ -248,10 +254,11 @@ func (o *devOptions) flags(cmd *cobra.Command) {
 	logFlag(cmd.Flags(), &o.level)
 }
 
-// place derives the directories of server and agent from --root.
+// place derives the directories of server and agent from --root, and gives both what they share.
 func (o *devOptions) place() {
 	o.server.DataDir = filepath.Join(o.host.Root, "server")
 	o.host.Root = filepath.Join(o.host.Root, "agent")
+	o.host.Trace = o.server.TraceEndpoint
 }
 
 func devCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -25,6 +26,7 @@ const maxObjectBytes = 1 << 20
 // Apply implements proto.ControlServer: one transaction for all objects of the
 // request, guarded by each of them as it was read.
 func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.ApplyResponse, error) {
+	began := time.Now()
 	files := make([]manifest.Source, 0, len(r.GetFiles()))
 	for _, f := range r.GetFiles() {
 		files = append(files, manifest.Source{Name: f.GetName(), Content: f.GetContent()})
@@ -58,7 +60,9 @@ func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 		out.Pruned = append(out.Pruned, r.applied)
 	}
 	if !r.GetDryRun() {
-		return out, s.write(ctx, a)
+		err := s.write(ctx, a)
+		s.cfg.Trace.Tell(trace.Span{Name: "apply", Self: a.trace, Began: began, Ended: time.Now(), Err: err, About: []string{"stead.user", user(ctx)}})
+		return out, err
 	}
 	for _, e := range a.edits {
 		e.applied.After = store.Encode(e.docs.after)
@@ -78,6 +82,7 @@ type draft struct {
 	after    projection
 	warnings []string
 	refused  []manifest.Problem // what the objects that are there do not allow
+	trace    string             // names the span of the apply
 }
 
 // draft reads what is there and decides about each object; it writes nothing.
@@ -86,7 +91,7 @@ func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{shared: s.shared, stored: kvs, after: projection{
+	d := &draft{shared: s.shared, stored: kvs, trace: s.cfg.Trace.New(""), after: projection{
 		sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]string{}, pruned: map[spec.SetRef]bool{},
 		claims: map[spec.Identity]*records.ClaimRecord{},
 	}}
@@ -228,7 +233,7 @@ func (d *draft) sets(ctx context.Context, o *manifest.Objects, rename bool) ([]s
 	var conflicts []string
 	for _, m := range o.Sets {
 		ref := refOf(m)
-		meta := editMeta{newUID(), time.Now().UTC(), user(ctx), rename}
+		meta := editMeta{newUID(), time.Now().UTC(), user(ctx), rename, d.trace}
 		e, wrong, err := setEdit(m, d.stored[store.SetKey(ref)], meta, o.Seen(ref))
 		if err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/netip"
 
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/backup"
@@ -56,7 +57,9 @@ type Config struct {
 	// Services may write externalIPs; none: these get no addresses.
 	LoadBalancers, ExternalIPs []netip.Prefix
 	// About is told by Info; Leader, Epoch and StoreBytes are filled in there.
-	About  *proto.InfoResponse
+	About *proto.InfoResponse
+	// Trace tells of what is applied; nil: traces are off.
+	Trace  *trace.Tracer
 	Logger *slog.Logger
 }
 

@@ -66,6 +66,7 @@ type editMeta struct {
 	now    time.Time // for people
 	by     string    // for people
 	rename bool      // another serviceName is meant
+	trace  string    // the span of the apply
 }
 
 // before decodes the object as it was; nil when it is new.
@@ -89,7 +90,7 @@ func setEdit(m spec.StatefulSet, kv store.KV, b editMeta, read manifest.SeenSet)
 	}
 	now := &records.Set{
 		Ref: refOf(m), UID: b.uid, Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations,
-		Spec: spec.Clone(m.Spec), Generation: 1, CreatedAt: b.now,
+		Spec: spec.Clone(m.Spec), Generation: 1, CreatedAt: b.now, Trace: b.trace,
 	}
 	if old != nil {
 		return changeSet(old, now, kv, b, read)
@@ -119,7 +120,9 @@ func changeSet(old, now *records.Set, kv store.KV, b editMeta, read manifest.See
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	fixed := b.fixed(&was, now)
 	same := sameJSON(was.Spec, now.Spec) && !old.Orphaned
-	if !same {
+	if same {
+		now.Trace = old.Trace
+	} else {
 		verb := "apply"
 		if old.Orphaned {
 			verb = "adopt"

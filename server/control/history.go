@@ -24,6 +24,7 @@ const (
 
 // edited notes in set, which was was before, who makes its new generation.
 func edited(ctx context.Context, set, was *records.Set, verb string) {
+	set.Trace = ""
 	note(set, was, records.Edit{Verb: verb, By: user(ctx), At: time.Now().UTC()})
 }
 

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
@@ -49,7 +50,9 @@ type Config struct {
 	Known func() records.Known
 	// AnswerTime is how long Broker waits for a node. Zero: 10s.
 	AnswerTime time.Duration
-	Logger     *slog.Logger
+	// Trace tells how lives come to their nodes, and their reports back; nil: traces are off.
+	Trace  *trace.Tracer
+	Logger *slog.Logger
 }
 
 // DefaultTTL is the length of a node's session.

@@ -17,7 +17,7 @@ import (
 func (c *reportWriter) decide(p pendingReport, m *records.Member, last *records.Report, minReady time.Duration) (pendingReport, bool) {
 	p.report.Session = p.se.id
 	r, v := judge(p.report, p.se.machine, m, last, minReady)
-	p.report, p.minor = r, isMinor(r, m, last)
+	p.report, p.minor, p.first = r, isMinor(r, m, last), firstReady(&r, m, last)
 	if v != keep {
 		p.se.out.addStored(p.lifeID(), r.Seq, v == stale)
 	}
@@ -67,6 +67,7 @@ func (c *reportWriter) stored(p pendingReport, rev store.Rev) {
 	c.rev = max(c.rev, rev)
 	c.writes.charge(p.se.node, len(store.Encode(p.report)))
 	p.se.out.addStored(p.lifeID(), p.report.Seq, false)
+	c.traceReady(p)
 }
 
 // retry reads what one report depends on from the store itself, and decides again:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/internal/notify"
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
@@ -36,6 +37,7 @@ type reportWriter struct {
 	store store.Store
 	cache cache.Reader
 	offer Offer
+	trace *trace.Tracer
 	log   *slog.Logger
 	added *notify.Signal
 	// writes is what each node may have written, refusals who wants more.
@@ -58,6 +60,8 @@ type pendingReport struct {
 	member store.Rev // mod-revision of the member it was judged by
 	old    store.Rev // and of the report before it
 	minor  bool      // nobody waits for it
+	// first is the life that is ready for the first time by this report, if it is traced; nil: no such one.
+	first *records.Member
 }
 
 func (p pendingReport) lifeID() spec.LifeID {
@@ -66,7 +70,7 @@ func (p pendingReport) lifeID() spec.LifeID {
 
 func newReportWriter(cfg *Config, writes *allowance, f *refusals) *reportWriter {
 	return &reportWriter{
-		store: cfg.Store, cache: cfg.Cache, offer: cfg.Offer, log: cfg.Logger, added: notify.New(), writes: writes, refusals: f,
+		store: cfg.Store, cache: cfg.Cache, offer: cfg.Offer, trace: cfg.Trace, log: cfg.Logger, added: notify.New(), writes: writes, refusals: f,
 		pending: map[*session]map[spec.LifeID]records.Report{}, bytes: map[*session]int{},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
@@ -93,6 +94,8 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 		prepare bool
 		move    []moves.MoveOrder
 		moving  bool
+		traced  []trace.Context
+		began   = time.Now()
 		changes = take(&se.pending.lives)
 		moved   = se.takeHoldings(all)
 	)
@@ -108,6 +111,7 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 			return
 		}
 		lives = sent.nextLives(v, ids)
+		traced = se.server.tracedLives(v, lives)
 		prepare = se.facts.Prepares && sent.nextPreparations(v, changes)
 		if restoreOpen(v) {
 			return
@@ -135,7 +139,9 @@ func (se *session) sendWantedChanges(stream proto.Nodes_SessionServer, sent *sen
 		return nil, false, status.Errorf(codes.Internal, "encode moves: %v", err)
 	}
 	w := &proto.Wanted{Sequence: wire.Sequence(seq), Full: all, Preparations: preparations, Moves: told}
-	return unknown, false, se.sendWanted(stream, w, lives, ended, orders)
+	err = se.sendWanted(stream, w, lives, ended, orders)
+	se.server.traceSent(traced, se.node, began)
+	return unknown, false, err
 }
 
 // sendWanted sends w with these.

@@ -66,6 +66,7 @@ func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
 	if len(starts) > 0 {
 		l.placement.began(rev, e.avoiding)
 	}
+	l.traceStarted(e, starts)
 	for _, a := range starts {
 		if a.NewAddress {
 			l.pool.assigned[a.Member.Address] = rev

@@ -20,6 +20,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/fence"
@@ -57,8 +58,10 @@ type Config struct {
 	VolumeID func() records.VolumeID
 	// Next decides and Now is the clock; a simulation wraps the one and owns the other.
 	// Default: plan.Next and time.Now.
-	Next   func(plan.World) plan.Plan
-	Now    func() time.Time
+	Next func(plan.World) plan.Plan
+	Now  func() time.Time
+	// Trace tells of decisions that begin lives; nil: traces are off.
+	Trace  *trace.Tracer
 	Logger *slog.Logger
 	// Fencing is what came of fencing nodes, for their members to show. Default: nothing ever.
 	Fencing *fence.Outcomes

@@ -31,6 +31,7 @@ type evaluation struct {
 	blocked   []plan.Blocked
 	avoiding  bool // lives that begin may keep those of other sets away
 	err       error
+	took      took
 }
 
 // reconcile evaluates a set at one revision and writes what was decided.
@@ -55,6 +56,7 @@ func (l *leader) reconcile(ctx context.Context, ref spec.SetRef) {
 		l.wakeAt(ref, now.Add(e.wake))
 	}
 	if len(e.decisions) > 0 {
+		e.took = took{began, time.Now()}
 		l.commit(ctx, &e)
 	}
 }
@@ -102,6 +104,7 @@ func (l *leader) evaluate(v cache.View, ref spec.SetRef, mem *setMemory, now tim
 	if v.Hold() != nil {
 		return e // no transaction would pass
 	}
+	l.traceStarts(&p, w.Set)
 	e.shared = l.shared(v, ref)
 	e.decisions, e.err = decisions(v, ref, p, now)
 	if e.err != nil {

@@ -49,7 +49,7 @@ func (l *leader) join(ctx context.Context, reports []cache.JudgedReport) []store
 	for i := range joints {
 		txns[i] = joints[i].txn
 	}
-	took := time.Since(began)
+	took, times := time.Since(began), took{began, time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	began = time.Now()
@@ -58,6 +58,7 @@ func (l *leader) join(ctx context.Context, reports []cache.JudgedReport) []store
 	l.placement.lastStart, l.placement.lastAvoid = lastStart, lastAvoid
 	for i, o := range outcomes {
 		j := &joints[i]
+		j.took = times
 		l.release(j)
 		if o.Err != nil {
 			l.notJoined(j, o.Err)
