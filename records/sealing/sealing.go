@@ -23,7 +23,7 @@ type Ring struct {
 	Opening []KeyID `json:"opening,omitempty"`
 	// Removed are keys that servers forget, the newest last.
 	Removed []KeyID `json:"removed,omitempty"`
-	// Without are servers that the rotation does not wait for.
+	// Without are servers that the last rotation did not wait for.
 	Without []string `json:"without,omitempty"`
 	// At is when the last rotation began; for people.
 	At time.Time `json:"at"`

@@ -188,7 +188,9 @@ func (s *Service) byItself(ctx context.Context, id string, addresses []string, r
 }
 
 func (s *Service) forget(ctx context.Context, name string) error {
-	_, err := s.cfg.Store.Commit(ctx, store.Txn{Then: []store.Op{store.Del(store.ServerKey(name))}})
+	_, err := s.cfg.Store.Commit(ctx, store.Txn{Then: []store.Op{ // no rotation of a key waits for it
+		store.Del(store.ServerKey(name)), store.Del(store.ServerKeysKey(name)), store.Del(store.GivenKeysKey(name)),
+	}})
 	return err
 }
 

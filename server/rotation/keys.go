@@ -52,7 +52,7 @@ func NextKeys(k KeyWorld) KeyStep {
 		}
 		next := *k.Ring
 		next.Opening = append([]sealing.KeyID{next.Sealing}, next.Opening...)
-		next.Sealing, next.Next, next.Resealing, next.Without = next.Next, "", true, nil
+		next.Sealing, next.Next, next.Resealing = next.Next, "", true
 		return KeyStep{Write: &next}
 	case k.Ring.Resealing && k.Under == nil:
 		return KeyStep{Look: true}

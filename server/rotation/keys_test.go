@@ -31,7 +31,7 @@ func TestTheNextStepOfAKeysRotation(t *testing.T) {
 			k: KeyWorld{Ring: spread, Servers: []string{"s1"}, Said: map[string]ids{"s1": {"a", "b"}}, Settled: true}, want: KeyStep{Write: resealing}},
 		{name: "a server that is not waited for",
 			k:    KeyWorld{Ring: &sealing.Ring{Sealing: "a", Next: "b", Opening: ids{"z"}, Without: []string{"s2"}}, Servers: []string{"s1", "s2"}, Said: map[string]ids{"s1": {"a", "b"}}, Settled: true},
-			want: KeyStep{Write: resealing}},
+			want: KeyStep{Write: &sealing.Ring{Sealing: "b", Opening: ids{"a", "z"}, Resealing: true, Without: []string{"s2"}}}},
 		{name: "what is sealed is counted first", k: KeyWorld{Ring: resealing}, want: KeyStep{Look: true}},
 		{name: "what is under the old key is sealed anew", k: KeyWorld{Ring: resealing, Under: map[sealing.KeyID]int{"a": 2, "b": 7}}, want: KeyStep{Reseal: true}},
 		{name: "also while some is under a key that is lost", k: KeyWorld{Ring: resealing, Under: map[sealing.KeyID]int{"a": 2, "": 1}}, want: KeyStep{Reseal: true}},

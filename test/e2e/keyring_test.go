@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTheKeyOfSecretsIsRotated: three servers with their own store, three hosts, etcd under acknowledged writes. A server is
+// away when the rotation begins, the one that leads is killed while records are sealed again, and each is started
+// again when the old key is gone.
+func TestTheKeyOfSecretsIsRotated(t *testing.T) {
+	t.Parallel()
+	m := newOwnServers(t, 3, seeded(t))
+	m.database("etcd", "stead.local/etcd:3.4.23")
+	m.settle()
+	m.growServers()
+	m.secrets("configured", "created")
+	stop := m.hosts[0].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1")
+	was, lives := m.held(), m.begunAll()
+	old := m.secretKey(0)
+
+	m.kill(m.control[2].server)
+	m.writes()
+	m.people.stead("keyring", "rotate")
+	m.people.eventually(time.Minute, "the rotation says that it waits for s3", func() error {
+		out, err := m.people.trySteadFor(commandTime, "status")
+		if err != nil || !strings.Contains(out, "s3 lack the new key") {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		return nil
+	})
+	if out, _ := m.people.trySteadFor(commandTime, "keyring", "remove", m.keyThat("seals"), "--yes"); !strings.Contains(out, "is the key that seals") {
+		t.Errorf("the key that seals: %s", out)
+	}
+	before := m.keyThat("seals")
+	m.startOwn(2)
+	m.quorate()
+	m.kill(m.control[0].server)
+	m.startOwn(0)
+	m.quorate()
+	m.rotated(2)
+	if m.keyThat("seals") == before || m.keyThat("opens") != before {
+		t.Errorf("%s sealed before", before)
+	}
+	m.secrets("unchanged", "unchanged") // each opens, and has what it had
+
+	m.people.stead("keyring", "remove", before, "--yes")
+	m.rotated(1)
+	for i := range controls {
+		if now := m.secretKey(i); strings.Contains(now, old) || len(now) != len(old) {
+			t.Errorf("%s has a key of %d bytes, or the removed one", serverName(i), len(now))
+		}
+	}
+	m.killEachServer()
+	m.secrets("unchanged", "unchanged")
+	m.replaceLost(1)
+	m.secrets("unchanged", "unchanged")
+	m.people.stead("keyring", "rotate")
+	m.rotated(2)
+	m.connected()
+	m.assertHeld(was)
+	m.stillAll(lives)
+	m.judge()
+	stop()
+}
+
+// secrets applies Secrets, which must turn out so: of a Secret that does not open nobody knows that it is unchanged.
+func (m *matrix) secrets(outcomes ...string) {
+	m.Helper()
+	var b strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s%d}\nstringData: {password: of-s%d}\n", i, i)
+	}
+	m.people.eventually(time.Minute, "Secrets are applied", func() error {
+		file := m.people.path("secrets.yaml")
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			return err
+		}
+		out, err := m.people.trySteadFor(commandTime, "apply", "-f", file)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for line := range strings.Lines(out) {
+			if words := strings.Fields(line); !slices.Contains(outcomes, words[len(words)-1]) {
+				m.Errorf("of a Secret: %s", line)
+			}
+		}
+		return nil
+	})
+}
+
+// secretKey is the file of a server.
+func (m *matrix) secretKey(i int) string {
+	m.Helper()
+	b, err := os.ReadFile(m.control[i].path("server", "secret.key"))
+	if err != nil {
+		m.Fatal(err)
+	}
+	return string(b)
+}
+
+// keyThat is the key with this use; "": none.
+func (m *matrix) keyThat(use string) string {
+	m.Helper()
+	for line := range strings.Lines(m.people.stead("keyring", "ls")) {
+		if words := strings.Fields(line); len(words) > 1 && words[1] == use {
+			return words[0]
+		}
+	}
+	return ""
+}
+
+// rotated waits until no rotation is under way, and all servers have so many keys.
+func (m *matrix) rotated(keys int) {
+	m.Helper()
+	m.people.eventually(3*time.Minute, "the key is rotated", func() error {
+		out, err := m.people.trySteadFor(commandTime, "keyring", "ls")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if err != nil || strings.Contains(out, "\n\n") || len(lines) != 1+keys {
+			return fmt.Errorf("%v: %s", err, out)
+		}
+		for _, line := range lines[1:] {
+			if !strings.HasSuffix(strings.TrimSpace(line), "s1,s2,s3") {
+				return errors.New(out)
+			}
+		}
+		return nil
+	})
+}
+
+// replaceLost has a server lose its disk, and replaces it.
+func (m *matrix) replaceLost(i int) {
+	m.Helper()
+	m.kill(m.control[i].server)
+	if err := os.RemoveAll(m.control[i].path("server")); err != nil {
+		m.Fatal(err)
+	}
+	other := m.at(i)
+	m.standing = slices.DeleteFunc(m.standing, func(n int) bool { return n == i })
+	m.joinOwn(i, other.stead("server", "replace", serverName(i), "--yes"))
+	m.quorate()
+}
