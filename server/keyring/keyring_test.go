@@ -72,7 +72,7 @@ func TestARotationWaitsForServersThatAreAway(t *testing.T) {
 		t.Fatalf("%s seals, which s3 does not have", ring.Sealing)
 	}
 	list, err := w.servers["s1"].List(t.Context(), &proto.ListKeysRequest{})
-	if err != nil || !strings.Contains(list.GetWait(), "s3 lack") {
+	if err != nil || !strings.Contains(list.GetWait(), "waits for s3: start") {
 		t.Errorf("it says %q, %v", list.GetWait(), err)
 	}
 	if _, err := w.servers["s1"].Rotate(t.Context(), &proto.RotateKeyRequest{Without: []string{"s1"}}); err == nil {

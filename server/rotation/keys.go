@@ -44,8 +44,8 @@ func NextKeys(k KeyWorld) KeyStep {
 		return KeyStep{}
 	case k.Ring.Next != "":
 		if lacking := k.Lacking(k.Ring.Next); len(lacking) > 0 {
-			return KeyStep{Wait: fmt.Sprintf("%s lack the new key %s: start them; those that are gone for good: 'stead keyring rotate --without NAME'",
-				strings.Join(lacking, ", "), k.Ring.Next)}
+			return KeyStep{Wait: fmt.Sprintf("the new key %s waits for %s: start them, or, if one is gone for good, run 'stead keyring rotate --without NAME'",
+				k.Ring.Next, strings.Join(lacking, ", "))}
 		}
 		if !k.Settled {
 			return KeyStep{Wait: "servers that are not known yet have a moment to say which keys they have"}

@@ -23,9 +23,9 @@ func TestTheNextStepOfAKeysRotation(t *testing.T) {
 	}{
 		{name: "it was never rotated", k: KeyWorld{Servers: []string{"s1"}}},
 		{name: "a server that is known has not said that it has the new key",
-			k: KeyWorld{Ring: spread, Servers: []string{"s1", "s2"}, Said: map[string]ids{"s1": {"a", "b"}, "s2": {"a"}}, Settled: true}, wait: "s2 lack"},
+			k: KeyWorld{Ring: spread, Servers: []string{"s1", "s2"}, Said: map[string]ids{"s1": {"a", "b"}, "s2": {"a"}}, Settled: true}, wait: "waits for s2: start"},
 		{name: "a server that is known has said nothing",
-			k: KeyWorld{Ring: spread, Servers: []string{"s1", "s2"}, Said: map[string]ids{"s1": {"a", "b"}}, Settled: true}, wait: "s2 lack"},
+			k: KeyWorld{Ring: spread, Servers: []string{"s1", "s2"}, Said: map[string]ids{"s1": {"a", "b"}}, Settled: true}, wait: "waits for s2: start"},
 		{name: "servers that are not known have a moment", k: KeyWorld{Ring: spread, Servers: []string{"s1"}, Said: map[string]ids{"s1": {"a", "b"}}}, wait: "moment"},
 		{name: "all have it, so it seals, and the one before opens",
 			k: KeyWorld{Ring: spread, Servers: []string{"s1"}, Said: map[string]ids{"s1": {"a", "b"}}, Settled: true}, want: KeyStep{Write: resealing}},

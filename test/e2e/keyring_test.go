@@ -29,7 +29,7 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	m.people.stead("keyring", "rotate")
 	m.people.eventually(time.Minute, "the rotation says that it waits for s2", func() error {
 		out, err := m.people.trySteadFor(commandTime, "status")
-		if err != nil || !strings.Contains(out, "s2 lack the new key") {
+		if err != nil || !strings.Contains(out, " waits for s2: start them") {
 			return fmt.Errorf("%v: %s", err, out)
 		}
 		return nil
