@@ -5,6 +5,12 @@ package main
 var differences = []fault{
 	{"S2", "server/cache/nodechanges.go", "\tif l.used() != used {", "\tif l.used() == used {",
 		suite{"server/dispatch", "^TestDifferencesAreThoseOfAWholeLook$"}},
+	{"S2", "server/cache/nodechanges.go", "\t\ts.cache.following.set(s, len(ids) > 0)\n", "",
+		suite{"server/dispatch", "^TestDifferencesAreThoseOfAWholeLook$"}},
+	{"S15", "server/dispatch/wakes.go", "if ws.farAll || w.every || w.pong.Load() {", "if ws.farAll || w.every {",
+		suite{"server/dispatch", "^TestManySessionsAreWokenSeldom$"}},
+	{"S15", "server/dispatch/publisher.go", "\t\t\tp.watchers.wakeAll()\n\t\t\tbrief = nil\n", "\t\t\tbrief = nil\n",
+		suite{"server/dispatch", "^TestManySessionsAreWokenSeldom$"}},
 	{"S2", "server/cache/nodechanges.go", "\t\t\ts.gathered.Members[id] = true", "\t\t\t_ = id",
 		suite{"server/dispatch", "^TestDifferencesAreThoseOfAWholeLook$"}},
 	{"S2", "server/cache/nodechanges.go", "append(nodes, l.nodes()...))", "append(nodes[:0], l.nodes()...))",

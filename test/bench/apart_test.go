@@ -77,10 +77,18 @@ func (h *apart) serve(name string) {
 	}
 }
 
-// join starts nodes and waits for all.
+// join starts nodes and waits for all. What agents keep is on the disk if there is one host, and of many, which have a disk
+// each, on a tmpfs.
 func (h *apart) join(kind string, hosts int) {
 	h.b.Helper()
-	h.hosts, h.nodes = hosts, startNodes(h.b, kind, hosts, h.socket, h.dir)
+	dir := h.dir
+	if kind == "agent" && hosts > 1 {
+		var err error
+		dir, err = os.MkdirTemp("/dev/shm", "stead-b")
+		must(h.b, err)
+		h.b.Cleanup(func() { must(h.b, os.RemoveAll(dir)) })
+	}
+	h.hosts, h.nodes = hosts, startNodes(h.b, kind, hosts, h.socket, dir)
 	h.connected("s1", hosts)
 }
 
