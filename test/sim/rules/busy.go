@@ -1,8 +1,11 @@
 package rules
 
 import (
+	"slices"
+
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec/causes"
 )
 
 // busy: a member that is well says that it should not be stopped, and the set waits for it still.
@@ -68,4 +71,26 @@ func (c *planChecker) tooLong() {
 	if said {
 		c.Count("BusyTooLong")
 	}
+}
+
+// awaitsBusy: the member for whom the rollout waits is busy, or stops after one that is. It is one whose turn came, else one
+// that waits for something else than other members.
+func (c *planChecker) awaitsBusy() bool {
+	var first causes.BlockedReason
+	for i := range c.p.Blocked {
+		b := &c.p.Blocked[i]
+		o := b.ID.Ordinal
+		if !slices.Contains(c.Wanted, o) || b.Reason == causes.BlockedTurn || b.Reason == causes.BlockedPredecessor {
+			continue
+		}
+		m := c.Slot(o).Member
+		if m != nil && (m.Goal != records.GoalStop && !c.stopped(o) && !c.obsolete(o) || m.StopReason == records.ReasonUpdate) {
+			first = b.Reason
+			break
+		}
+		if first == "" {
+			first = b.Reason
+		}
+	}
+	return first == causes.BlockedBusy
 }

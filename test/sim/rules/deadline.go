@@ -83,7 +83,7 @@ func (c *planChecker) completed() (done bool, current spec.RevisionHash, complet
 func (c *planChecker) stays(o int) bool { return c.Available(o) && !c.stopped(o) }
 
 // stand counts on: the clock runs while the rollout is neither complete nor paused and a
-// member waits; a member that was never available on the aim, or a life that was not,
+// member waits, for another than a busy one; a member that was never available on the aim, or a life that was not,
 // begins it anew.
 func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed bool) standing {
 	all, clock := c.stands, c.now
@@ -111,7 +111,7 @@ func (c *planChecker) stand(key standKey, current spec.RevisionHash, completed b
 	if now.aim != old.aim || now.arrived > old.arrived || now.newest != old.newest {
 		now.counted = 0
 	}
-	now.runs = waits && !absent && !c.x.Set.Paused && !c.halted() && (current != c.x.TemplateHash || !completed)
+	now.runs = waits && !absent && !c.awaitsBusy() && !c.x.Set.Paused && !c.halted() && (current != c.x.TemplateHash || !completed)
 	all[key] = now
 	return now
 }
