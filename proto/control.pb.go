@@ -353,6 +353,7 @@ type RestoreRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Off           []string               `protobuf:"bytes,1,rep,name=off,proto3" json:"off,omitempty"`                      // nodes; none: declare a restore
 	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // only tell what it means
+	Ended         bool                   `protobuf:"varint,3,opt,name=ended,proto3" json:"ended,omitempty"`                 // of a store that was ended, and is to go on nevertheless
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,6 +402,57 @@ func (x *RestoreRequest) GetDryRun() bool {
 	return false
 }
 
+func (x *RestoreRequest) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+type EndRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DryRun        bool                   `protobuf:"varint,1,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"` // only tell what it means
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndRequest) Reset() {
+	*x = EndRequest{}
+	mi := &file_control_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndRequest) ProtoMessage() {}
+
+func (x *EndRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndRequest.ProtoReflect.Descriptor instead.
+func (*EndRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *EndRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
 type File struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // as shown in problems; "-" for stdin
@@ -411,7 +463,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -423,7 +475,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -436,7 +488,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *File) GetName() string {
@@ -470,7 +522,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -482,7 +534,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -495,7 +547,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApplyRequest) GetFiles() []*File {
@@ -561,7 +613,7 @@ type Prune struct {
 
 func (x *Prune) Reset() {
 	*x = Prune{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -573,7 +625,7 @@ func (x *Prune) String() string {
 func (*Prune) ProtoMessage() {}
 
 func (x *Prune) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -586,7 +638,7 @@ func (x *Prune) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prune.ProtoReflect.Descriptor instead.
 func (*Prune) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Prune) GetAll() bool {
@@ -616,7 +668,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +680,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +693,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ApplyResponse) GetApplied() []*Applied {
@@ -689,7 +741,7 @@ type Applied struct {
 
 func (x *Applied) Reset() {
 	*x = Applied{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +753,7 @@ func (x *Applied) String() string {
 func (*Applied) ProtoMessage() {}
 
 func (x *Applied) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +766,7 @@ func (x *Applied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Applied.ProtoReflect.Descriptor instead.
 func (*Applied) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Applied) GetKind() string {
@@ -777,7 +829,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +841,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +854,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetRequest) GetKind() string {
@@ -838,7 +890,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +902,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +915,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Object) GetKind() string {
@@ -907,7 +959,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +971,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +984,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListRequest) GetKind() string {
@@ -979,7 +1031,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1043,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1056,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListResponse) GetObjects() []*Object {
@@ -1026,7 +1078,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1090,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1103,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WatchEvent) GetObject() *Object {
@@ -1089,7 +1141,7 @@ type ScaleRequest struct {
 
 func (x *ScaleRequest) Reset() {
 	*x = ScaleRequest{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1153,7 @@ func (x *ScaleRequest) String() string {
 func (*ScaleRequest) ProtoMessage() {}
 
 func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1166,7 @@ func (x *ScaleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleRequest.ProtoReflect.Descriptor instead.
 func (*ScaleRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ScaleRequest) GetNamespace() string {
@@ -1163,7 +1215,7 @@ type ScaleResponse struct {
 
 func (x *ScaleResponse) Reset() {
 	*x = ScaleResponse{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1175,7 +1227,7 @@ func (x *ScaleResponse) String() string {
 func (*ScaleResponse) ProtoMessage() {}
 
 func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1188,7 +1240,7 @@ func (x *ScaleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScaleResponse.ProtoReflect.Descriptor instead.
 func (*ScaleResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ScaleResponse) GetBefore() int32 {
@@ -1226,7 +1278,7 @@ type DeleteRequest struct {
 
 func (x *DeleteRequest) Reset() {
 	*x = DeleteRequest{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1290,7 @@ func (x *DeleteRequest) String() string {
 func (*DeleteRequest) ProtoMessage() {}
 
 func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1303,7 @@ func (x *DeleteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteRequest) GetKind() string {
@@ -1291,7 +1343,7 @@ type DeleteResponse struct {
 
 func (x *DeleteResponse) Reset() {
 	*x = DeleteResponse{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1303,7 +1355,7 @@ func (x *DeleteResponse) String() string {
 func (*DeleteResponse) ProtoMessage() {}
 
 func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1316,7 +1368,7 @@ func (x *DeleteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteResponse.ProtoReflect.Descriptor instead.
 func (*DeleteResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteResponse) GetEffects() []string {
@@ -1342,7 +1394,7 @@ type ReclaimVolumeRequest struct {
 
 func (x *ReclaimVolumeRequest) Reset() {
 	*x = ReclaimVolumeRequest{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1406,7 @@ func (x *ReclaimVolumeRequest) String() string {
 func (*ReclaimVolumeRequest) ProtoMessage() {}
 
 func (x *ReclaimVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1419,7 @@ func (x *ReclaimVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReclaimVolumeRequest.ProtoReflect.Descriptor instead.
 func (*ReclaimVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ReclaimVolumeRequest) GetNamespace() string {
@@ -1424,7 +1476,7 @@ type RestoreVolumeRequest struct {
 
 func (x *RestoreVolumeRequest) Reset() {
 	*x = RestoreVolumeRequest{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1488,7 @@ func (x *RestoreVolumeRequest) String() string {
 func (*RestoreVolumeRequest) ProtoMessage() {}
 
 func (x *RestoreVolumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1501,7 @@ func (x *RestoreVolumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestoreVolumeRequest.ProtoReflect.Descriptor instead.
 func (*RestoreVolumeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RestoreVolumeRequest) GetNamespace() string {
@@ -1483,7 +1535,7 @@ type VolumeResponse struct {
 
 func (x *VolumeResponse) Reset() {
 	*x = VolumeResponse{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1547,7 @@ func (x *VolumeResponse) String() string {
 func (*VolumeResponse) ProtoMessage() {}
 
 func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1560,7 @@ func (x *VolumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeResponse.ProtoReflect.Descriptor instead.
 func (*VolumeResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *VolumeResponse) GetVolume() string {
@@ -1535,7 +1587,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1599,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1612,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExplainRequest) GetNamespace() string {
@@ -1586,7 +1638,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1598,7 +1650,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1611,7 +1663,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExplainResponse) GetRows() []*ExplainRow {
@@ -1632,7 +1684,7 @@ type ExplainRow struct {
 
 func (x *ExplainRow) Reset() {
 	*x = ExplainRow{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1696,7 @@ func (x *ExplainRow) String() string {
 func (*ExplainRow) ProtoMessage() {}
 
 func (x *ExplainRow) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1709,7 @@ func (x *ExplainRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRow.ProtoReflect.Descriptor instead.
 func (*ExplainRow) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExplainRow) GetMember() string {
@@ -1697,7 +1749,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1761,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1774,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LogsRequest) GetNamespace() string {
@@ -1791,7 +1843,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1855,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1868,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExecRequest) GetStart() *ExecStart {
@@ -1847,7 +1899,7 @@ type ExecStart struct {
 
 func (x *ExecStart) Reset() {
 	*x = ExecStart{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1911,7 @@ func (x *ExecStart) String() string {
 func (*ExecStart) ProtoMessage() {}
 
 func (x *ExecStart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +1924,7 @@ func (x *ExecStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecStart.ProtoReflect.Descriptor instead.
 func (*ExecStart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ExecStart) GetNamespace() string {
@@ -1927,7 +1979,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1939,7 +1991,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1952,7 +2004,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ForwardRequest) GetStart() *ForwardStart {
@@ -1980,7 +2032,7 @@ type ForwardStart struct {
 
 func (x *ForwardStart) Reset() {
 	*x = ForwardStart{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2044,7 @@ func (x *ForwardStart) String() string {
 func (*ForwardStart) ProtoMessage() {}
 
 func (x *ForwardStart) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2057,7 @@ func (x *ForwardStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardStart.ProtoReflect.Descriptor instead.
 func (*ForwardStart) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ForwardStart) GetNamespace() string {
@@ -2039,7 +2091,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2103,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2116,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UsageRequest) GetNode() string {
@@ -2090,7 +2142,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2154,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2167,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *UsageResponse) GetNodes() []*NodeUsage {
@@ -2135,7 +2187,7 @@ type LoadImageRequest struct {
 
 func (x *LoadImageRequest) Reset() {
 	*x = LoadImageRequest{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2199,7 @@ func (x *LoadImageRequest) String() string {
 func (*LoadImageRequest) ProtoMessage() {}
 
 func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2212,7 @@ func (x *LoadImageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageRequest.ProtoReflect.Descriptor instead.
 func (*LoadImageRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LoadImageRequest) GetNode() string {
@@ -2186,7 +2238,7 @@ type LoadImageResponse struct {
 
 func (x *LoadImageResponse) Reset() {
 	*x = LoadImageResponse{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2250,7 @@ func (x *LoadImageResponse) String() string {
 func (*LoadImageResponse) ProtoMessage() {}
 
 func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2263,7 @@ func (x *LoadImageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LoadImageResponse.ProtoReflect.Descriptor instead.
 func (*LoadImageResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LoadImageResponse) GetImages() []*ImageInfo {
@@ -2233,7 +2285,7 @@ type ImageInfo struct {
 
 func (x *ImageInfo) Reset() {
 	*x = ImageInfo{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2297,7 @@ func (x *ImageInfo) String() string {
 func (*ImageInfo) ProtoMessage() {}
 
 func (x *ImageInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2310,7 @@ func (x *ImageInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImageInfo.ProtoReflect.Descriptor instead.
 func (*ImageInfo) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ImageInfo) GetNode() string {
@@ -2298,7 +2350,7 @@ type ImagesRequest struct {
 
 func (x *ImagesRequest) Reset() {
 	*x = ImagesRequest{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2310,7 +2362,7 @@ func (x *ImagesRequest) String() string {
 func (*ImagesRequest) ProtoMessage() {}
 
 func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2323,7 +2375,7 @@ func (x *ImagesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImagesRequest.ProtoReflect.Descriptor instead.
 func (*ImagesRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ImagesRequest) GetNode() string {
@@ -2344,7 +2396,7 @@ type UndoRequest struct {
 
 func (x *UndoRequest) Reset() {
 	*x = UndoRequest{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2356,7 +2408,7 @@ func (x *UndoRequest) String() string {
 func (*UndoRequest) ProtoMessage() {}
 
 func (x *UndoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2369,7 +2421,7 @@ func (x *UndoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoRequest.ProtoReflect.Descriptor instead.
 func (*UndoRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UndoRequest) GetNamespace() string {
@@ -2407,7 +2459,7 @@ type EditNodeRequest struct {
 
 func (x *EditNodeRequest) Reset() {
 	*x = EditNodeRequest{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2419,7 +2471,7 @@ func (x *EditNodeRequest) String() string {
 func (*EditNodeRequest) ProtoMessage() {}
 
 func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2484,7 @@ func (x *EditNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditNodeRequest.ProtoReflect.Descriptor instead.
 func (*EditNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *EditNodeRequest) GetName() string {
@@ -2490,7 +2542,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2554,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2567,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DrainNodeRequest) GetName() string {
@@ -2566,7 +2618,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2578,7 +2630,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2591,7 +2643,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DrainNodeResponse) GetWanted() bool {
@@ -2641,7 +2693,7 @@ type DrainRow struct {
 
 func (x *DrainRow) Reset() {
 	*x = DrainRow{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2705,7 @@ func (x *DrainRow) String() string {
 func (*DrainRow) ProtoMessage() {}
 
 func (x *DrainRow) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2718,7 @@ func (x *DrainRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRow.ProtoReflect.Descriptor instead.
 func (*DrainRow) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *DrainRow) GetNamespace() string {
@@ -2706,7 +2758,7 @@ type MoveRequest struct {
 
 func (x *MoveRequest) Reset() {
 	*x = MoveRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2718,7 +2770,7 @@ func (x *MoveRequest) String() string {
 func (*MoveRequest) ProtoMessage() {}
 
 func (x *MoveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2731,7 +2783,7 @@ func (x *MoveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveRequest.ProtoReflect.Descriptor instead.
 func (*MoveRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *MoveRequest) GetNamespace() string {
@@ -2810,7 +2862,7 @@ type MoveResponse struct {
 
 func (x *MoveResponse) Reset() {
 	*x = MoveResponse{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2822,7 +2874,7 @@ func (x *MoveResponse) String() string {
 func (*MoveResponse) ProtoMessage() {}
 
 func (x *MoveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2835,7 +2887,7 @@ func (x *MoveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveResponse.ProtoReflect.Descriptor instead.
 func (*MoveResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *MoveResponse) GetEffects() []string {
@@ -2928,7 +2980,7 @@ type RebalanceRequest struct {
 
 func (x *RebalanceRequest) Reset() {
 	*x = RebalanceRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +2992,7 @@ func (x *RebalanceRequest) String() string {
 func (*RebalanceRequest) ProtoMessage() {}
 
 func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3005,7 @@ func (x *RebalanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceRequest.ProtoReflect.Descriptor instead.
 func (*RebalanceRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RebalanceRequest) GetNamespace() string {
@@ -3001,7 +3053,7 @@ type RebalanceResponse struct {
 
 func (x *RebalanceResponse) Reset() {
 	*x = RebalanceResponse{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3065,7 @@ func (x *RebalanceResponse) String() string {
 func (*RebalanceResponse) ProtoMessage() {}
 
 func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3078,7 @@ func (x *RebalanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceResponse.ProtoReflect.Descriptor instead.
 func (*RebalanceResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RebalanceResponse) GetMoves() []*RebalanceRow {
@@ -3059,7 +3111,7 @@ type RebalanceRow struct {
 
 func (x *RebalanceRow) Reset() {
 	*x = RebalanceRow{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +3123,7 @@ func (x *RebalanceRow) String() string {
 func (*RebalanceRow) ProtoMessage() {}
 
 func (x *RebalanceRow) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +3136,7 @@ func (x *RebalanceRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RebalanceRow.ProtoReflect.Descriptor instead.
 func (*RebalanceRow) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RebalanceRow) GetNamespace() string {
@@ -3153,7 +3205,7 @@ type FenceNodeRequest struct {
 
 func (x *FenceNodeRequest) Reset() {
 	*x = FenceNodeRequest{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +3217,7 @@ func (x *FenceNodeRequest) String() string {
 func (*FenceNodeRequest) ProtoMessage() {}
 
 func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +3230,7 @@ func (x *FenceNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FenceNodeRequest.ProtoReflect.Descriptor instead.
 func (*FenceNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FenceNodeRequest) GetName() string {
@@ -3204,7 +3256,7 @@ type RemoveNodeRequest struct {
 
 func (x *RemoveNodeRequest) Reset() {
 	*x = RemoveNodeRequest{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3216,7 +3268,7 @@ func (x *RemoveNodeRequest) String() string {
 func (*RemoveNodeRequest) ProtoMessage() {}
 
 func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3229,7 +3281,7 @@ func (x *RemoveNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveNodeRequest.ProtoReflect.Descriptor instead.
 func (*RemoveNodeRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RemoveNodeRequest) GetName() string {
@@ -3250,7 +3302,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3262,7 +3314,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3275,7 +3327,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -3312,7 +3364,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3376,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3389,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -3379,7 +3431,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3443,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3456,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -3457,10 +3509,14 @@ const file_control_proto_rawDesc = "" +
 	"\x05plain\x18\x02 \x01(\bR\x05plain\" \n" +
 	"\n" +
 	"BackupPart\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\";\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\"Q\n" +
 	"\x0eRestoreRequest\x12\x10\n" +
 	"\x03off\x18\x01 \x03(\tR\x03off\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"4\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\bR\x05ended\"%\n" +
+	"\n" +
+	"EndRequest\x12\x17\n" +
+	"\adry_run\x18\x01 \x01(\bR\x06dryRun\"4\n" +
 	"\x04File\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\"\x80\x02\n" +
@@ -3693,7 +3749,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03now\x18\x04 \x01(\bR\x03now\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xf2\f\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xa7\r\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -3711,7 +3767,8 @@ const file_control_proto_rawDesc = "" +
 	"\tFenceNode\x12\x1a.stead.v1.FenceNodeRequest\x1a\x16.stead.v1.EditResponse\x12A\n" +
 	"\n" +
 	"RemoveNode\x12\x1b.stead.v1.RemoveNodeRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
-	"\aRestore\x12\x18.stead.v1.RestoreRequest\x1a\x16.stead.v1.EditResponse\x129\n" +
+	"\aRestore\x12\x18.stead.v1.RestoreRequest\x1a\x16.stead.v1.EditResponse\x123\n" +
+	"\x03End\x12\x14.stead.v1.EndRequest\x1a\x16.stead.v1.EditResponse\x129\n" +
 	"\x06Backup\x12\x17.stead.v1.BackupRequest\x1a\x14.stead.v1.BackupPart0\x01\x12;\n" +
 	"\x06Delete\x12\x17.stead.v1.DeleteRequest\x1a\x18.stead.v1.DeleteResponse\x12I\n" +
 	"\rReclaimVolume\x12\x1e.stead.v1.ReclaimVolumeRequest\x1a\x18.stead.v1.VolumeResponse\x12I\n" +
@@ -3736,140 +3793,143 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
 	(*BackupRequest)(nil),        // 2: stead.v1.BackupRequest
 	(*BackupPart)(nil),           // 3: stead.v1.BackupPart
 	(*RestoreRequest)(nil),       // 4: stead.v1.RestoreRequest
-	(*File)(nil),                 // 5: stead.v1.File
-	(*ApplyRequest)(nil),         // 6: stead.v1.ApplyRequest
-	(*Prune)(nil),                // 7: stead.v1.Prune
-	(*ApplyResponse)(nil),        // 8: stead.v1.ApplyResponse
-	(*Applied)(nil),              // 9: stead.v1.Applied
-	(*GetRequest)(nil),           // 10: stead.v1.GetRequest
-	(*Object)(nil),               // 11: stead.v1.Object
-	(*ListRequest)(nil),          // 12: stead.v1.ListRequest
-	(*ListResponse)(nil),         // 13: stead.v1.ListResponse
-	(*WatchEvent)(nil),           // 14: stead.v1.WatchEvent
-	(*ScaleRequest)(nil),         // 15: stead.v1.ScaleRequest
-	(*ScaleResponse)(nil),        // 16: stead.v1.ScaleResponse
-	(*DeleteRequest)(nil),        // 17: stead.v1.DeleteRequest
-	(*DeleteResponse)(nil),       // 18: stead.v1.DeleteResponse
-	(*ReclaimVolumeRequest)(nil), // 19: stead.v1.ReclaimVolumeRequest
-	(*RestoreVolumeRequest)(nil), // 20: stead.v1.RestoreVolumeRequest
-	(*VolumeResponse)(nil),       // 21: stead.v1.VolumeResponse
-	(*ExplainRequest)(nil),       // 22: stead.v1.ExplainRequest
-	(*ExplainResponse)(nil),      // 23: stead.v1.ExplainResponse
-	(*ExplainRow)(nil),           // 24: stead.v1.ExplainRow
-	(*LogsRequest)(nil),          // 25: stead.v1.LogsRequest
-	(*ExecRequest)(nil),          // 26: stead.v1.ExecRequest
-	(*ExecStart)(nil),            // 27: stead.v1.ExecStart
-	(*ForwardRequest)(nil),       // 28: stead.v1.ForwardRequest
-	(*ForwardStart)(nil),         // 29: stead.v1.ForwardStart
-	(*UsageRequest)(nil),         // 30: stead.v1.UsageRequest
-	(*UsageResponse)(nil),        // 31: stead.v1.UsageResponse
-	(*LoadImageRequest)(nil),     // 32: stead.v1.LoadImageRequest
-	(*LoadImageResponse)(nil),    // 33: stead.v1.LoadImageResponse
-	(*ImageInfo)(nil),            // 34: stead.v1.ImageInfo
-	(*ImagesRequest)(nil),        // 35: stead.v1.ImagesRequest
-	(*UndoRequest)(nil),          // 36: stead.v1.UndoRequest
-	(*EditNodeRequest)(nil),      // 37: stead.v1.EditNodeRequest
-	(*DrainNodeRequest)(nil),     // 38: stead.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),    // 39: stead.v1.DrainNodeResponse
-	(*DrainRow)(nil),             // 40: stead.v1.DrainRow
-	(*MoveRequest)(nil),          // 41: stead.v1.MoveRequest
-	(*MoveResponse)(nil),         // 42: stead.v1.MoveResponse
-	(*RebalanceRequest)(nil),     // 43: stead.v1.RebalanceRequest
-	(*RebalanceResponse)(nil),    // 44: stead.v1.RebalanceResponse
-	(*RebalanceRow)(nil),         // 45: stead.v1.RebalanceRow
-	(*FenceNodeRequest)(nil),     // 46: stead.v1.FenceNodeRequest
-	(*RemoveNodeRequest)(nil),    // 47: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 48: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 49: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 50: stead.v1.EditResponse
-	nil,                          // 51: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 52: stead.v1.Frame
-	(*Size)(nil),                 // 53: stead.v1.Size
-	(*NodeUsage)(nil),            // 54: stead.v1.NodeUsage
+	(*EndRequest)(nil),           // 5: stead.v1.EndRequest
+	(*File)(nil),                 // 6: stead.v1.File
+	(*ApplyRequest)(nil),         // 7: stead.v1.ApplyRequest
+	(*Prune)(nil),                // 8: stead.v1.Prune
+	(*ApplyResponse)(nil),        // 9: stead.v1.ApplyResponse
+	(*Applied)(nil),              // 10: stead.v1.Applied
+	(*GetRequest)(nil),           // 11: stead.v1.GetRequest
+	(*Object)(nil),               // 12: stead.v1.Object
+	(*ListRequest)(nil),          // 13: stead.v1.ListRequest
+	(*ListResponse)(nil),         // 14: stead.v1.ListResponse
+	(*WatchEvent)(nil),           // 15: stead.v1.WatchEvent
+	(*ScaleRequest)(nil),         // 16: stead.v1.ScaleRequest
+	(*ScaleResponse)(nil),        // 17: stead.v1.ScaleResponse
+	(*DeleteRequest)(nil),        // 18: stead.v1.DeleteRequest
+	(*DeleteResponse)(nil),       // 19: stead.v1.DeleteResponse
+	(*ReclaimVolumeRequest)(nil), // 20: stead.v1.ReclaimVolumeRequest
+	(*RestoreVolumeRequest)(nil), // 21: stead.v1.RestoreVolumeRequest
+	(*VolumeResponse)(nil),       // 22: stead.v1.VolumeResponse
+	(*ExplainRequest)(nil),       // 23: stead.v1.ExplainRequest
+	(*ExplainResponse)(nil),      // 24: stead.v1.ExplainResponse
+	(*ExplainRow)(nil),           // 25: stead.v1.ExplainRow
+	(*LogsRequest)(nil),          // 26: stead.v1.LogsRequest
+	(*ExecRequest)(nil),          // 27: stead.v1.ExecRequest
+	(*ExecStart)(nil),            // 28: stead.v1.ExecStart
+	(*ForwardRequest)(nil),       // 29: stead.v1.ForwardRequest
+	(*ForwardStart)(nil),         // 30: stead.v1.ForwardStart
+	(*UsageRequest)(nil),         // 31: stead.v1.UsageRequest
+	(*UsageResponse)(nil),        // 32: stead.v1.UsageResponse
+	(*LoadImageRequest)(nil),     // 33: stead.v1.LoadImageRequest
+	(*LoadImageResponse)(nil),    // 34: stead.v1.LoadImageResponse
+	(*ImageInfo)(nil),            // 35: stead.v1.ImageInfo
+	(*ImagesRequest)(nil),        // 36: stead.v1.ImagesRequest
+	(*UndoRequest)(nil),          // 37: stead.v1.UndoRequest
+	(*EditNodeRequest)(nil),      // 38: stead.v1.EditNodeRequest
+	(*DrainNodeRequest)(nil),     // 39: stead.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),    // 40: stead.v1.DrainNodeResponse
+	(*DrainRow)(nil),             // 41: stead.v1.DrainRow
+	(*MoveRequest)(nil),          // 42: stead.v1.MoveRequest
+	(*MoveResponse)(nil),         // 43: stead.v1.MoveResponse
+	(*RebalanceRequest)(nil),     // 44: stead.v1.RebalanceRequest
+	(*RebalanceResponse)(nil),    // 45: stead.v1.RebalanceResponse
+	(*RebalanceRow)(nil),         // 46: stead.v1.RebalanceRow
+	(*FenceNodeRequest)(nil),     // 47: stead.v1.FenceNodeRequest
+	(*RemoveNodeRequest)(nil),    // 48: stead.v1.RemoveNodeRequest
+	(*PauseRequest)(nil),         // 49: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 50: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 51: stead.v1.EditResponse
+	nil,                          // 52: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 53: stead.v1.Frame
+	(*Size)(nil),                 // 54: stead.v1.Size
+	(*NodeUsage)(nil),            // 55: stead.v1.NodeUsage
 }
 var file_control_proto_depIdxs = []int32{
-	5,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
-	7,  // 1: stead.v1.ApplyRequest.prune:type_name -> stead.v1.Prune
-	9,  // 2: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
-	9,  // 3: stead.v1.ApplyResponse.pruned:type_name -> stead.v1.Applied
-	11, // 4: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
-	11, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
-	24, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
-	27, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	52, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	53, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
-	29, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
-	52, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
-	54, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
-	34, // 13: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	51, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
-	40, // 15: stead.v1.DrainNodeResponse.left:type_name -> stead.v1.DrainRow
-	40, // 16: stead.v1.DrainNodeResponse.waiting:type_name -> stead.v1.DrainRow
-	45, // 17: stead.v1.RebalanceResponse.moves:type_name -> stead.v1.RebalanceRow
-	45, // 18: stead.v1.RebalanceResponse.stays:type_name -> stead.v1.RebalanceRow
+	6,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
+	8,  // 1: stead.v1.ApplyRequest.prune:type_name -> stead.v1.Prune
+	10, // 2: stead.v1.ApplyResponse.applied:type_name -> stead.v1.Applied
+	10, // 3: stead.v1.ApplyResponse.pruned:type_name -> stead.v1.Applied
+	12, // 4: stead.v1.ListResponse.objects:type_name -> stead.v1.Object
+	12, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
+	25, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
+	28, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
+	53, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	54, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	30, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
+	53, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
+	55, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
+	35, // 13: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
+	52, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	41, // 15: stead.v1.DrainNodeResponse.left:type_name -> stead.v1.DrainRow
+	41, // 16: stead.v1.DrainNodeResponse.waiting:type_name -> stead.v1.DrainRow
+	46, // 17: stead.v1.RebalanceResponse.moves:type_name -> stead.v1.RebalanceRow
+	46, // 18: stead.v1.RebalanceResponse.stays:type_name -> stead.v1.RebalanceRow
 	0,  // 19: stead.v1.Control.Info:input_type -> stead.v1.InfoRequest
-	6,  // 20: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
-	10, // 21: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
-	12, // 22: stead.v1.Control.List:input_type -> stead.v1.ListRequest
-	12, // 23: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
-	15, // 24: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
-	36, // 25: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	48, // 26: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	49, // 27: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	37, // 28: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	38, // 29: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
-	41, // 30: stead.v1.Control.Move:input_type -> stead.v1.MoveRequest
-	43, // 31: stead.v1.Control.Rebalance:input_type -> stead.v1.RebalanceRequest
-	46, // 32: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	47, // 33: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	7,  // 20: stead.v1.Control.Apply:input_type -> stead.v1.ApplyRequest
+	11, // 21: stead.v1.Control.Get:input_type -> stead.v1.GetRequest
+	13, // 22: stead.v1.Control.List:input_type -> stead.v1.ListRequest
+	13, // 23: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
+	16, // 24: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
+	37, // 25: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
+	49, // 26: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	50, // 27: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	38, // 28: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	39, // 29: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
+	42, // 30: stead.v1.Control.Move:input_type -> stead.v1.MoveRequest
+	44, // 31: stead.v1.Control.Rebalance:input_type -> stead.v1.RebalanceRequest
+	47, // 32: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	48, // 33: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
 	4,  // 34: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	2,  // 35: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	17, // 36: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	19, // 37: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	20, // 38: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	22, // 39: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	25, // 40: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	26, // 41: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	28, // 42: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
-	30, // 43: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
-	32, // 44: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	35, // 45: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 46: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	8,  // 47: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	11, // 48: stead.v1.Control.Get:output_type -> stead.v1.Object
-	13, // 49: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	14, // 50: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	16, // 51: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	50, // 52: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	50, // 53: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	50, // 54: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	50, // 55: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	39, // 56: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
-	42, // 57: stead.v1.Control.Move:output_type -> stead.v1.MoveResponse
-	44, // 58: stead.v1.Control.Rebalance:output_type -> stead.v1.RebalanceResponse
-	50, // 59: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	50, // 60: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	50, // 61: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	3,  // 62: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	18, // 63: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	21, // 64: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	21, // 65: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	23, // 66: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	52, // 67: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	52, // 68: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	52, // 69: stead.v1.Control.Forward:output_type -> stead.v1.Frame
-	31, // 70: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
-	33, // 71: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	33, // 72: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	46, // [46:73] is the sub-list for method output_type
-	19, // [19:46] is the sub-list for method input_type
+	5,  // 35: stead.v1.Control.End:input_type -> stead.v1.EndRequest
+	2,  // 36: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	18, // 37: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	20, // 38: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	21, // 39: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	23, // 40: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	26, // 41: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	27, // 42: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	29, // 43: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
+	31, // 44: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
+	33, // 45: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	36, // 46: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 47: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	9,  // 48: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	12, // 49: stead.v1.Control.Get:output_type -> stead.v1.Object
+	14, // 50: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	15, // 51: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	17, // 52: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	51, // 53: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	51, // 54: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	51, // 55: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	51, // 56: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	40, // 57: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
+	43, // 58: stead.v1.Control.Move:output_type -> stead.v1.MoveResponse
+	45, // 59: stead.v1.Control.Rebalance:output_type -> stead.v1.RebalanceResponse
+	51, // 60: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	51, // 61: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	51, // 62: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	51, // 63: stead.v1.Control.End:output_type -> stead.v1.EditResponse
+	3,  // 64: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	19, // 65: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	22, // 66: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	22, // 67: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	24, // 68: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	53, // 69: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	53, // 70: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	53, // 71: stead.v1.Control.Forward:output_type -> stead.v1.Frame
+	32, // 72: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
+	34, // 73: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	34, // 74: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	47, // [47:75] is the sub-list for method output_type
+	19, // [19:47] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -3881,16 +3941,16 @@ func file_control_proto_init() {
 		return
 	}
 	file_types_proto_init()
-	file_control_proto_msgTypes[15].OneofWrappers = []any{}
-	file_control_proto_msgTypes[19].OneofWrappers = []any{}
-	file_control_proto_msgTypes[37].OneofWrappers = []any{}
+	file_control_proto_msgTypes[16].OneofWrappers = []any{}
+	file_control_proto_msgTypes[20].OneofWrappers = []any{}
+	file_control_proto_msgTypes[38].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	Control_FenceNode_FullMethodName     = "/stead.v1.Control/FenceNode"
 	Control_RemoveNode_FullMethodName    = "/stead.v1.Control/RemoveNode"
 	Control_Restore_FullMethodName       = "/stead.v1.Control/Restore"
+	Control_End_FullMethodName           = "/stead.v1.Control/End"
 	Control_Backup_FullMethodName        = "/stead.v1.Control/Backup"
 	Control_Delete_FullMethodName        = "/stead.v1.Control/Delete"
 	Control_ReclaimVolume_FullMethodName = "/stead.v1.Control/ReclaimVolume"
@@ -106,6 +107,9 @@ type ControlClient interface {
 	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
 	// something changed meanwhile.
 	Restore(ctx context.Context, in *RestoreRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// End ends the store: it is held for good, and what it has goes on in another store that is made of its last backup. It may be
+	// called again. Codes: FAILED_PRECONDITION the store is held, or a restore is under way; ABORTED something changed meanwhile.
+	End(ctx context.Context, in *EndRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Backup sends all that the store holds at one moment: with complete as a file of package server/backup, which was
 	// examined and is encrypted if this server has recipients; else as 'etcdctl snapshot save' writes it. Codes:
 	// FAILED_PRECONDITION the store cannot be backed up through this server.
@@ -323,6 +327,16 @@ func (c *controlClient) Restore(ctx context.Context, in *RestoreRequest, opts ..
 	return out, nil
 }
 
+func (c *controlClient) End(ctx context.Context, in *EndRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_End_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupPart], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[1], Control_Backup_FullMethodName, cOpts...)
@@ -518,6 +532,9 @@ type ControlServer interface {
 	// under way, or the node has a session; NOT_FOUND the node is not waited for; ABORTED
 	// something changed meanwhile.
 	Restore(context.Context, *RestoreRequest) (*EditResponse, error)
+	// End ends the store: it is held for good, and what it has goes on in another store that is made of its last backup. It may be
+	// called again. Codes: FAILED_PRECONDITION the store is held, or a restore is under way; ABORTED something changed meanwhile.
+	End(context.Context, *EndRequest) (*EditResponse, error)
 	// Backup sends all that the store holds at one moment: with complete as a file of package server/backup, which was
 	// examined and is encrypted if this server has recipients; else as 'etcdctl snapshot save' writes it. Codes:
 	// FAILED_PRECONDITION the store cannot be backed up through this server.
@@ -613,6 +630,9 @@ func (UnimplementedControlServer) RemoveNode(context.Context, *RemoveNodeRequest
 }
 func (UnimplementedControlServer) Restore(context.Context, *RestoreRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restore not implemented")
+}
+func (UnimplementedControlServer) End(context.Context, *EndRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method End not implemented")
 }
 func (UnimplementedControlServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupPart]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
@@ -949,6 +969,24 @@ func _Control_Restore_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_End_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).End(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_End_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).End(ctx, req.(*EndRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(BackupRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -1166,6 +1204,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Restore",
 			Handler:    _Control_Restore_Handler,
+		},
+		{
+			MethodName: "End",
+			Handler:    _Control_End_Handler,
 		},
 		{
 			MethodName: "Delete",

@@ -305,6 +305,86 @@ func (x *ServerState) GetHealth() *HealthResponse {
 	return nil
 }
 
+type QuorumRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuorumRequest) Reset() {
+	*x = QuorumRequest{}
+	mi := &file_servers_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuorumRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuorumRequest) ProtoMessage() {}
+
+func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_servers_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
+func (*QuorumRequest) Descriptor() ([]byte, []int) {
+	return file_servers_proto_rawDescGZIP(), []int{5}
+}
+
+type QuorumState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lost          string                 `protobuf:"bytes,1,opt,name=lost,proto3" json:"lost,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuorumState) Reset() {
+	*x = QuorumState{}
+	mi := &file_servers_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuorumState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuorumState) ProtoMessage() {}
+
+func (x *QuorumState) ProtoReflect() protoreflect.Message {
+	mi := &file_servers_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuorumState.ProtoReflect.Descriptor instead.
+func (*QuorumState) Descriptor() ([]byte, []int) {
+	return file_servers_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *QuorumState) GetLost() string {
+	if x != nil {
+		return x.Lost
+	}
+	return ""
+}
+
 type HealthRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -313,7 +393,7 @@ type HealthRequest struct {
 
 func (x *HealthRequest) Reset() {
 	*x = HealthRequest{}
-	mi := &file_servers_proto_msgTypes[5]
+	mi := &file_servers_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -325,7 +405,7 @@ func (x *HealthRequest) String() string {
 func (*HealthRequest) ProtoMessage() {}
 
 func (x *HealthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[5]
+	mi := &file_servers_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -338,7 +418,7 @@ func (x *HealthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthRequest.ProtoReflect.Descriptor instead.
 func (*HealthRequest) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{5}
+	return file_servers_proto_rawDescGZIP(), []int{7}
 }
 
 type SeenRequest struct {
@@ -350,7 +430,7 @@ type SeenRequest struct {
 
 func (x *SeenRequest) Reset() {
 	*x = SeenRequest{}
-	mi := &file_servers_proto_msgTypes[6]
+	mi := &file_servers_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -362,7 +442,7 @@ func (x *SeenRequest) String() string {
 func (*SeenRequest) ProtoMessage() {}
 
 func (x *SeenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[6]
+	mi := &file_servers_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -375,7 +455,7 @@ func (x *SeenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeenRequest.ProtoReflect.Descriptor instead.
 func (*SeenRequest) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{6}
+	return file_servers_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SeenRequest) GetMember() string {
@@ -386,16 +466,19 @@ func (x *SeenRequest) GetMember() string {
 }
 
 type SeenResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Term  uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Index uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
+	// What the member has acknowledged to the one of the server that answers, if that leads; else 0.
+	AckedTerm     uint64 `protobuf:"varint,3,opt,name=acked_term,json=ackedTerm,proto3" json:"acked_term,omitempty"`
+	AckedIndex    uint64 `protobuf:"varint,4,opt,name=acked_index,json=ackedIndex,proto3" json:"acked_index,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SeenResponse) Reset() {
 	*x = SeenResponse{}
-	mi := &file_servers_proto_msgTypes[7]
+	mi := &file_servers_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +490,7 @@ func (x *SeenResponse) String() string {
 func (*SeenResponse) ProtoMessage() {}
 
 func (x *SeenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[7]
+	mi := &file_servers_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +503,7 @@ func (x *SeenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeenResponse.ProtoReflect.Descriptor instead.
 func (*SeenResponse) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{7}
+	return file_servers_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SeenResponse) GetTerm() uint64 {
@@ -437,6 +520,20 @@ func (x *SeenResponse) GetIndex() uint64 {
 	return 0
 }
 
+func (x *SeenResponse) GetAckedTerm() uint64 {
+	if x != nil {
+		return x.AckedTerm
+	}
+	return 0
+}
+
+func (x *SeenResponse) GetAckedIndex() uint64 {
+	if x != nil {
+		return x.AckedIndex
+	}
+	return 0
+}
+
 type HealthResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -445,14 +542,16 @@ type HealthResponse struct {
 	StoreBytes    int64                  `protobuf:"varint,4,opt,name=store_bytes,json=storeBytes,proto3" json:"store_bytes,omitempty"`
 	UsedBytes     int64                  `protobuf:"varint,5,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
 	Alarms        []string               `protobuf:"bytes,6,rep,name=alarms,proto3" json:"alarms,omitempty"`
-	Member        string                 `protobuf:"bytes,7,opt,name=member,proto3" json:"member,omitempty"` // its id
+	Member        string                 `protobuf:"bytes,7,opt,name=member,proto3" json:"member,omitempty"`                            // its id
+	AsideBytes    int64                  `protobuf:"varint,8,opt,name=aside_bytes,json=asideBytes,proto3" json:"aside_bytes,omitempty"` // of what 'server recover' has left; 0: nothing
+	AsideUnix     int64                  `protobuf:"varint,9,opt,name=aside_unix,json=asideUnix,proto3" json:"aside_unix,omitempty"`    // when that was
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HealthResponse) Reset() {
 	*x = HealthResponse{}
-	mi := &file_servers_proto_msgTypes[8]
+	mi := &file_servers_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +563,7 @@ func (x *HealthResponse) String() string {
 func (*HealthResponse) ProtoMessage() {}
 
 func (x *HealthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[8]
+	mi := &file_servers_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +576,7 @@ func (x *HealthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HealthResponse.ProtoReflect.Descriptor instead.
 func (*HealthResponse) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{8}
+	return file_servers_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HealthResponse) GetVersion() string {
@@ -529,6 +628,20 @@ func (x *HealthResponse) GetMember() string {
 	return ""
 }
 
+func (x *HealthResponse) GetAsideBytes() int64 {
+	if x != nil {
+		return x.AsideBytes
+	}
+	return 0
+}
+
+func (x *HealthResponse) GetAsideUnix() int64 {
+	if x != nil {
+		return x.AsideUnix
+	}
+	return 0
+}
+
 type RemoveServerRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -538,7 +651,7 @@ type RemoveServerRequest struct {
 
 func (x *RemoveServerRequest) Reset() {
 	*x = RemoveServerRequest{}
-	mi := &file_servers_proto_msgTypes[9]
+	mi := &file_servers_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +663,7 @@ func (x *RemoveServerRequest) String() string {
 func (*RemoveServerRequest) ProtoMessage() {}
 
 func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[9]
+	mi := &file_servers_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +676,7 @@ func (x *RemoveServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerRequest.ProtoReflect.Descriptor instead.
 func (*RemoveServerRequest) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{9}
+	return file_servers_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RemoveServerRequest) GetName() string {
@@ -581,7 +694,7 @@ type RemoveServerResponse struct {
 
 func (x *RemoveServerResponse) Reset() {
 	*x = RemoveServerResponse{}
-	mi := &file_servers_proto_msgTypes[10]
+	mi := &file_servers_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -593,7 +706,7 @@ func (x *RemoveServerResponse) String() string {
 func (*RemoveServerResponse) ProtoMessage() {}
 
 func (x *RemoveServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[10]
+	mi := &file_servers_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -606,7 +719,7 @@ func (x *RemoveServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveServerResponse.ProtoReflect.Descriptor instead.
 func (*RemoveServerResponse) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{10}
+	return file_servers_proto_rawDescGZIP(), []int{12}
 }
 
 type ReplaceServerRequest struct {
@@ -619,7 +732,7 @@ type ReplaceServerRequest struct {
 
 func (x *ReplaceServerRequest) Reset() {
 	*x = ReplaceServerRequest{}
-	mi := &file_servers_proto_msgTypes[11]
+	mi := &file_servers_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +744,7 @@ func (x *ReplaceServerRequest) String() string {
 func (*ReplaceServerRequest) ProtoMessage() {}
 
 func (x *ReplaceServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_servers_proto_msgTypes[11]
+	mi := &file_servers_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +757,7 @@ func (x *ReplaceServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplaceServerRequest.ProtoReflect.Descriptor instead.
 func (*ReplaceServerRequest) Descriptor() ([]byte, []int) {
-	return file_servers_proto_rawDescGZIP(), []int{11}
+	return file_servers_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReplaceServerRequest) GetName() string {
@@ -686,12 +799,19 @@ const file_servers_proto_rawDesc = "" +
 	"\treachable\x18\x06 \x01(\bR\treachable\x12\x18\n" +
 	"\atrouble\x18\a \x01(\tR\atrouble\x120\n" +
 	"\x06health\x18\b \x01(\v2\x18.stead.v1.HealthResponseR\x06health\"\x0f\n" +
+	"\rQuorumRequest\"!\n" +
+	"\vQuorumState\x12\x12\n" +
+	"\x04lost\x18\x01 \x01(\tR\x04lost\"\x0f\n" +
 	"\rHealthRequest\"%\n" +
 	"\vSeenRequest\x12\x16\n" +
-	"\x06member\x18\x01 \x01(\tR\x06member\"8\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\"x\n" +
 	"\fSeenResponse\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x14\n" +
-	"\x05index\x18\x02 \x01(\x04R\x05index\"\xc4\x01\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1d\n" +
+	"\n" +
+	"acked_term\x18\x03 \x01(\x04R\tackedTerm\x12\x1f\n" +
+	"\vacked_index\x18\x04 \x01(\x04R\n" +
+	"ackedIndex\"\x84\x02\n" +
 	"\x0eHealthResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
@@ -701,19 +821,24 @@ const file_servers_proto_rawDesc = "" +
 	"\n" +
 	"used_bytes\x18\x05 \x01(\x03R\tusedBytes\x12\x16\n" +
 	"\x06alarms\x18\x06 \x03(\tR\x06alarms\x12\x16\n" +
-	"\x06member\x18\a \x01(\tR\x06member\")\n" +
+	"\x06member\x18\a \x01(\tR\x06member\x12\x1f\n" +
+	"\vaside_bytes\x18\b \x01(\x03R\n" +
+	"asideBytes\x12\x1d\n" +
+	"\n" +
+	"aside_unix\x18\t \x01(\x03R\tasideUnix\")\n" +
 	"\x13RemoveServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x16\n" +
 	"\x14RemoveServerResponse\"I\n" +
 	"\x14ReplaceServerRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\n" +
-	"ttl_millis\x18\x02 \x01(\x03R\tttlMillis2\x95\x03\n" +
+	"ttl_millis\x18\x02 \x01(\x03R\tttlMillis2\xd1\x03\n" +
 	"\aServers\x12>\n" +
 	"\x03Add\x12\x1a.stead.v1.AddServerRequest\x1a\x1b.stead.v1.AddServerResponse\x12C\n" +
 	"\x04List\x12\x1c.stead.v1.ListServersRequest\x1a\x1d.stead.v1.ListServersResponse\x12;\n" +
 	"\x06Health\x12\x17.stead.v1.HealthRequest\x1a\x18.stead.v1.HealthResponse\x125\n" +
-	"\x04Seen\x12\x15.stead.v1.SeenRequest\x1a\x16.stead.v1.SeenResponse\x12G\n" +
+	"\x04Seen\x12\x15.stead.v1.SeenRequest\x1a\x16.stead.v1.SeenResponse\x12:\n" +
+	"\x06Quorum\x12\x17.stead.v1.QuorumRequest\x1a\x15.stead.v1.QuorumState0\x01\x12G\n" +
 	"\x06Remove\x12\x1d.stead.v1.RemoveServerRequest\x1a\x1e.stead.v1.RemoveServerResponse\x12H\n" +
 	"\aReplace\x12\x1e.stead.v1.ReplaceServerRequest\x1a\x1d.stead.v1.CreateTokenResponseB,Z*github.com/stead-project/stead/proto;protob\x06proto3"
 
@@ -729,39 +854,43 @@ func file_servers_proto_rawDescGZIP() []byte {
 	return file_servers_proto_rawDescData
 }
 
-var file_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_servers_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_servers_proto_goTypes = []any{
 	(*AddServerRequest)(nil),     // 0: stead.v1.AddServerRequest
 	(*AddServerResponse)(nil),    // 1: stead.v1.AddServerResponse
 	(*ListServersRequest)(nil),   // 2: stead.v1.ListServersRequest
 	(*ListServersResponse)(nil),  // 3: stead.v1.ListServersResponse
 	(*ServerState)(nil),          // 4: stead.v1.ServerState
-	(*HealthRequest)(nil),        // 5: stead.v1.HealthRequest
-	(*SeenRequest)(nil),          // 6: stead.v1.SeenRequest
-	(*SeenResponse)(nil),         // 7: stead.v1.SeenResponse
-	(*HealthResponse)(nil),       // 8: stead.v1.HealthResponse
-	(*RemoveServerRequest)(nil),  // 9: stead.v1.RemoveServerRequest
-	(*RemoveServerResponse)(nil), // 10: stead.v1.RemoveServerResponse
-	(*ReplaceServerRequest)(nil), // 11: stead.v1.ReplaceServerRequest
-	(*CreateTokenResponse)(nil),  // 12: stead.v1.CreateTokenResponse
+	(*QuorumRequest)(nil),        // 5: stead.v1.QuorumRequest
+	(*QuorumState)(nil),          // 6: stead.v1.QuorumState
+	(*HealthRequest)(nil),        // 7: stead.v1.HealthRequest
+	(*SeenRequest)(nil),          // 8: stead.v1.SeenRequest
+	(*SeenResponse)(nil),         // 9: stead.v1.SeenResponse
+	(*HealthResponse)(nil),       // 10: stead.v1.HealthResponse
+	(*RemoveServerRequest)(nil),  // 11: stead.v1.RemoveServerRequest
+	(*RemoveServerResponse)(nil), // 12: stead.v1.RemoveServerResponse
+	(*ReplaceServerRequest)(nil), // 13: stead.v1.ReplaceServerRequest
+	(*CreateTokenResponse)(nil),  // 14: stead.v1.CreateTokenResponse
 }
 var file_servers_proto_depIdxs = []int32{
 	4,  // 0: stead.v1.ListServersResponse.servers:type_name -> stead.v1.ServerState
-	8,  // 1: stead.v1.ServerState.health:type_name -> stead.v1.HealthResponse
+	10, // 1: stead.v1.ServerState.health:type_name -> stead.v1.HealthResponse
 	0,  // 2: stead.v1.Servers.Add:input_type -> stead.v1.AddServerRequest
 	2,  // 3: stead.v1.Servers.List:input_type -> stead.v1.ListServersRequest
-	5,  // 4: stead.v1.Servers.Health:input_type -> stead.v1.HealthRequest
-	6,  // 5: stead.v1.Servers.Seen:input_type -> stead.v1.SeenRequest
-	9,  // 6: stead.v1.Servers.Remove:input_type -> stead.v1.RemoveServerRequest
-	11, // 7: stead.v1.Servers.Replace:input_type -> stead.v1.ReplaceServerRequest
-	1,  // 8: stead.v1.Servers.Add:output_type -> stead.v1.AddServerResponse
-	3,  // 9: stead.v1.Servers.List:output_type -> stead.v1.ListServersResponse
-	8,  // 10: stead.v1.Servers.Health:output_type -> stead.v1.HealthResponse
-	7,  // 11: stead.v1.Servers.Seen:output_type -> stead.v1.SeenResponse
-	10, // 12: stead.v1.Servers.Remove:output_type -> stead.v1.RemoveServerResponse
-	12, // 13: stead.v1.Servers.Replace:output_type -> stead.v1.CreateTokenResponse
-	8,  // [8:14] is the sub-list for method output_type
-	2,  // [2:8] is the sub-list for method input_type
+	7,  // 4: stead.v1.Servers.Health:input_type -> stead.v1.HealthRequest
+	8,  // 5: stead.v1.Servers.Seen:input_type -> stead.v1.SeenRequest
+	5,  // 6: stead.v1.Servers.Quorum:input_type -> stead.v1.QuorumRequest
+	11, // 7: stead.v1.Servers.Remove:input_type -> stead.v1.RemoveServerRequest
+	13, // 8: stead.v1.Servers.Replace:input_type -> stead.v1.ReplaceServerRequest
+	1,  // 9: stead.v1.Servers.Add:output_type -> stead.v1.AddServerResponse
+	3,  // 10: stead.v1.Servers.List:output_type -> stead.v1.ListServersResponse
+	10, // 11: stead.v1.Servers.Health:output_type -> stead.v1.HealthResponse
+	9,  // 12: stead.v1.Servers.Seen:output_type -> stead.v1.SeenResponse
+	6,  // 13: stead.v1.Servers.Quorum:output_type -> stead.v1.QuorumState
+	12, // 14: stead.v1.Servers.Remove:output_type -> stead.v1.RemoveServerResponse
+	14, // 15: stead.v1.Servers.Replace:output_type -> stead.v1.CreateTokenResponse
+	9,  // [9:16] is the sub-list for method output_type
+	2,  // [2:9] is the sub-list for method input_type
 	2,  // [2:2] is the sub-list for extension type_name
 	2,  // [2:2] is the sub-list for extension extendee
 	0,  // [0:2] is the sub-list for field type_name
@@ -779,7 +908,7 @@ func file_servers_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_servers_proto_rawDesc), len(file_servers_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   12,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

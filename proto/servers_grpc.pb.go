@@ -23,6 +23,7 @@ const (
 	Servers_List_FullMethodName    = "/stead.v1.Servers/List"
 	Servers_Health_FullMethodName  = "/stead.v1.Servers/Health"
 	Servers_Seen_FullMethodName    = "/stead.v1.Servers/Seen"
+	Servers_Quorum_FullMethodName  = "/stead.v1.Servers/Quorum"
 	Servers_Remove_FullMethodName  = "/stead.v1.Servers/Remove"
 	Servers_Replace_FullMethodName = "/stead.v1.Servers/Replace"
 )
@@ -43,6 +44,8 @@ type ServersClient interface {
 	Health(ctx context.Context, in *HealthRequest, opts ...grpc.CallOption) (*HealthResponse, error)
 	// Seen tells how far this server has seen another one's member of the store come.
 	Seen(ctx context.Context, in *SeenRequest, opts ...grpc.CallOption) (*SeenResponse, error)
+	// Quorum tells whether the store has a majority, at once and with each change, until the caller ends it.
+	Quorum(ctx context.Context, in *QuorumRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuorumState], error)
 	// Remove removes a server for good. Codes: NOT_FOUND; FAILED_PRECONDITION the others would
 	// have no quorum; UNAVAILABLE.
 	Remove(ctx context.Context, in *RemoveServerRequest, opts ...grpc.CallOption) (*RemoveServerResponse, error)
@@ -99,6 +102,25 @@ func (c *serversClient) Seen(ctx context.Context, in *SeenRequest, opts ...grpc.
 	return out, nil
 }
 
+func (c *serversClient) Quorum(ctx context.Context, in *QuorumRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[QuorumState], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Servers_ServiceDesc.Streams[0], Servers_Quorum_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[QuorumRequest, QuorumState]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Servers_QuorumClient = grpc.ServerStreamingClient[QuorumState]
+
 func (c *serversClient) Remove(ctx context.Context, in *RemoveServerRequest, opts ...grpc.CallOption) (*RemoveServerResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RemoveServerResponse)
@@ -135,6 +157,8 @@ type ServersServer interface {
 	Health(context.Context, *HealthRequest) (*HealthResponse, error)
 	// Seen tells how far this server has seen another one's member of the store come.
 	Seen(context.Context, *SeenRequest) (*SeenResponse, error)
+	// Quorum tells whether the store has a majority, at once and with each change, until the caller ends it.
+	Quorum(*QuorumRequest, grpc.ServerStreamingServer[QuorumState]) error
 	// Remove removes a server for good. Codes: NOT_FOUND; FAILED_PRECONDITION the others would
 	// have no quorum; UNAVAILABLE.
 	Remove(context.Context, *RemoveServerRequest) (*RemoveServerResponse, error)
@@ -162,6 +186,9 @@ func (UnimplementedServersServer) Health(context.Context, *HealthRequest) (*Heal
 }
 func (UnimplementedServersServer) Seen(context.Context, *SeenRequest) (*SeenResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Seen not implemented")
+}
+func (UnimplementedServersServer) Quorum(*QuorumRequest, grpc.ServerStreamingServer[QuorumState]) error {
+	return status.Error(codes.Unimplemented, "method Quorum not implemented")
 }
 func (UnimplementedServersServer) Remove(context.Context, *RemoveServerRequest) (*RemoveServerResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Remove not implemented")
@@ -262,6 +289,17 @@ func _Servers_Seen_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Servers_Quorum_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(QuorumRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(ServersServer).Quorum(m, &grpc.GenericServerStream[QuorumRequest, QuorumState]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Servers_QuorumServer = grpc.ServerStreamingServer[QuorumState]
+
 func _Servers_Remove_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(RemoveServerRequest)
 	if err := dec(in); err != nil {
@@ -330,6 +368,12 @@ var Servers_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Servers_Replace_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Quorum",
+			Handler:       _Servers_Quorum_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "servers.proto",
 }

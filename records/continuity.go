@@ -79,6 +79,8 @@ type Hold struct {
 	Cause string    `json:"cause"` // for people: what was noticed
 	By    string    `json:"by"`    // who noticed: "server NAME", "node NAME", or a person
 	At    time.Time `json:"at"`    // shown, never compared
+	// Ended: a person has ended the store that names itself so, and what it had goes on in another one. "": it was not ended.
+	Ended string `json:"ended,omitempty"`
 }
 
 // Count is the value of the store's key "count": which nodes have to say, after a restore,
@@ -131,6 +133,9 @@ const (
 
 // Refusal is the sentence for whoever wants something changed while h stands.
 func (h *Hold) Refusal() string {
+	if h.Ended != "" {
+		return fmt.Sprintf("%s: %s; nothing is changed in it; running members are not affected; see 'stead restore --status'", h.By, h.Cause)
+	}
 	return fmt.Sprintf("%s says that the store went back: %s; nothing is changed until an operator has run 'stead restore'; running members are not affected", h.By, h.Cause)
 }
 
@@ -168,6 +173,8 @@ type RestoreState struct {
 	Cause string    `json:"cause,omitempty"`
 	By    string    `json:"by,omitempty"`
 	At    time.Time `json:"at,omitzero"`
+	// Ended: a person has ended the held store, or the one of which it is a copy.
+	Ended bool `json:"ended,omitempty"`
 	// Nodes are those of the count. Of a held store: those that a restore would wait for.
 	Nodes []RestoreNode `json:"nodes,omitempty"`
 	Next  string        `json:"next,omitempty"` // what to do, for people

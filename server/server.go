@@ -344,7 +344,7 @@ func (s *Server) apis(key *seal.Key, authority *access.Authority) (*dispatch.Ser
 	}
 	c, err := control.New(control.Config{
 		Store: s.cfg.Store, Cache: s.cache, Planner: s.engine, Nodes: d.Broker(), Key: key, Trace: s.cfg.Trace, Logger: s.cfg.Logger,
-		Classes: s.cfg.Classes, Host: s.cfg.Host, Backup: s.cfg.Backup, Maker: s.maker, Backups: s.backups,
+		Classes: s.cfg.Classes, Host: s.cfg.Host, Origin: func() string { return s.memory.Known().Origin }, Backup: s.cfg.Backup, Maker: s.maker, Backups: s.backups,
 		About: &proto.InfoResponse{
 			Version: s.cfg.Version, Domain: s.cfg.Domain, Server: s.cfg.Name,
 			Store: s.cfg.StoreName, Cidr: s.cfg.CIDR.String(), ServiceCidr: s.cfg.ServiceCIDR.String(), Tunnel: s.cfg.Tunnel,

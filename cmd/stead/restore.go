@@ -15,7 +15,7 @@ import (
 
 func restoreCommand(c *cli) *cobra.Command {
 	var off []string
-	var yes, show bool
+	var yes, show, ended bool
 	var output string
 	cmd := &cobra.Command{
 		Use:   "restore",
@@ -43,37 +43,45 @@ otherwise run twice.`,
 				return misuse("-o %q: write json", output)
 			case output != "" && !show:
 				return misuse("-o can only be used with --status")
-			case show && (yes || len(off) > 0):
-				return misuse("--status changes nothing, and cannot be used with --off or --yes")
+			case show && (yes || ended || len(off) > 0):
+				return misuse("--status changes nothing, and cannot be used with --off, --ended or --yes")
+			case ended && len(off) > 0:
+				return misuse("--ended cannot be used with --off")
 			}
 			if show {
 				return c.restoreStatus(cmd, output)
 			}
-			return c.restore(cmd, off, yes)
+			return c.restore(cmd, &proto.RestoreRequest{Off: off, Ended: ended}, yes)
 		},
 	}
 	cmd.Flags().BoolVar(&show, "status", false, "only show the state of the restore")
 	cmd.Flags().StringSliceVar(&off, "off", nil, "nodes that are powered off for good; the restore no longer waits for them")
+	cmd.Flags().BoolVar(&ended, "ended", false, "continue with a store that 'stead server end' has ended; no server may ever have been started on the store that was made of it")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "with --status: json (default: table)")
 	return cmd
 }
 
 // restore shows what would happen, asks, does it, and shows the new state.
-func (c *cli) restore(cmd *cobra.Command, off []string, yes bool) error {
-	would, err := c.control.Restore(cmd.Context(), &proto.RestoreRequest{Off: off, DryRun: true})
+func (c *cli) restore(cmd *cobra.Command, r *proto.RestoreRequest, yes bool) error {
+	r.DryRun = true
+	would, err := c.control.Restore(cmd.Context(), r)
 	if err != nil {
 		return err
 	}
 	question := "Was the store restored from a backup?"
-	if len(off) > 0 {
+	switch {
+	case len(r.GetOff()) > 0:
 		question = "Are these nodes powered off for good?"
+	case r.GetEnded():
+		question = "Was no server ever started on the store that was made of this one?"
 	}
 	printEffects(cmd.OutOrStdout(), would.GetEffects())
 	if err := confirm(cmd, question, yes); err != nil {
 		return err
 	}
-	if _, err := c.control.Restore(cmd.Context(), &proto.RestoreRequest{Off: off}); err != nil {
+	r.DryRun = false
+	if _, err := c.control.Restore(cmd.Context(), r); err != nil {
 		return err
 	}
 	return c.restoreStatus(cmd, "")
@@ -117,7 +125,11 @@ func printRestoreState(out io.Writer, st records.RestoreState) {
 	declared := fmt.Sprintf("declared by %s at %s, epoch %d", st.By, st.At.Format(time.DateTime), st.Epoch)
 	switch st.State {
 	case records.RestoreHeld:
-		fact(out, "restore", "the store went back, noticed by %s: %s", st.By, st.Cause)
+		what := "the store went back, noticed by"
+		if st.Ended {
+			what = "the store was ended by"
+		}
+		fact(out, "restore", "%s %s: %s", what, st.By, st.Cause)
 		fact(out, "", "HELD since %s: nothing starts, stops or moves, and nothing can be changed", st.At.Format(time.DateTime))
 	case records.RestoreCounting:
 		fact(out, "restore", "%s; %s", declared, counted)

@@ -109,7 +109,7 @@ func serverCommand(c *cli) *cobra.Command {
 	o.flags(cmd.Flags())
 	o.peerFlags(cmd.Flags())
 	logFlag(cmd.Flags(), &level)
-	cmd.AddCommand(serverList(c), serverRemove(c), serverReplace(c), serverRecover())
+	cmd.AddCommand(serverList(c), serverRemove(c), serverReplace(c), serverRecover(), serverEnd(c))
 	return cmd
 }
 

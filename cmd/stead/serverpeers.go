@@ -233,6 +233,10 @@ func (c *cli) printPeers(ctx context.Context, out io.Writer) {
 		if s.GetTrouble() != "" {
 			fact(out, "", "%s: %s", s.GetName(), s.GetTrouble())
 		}
+		if h := s.GetHealth(); h.GetAsideBytes() > 0 {
+			fact(out, "", "%s: what it had before 'server recover' (%s, %s old) is in etcd/data.before-recover; remove it when the restore is complete",
+				s.GetName(), bytesText(h.GetAsideBytes()), age(time.Unix(h.GetAsideUnix(), 0)))
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 // Package stores is what is known of the members of the store that servers share.
 package stores
 
+import "time"
+
 // StoreMember is one member of the store, as the store's own list has it.
 type StoreMember struct {
 	// ID is the member's, in hex. Of one that was removed it never comes back.
@@ -20,6 +22,14 @@ type StoreHealth struct {
 	// Bytes is the size of its data file, UsedBytes that of the data in it.
 	Bytes, UsedBytes int64
 	Alarms           []string // as NOSPACE
+	// Aside is what a recovery has left beside it.
+	Aside Aside
+}
+
+// Aside is what a member had before its server went on alone with it.
+type Aside struct {
+	Bytes int64 // 0: there is nothing
+	At    time.Time
 }
 
 // Mark is how far a member of the store has come: what it has voted and acknowledged is of no later term and index.

@@ -41,7 +41,7 @@ func newGRPC(ctx context.Context, log *slog.Logger, lost func(context.Context) s
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: never}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 2 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(fits, unary(log, lost)),
-		grpc.ChainStreamInterceptor(streamFits, streams(ctx, log)),
+		grpc.ChainStreamInterceptor(streamFits, streams(ctx, log, lost)),
 	}, more...)...)
 }
 
@@ -79,7 +79,7 @@ type boundStream struct {
 
 func (b boundStream) Context() context.Context { return b.ctx }
 
-func streams(stopping context.Context, log *slog.Logger) grpc.StreamServerInterceptor {
+func streams(stopping context.Context, log *slog.Logger, lost func(context.Context) string) grpc.StreamServerInterceptor {
 	return func(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, call grpc.StreamHandler) (err error) {
 		ctx, cancel := context.WithCancel(stream.Context())
 		defer cancel()
@@ -89,7 +89,7 @@ func streams(stopping context.Context, log *slog.Logger) grpc.StreamServerInterc
 		if stopping.Err() != nil && ctx.Err() != nil {
 			return status.Error(codes.Unavailable, "the server is stopping")
 		}
-		return toStatus(err)
+		return withLost(ctx, lost, toStatus(err))
 	}
 }
 

@@ -32,7 +32,7 @@ var verbs = map[string]string{
 	proto.Control_Scale_FullMethodName: "scale", proto.Control_Undo_FullMethodName: "undo", proto.Control_Pause_FullMethodName: "pause", proto.Control_Restart_FullMethodName: "restart",
 	proto.Control_EditNode_FullMethodName: "edit node", proto.Control_DrainNode_FullMethodName: "drain", proto.Control_FenceNode_FullMethodName: "fence", proto.Control_RemoveNode_FullMethodName: "remove node",
 	proto.Control_Move_FullMethodName: "move", proto.Control_Rebalance_FullMethodName: "rebalance",
-	proto.Control_Restore_FullMethodName: "restore", proto.Control_Backup_FullMethodName: "backup", proto.Control_Delete_FullMethodName: "delete",
+	proto.Control_Restore_FullMethodName: "restore", proto.Control_End_FullMethodName: "end store", proto.Control_Backup_FullMethodName: "backup", proto.Control_Delete_FullMethodName: "delete",
 	proto.Control_ReclaimVolume_FullMethodName: "reclaim volume", proto.Control_RestoreVolume_FullMethodName: "restore volume",
 	proto.Control_Logs_FullMethodName: "logs", proto.Control_Exec_FullMethodName: "exec", proto.Control_Forward_FullMethodName: "forward", proto.Control_LoadImage_FullMethodName: "load image",
 	proto.Audit_Read_FullMethodName:     "audit",

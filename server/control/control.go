@@ -40,6 +40,8 @@ type Config struct {
 	Planner Planner
 	// Nodes brings asks to nodes that have a session with this server.
 	Nodes *dispatch.Broker
+	// Origin is what the store calls itself, "" while that is not known; nil: it has no name.
+	Origin func() string
 	// Key seals Secrets.
 	Key *seal.Key
 	// Classes maps storage classes of manifests to those of nodes.

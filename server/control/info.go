@@ -24,7 +24,7 @@ func (s cluster) Info(ctx context.Context, _ *proto.InfoRequest) (*proto.InfoRes
 		out.Cluster, out.Epoch = v.ClusterID(), v.Epoch()
 		out.Leader = v.Leader().Value
 		out.Servers = servers(out.Server, out.Leader, v)
-		out.RestoreJson = store.Encode(restoreState(v))
+		out.RestoreJson = store.Encode(restoreState(v, s.origin()))
 		out.StoreFormat, out.KnowsFormat = 1, store.Format
 		if f := cache.Format(v); f != nil {
 			out.StoreFormat, out.StoreFormatWhy = int32(f.Lowest), f.Why
@@ -58,13 +58,17 @@ func servers(self, leader string, v cache.View) []string {
 }
 
 // restoreState tells how it stands with the store's going back and its restore.
-func restoreState(v cache.View) records.RestoreState {
+func restoreState(v cache.View, origin string) records.RestoreState {
 	st := records.RestoreState{State: records.RestoreNever, Epoch: v.Epoch()}
 	count := v.Count()
 	switch hold := v.Hold(); {
 	case hold != nil:
 		st.State, st.Cause, st.By, st.At = records.RestoreHeld, hold.Cause, hold.By, hold.At
 		st.Next = "members run on. Is this the store that is meant? Start all servers and agents, then run 'stead restore'"
+		st.Ended = hold.Ended != ""
+		if st.Ended && hold.Ended == origin {
+			st.Next = "members run on. Start the servers on the store that was made of the last backup. If no server was ever started on it, 'stead restore --ended' makes this one continue"
+		}
 		count = &records.Count{Epoch: v.Epoch(), Nodes: expected(v)}
 	case count == nil || count.Epoch != st.Epoch:
 		return st

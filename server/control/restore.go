@@ -25,7 +25,7 @@ func (s cluster) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.E
 		by = "somebody"
 	}
 	for attempt := 1; ; attempt++ {
-		d, err := s.decideRestore(ctx, r.GetOff(), by)
+		d, err := s.decideRestore(ctx, r, by)
 		if err != nil {
 			return nil, err
 		}
@@ -47,14 +47,14 @@ func (s cluster) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.E
 }
 
 // decideRestore decides by the store as it is now.
-func (s cluster) decideRestore(ctx context.Context, off []string, by string) (d decision, err error) {
+func (s cluster) decideRestore(ctx context.Context, r *proto.RestoreRequest, by string) (d decision, err error) {
 	if err := s.current(ctx); err != nil {
 		return d, err
 	}
 	s.cfg.Cache.Look(func(v cache.View) {
-		if len(off) > 0 {
-			d, err = excuseDecision(v, off, by)
-		} else {
+		if len(r.GetOff()) > 0 {
+			d, err = excuseDecision(v, r.GetOff(), by)
+		} else if err = mayDeclare(v.Hold(), s.origin(), r.GetEnded()); err == nil {
 			d, err = declareDecision(v, by, time.Now().UTC(), randomEpochs())
 		}
 	})

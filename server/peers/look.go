@@ -128,9 +128,13 @@ func (s *Service) askOne(ctx context.Context, addresses []string) (h *proto.Heal
 
 func (s *Service) health() *proto.HealthResponse {
 	h := s.cfg.Members.Health()
-	return &proto.HealthResponse{
+	out := &proto.HealthResponse{
 		Member: s.cfg.Members.Self(), Version: s.cfg.Version, Term: h.Term, Index: h.Index, StoreBytes: h.Bytes, UsedBytes: h.UsedBytes, Alarms: h.Alarms,
 	}
+	if h.Aside.Bytes > 0 {
+		out.AsideBytes, out.AsideUnix = h.Aside.Bytes, h.Aside.At.Unix()
+	}
+	return out
 }
 
 // Health implements proto.ServersServer.
@@ -139,32 +143,6 @@ func (s *Service) Health(context.Context, *proto.HealthRequest) (*proto.HealthRe
 		return nil, errNoPeers
 	}
 	return s.health(), nil
-}
-
-// asked is what was said last of a store without a majority: many calls fail at once.
-type asked struct {
-	mu   sync.Mutex
-	at   time.Time
-	text string
-}
-
-// askAgain is how long what was said last is said again.
-const askAgain = 2 * time.Second
-
-// Lost says, for a call that failed, that the store has no majority, and what to do; "": it is not that.
-func (s *Service) Lost(ctx context.Context) string {
-	if s.cfg.Members == nil || s.cfg.Members.Leader() != "" {
-		return ""
-	}
-	s.asked.mu.Lock()
-	defer s.asked.mu.Unlock()
-	if time.Since(s.asked.at) < askAgain {
-		return s.asked.text
-	}
-	v := s.inside()
-	s.ask(ctx, &v)
-	s.asked.text, s.asked.at = quorum.Lost(v.members, v.alive), time.Now()
-	return s.asked.text
 }
 
 // List implements proto.ServersServer.
@@ -188,6 +166,12 @@ func (s *Service) List(ctx context.Context, _ *proto.ListServersRequest) (*proto
 			state.Trouble = "its store has the alarm " + strings.Join(state.GetHealth().GetAlarms(), ", ") + "; see 'stead status'"
 		}
 		out.Servers = append(out.Servers, state)
+	}
+	for name, r := range v.known {
+		if !slices.ContainsFunc(v.members, func(m stores.StoreMember) bool { return m.Name == name }) {
+			out.Servers = append(out.Servers, &proto.ServerState{Name: name, Peer: r.Peer, Addresses: r.Addresses,
+				Trouble: "no member of the store: make it again with 'stead server replace " + name + "', or run 'stead server remove " + name + "'"})
+		}
 	}
 	slices.SortFunc(out.Servers, func(a, b *proto.ServerState) int { return strings.Compare(a.GetName(), b.GetName()) })
 	return out, nil

@@ -124,17 +124,23 @@ func (s *Service) Seen(_ context.Context, r *proto.SeenRequest) (*proto.SeenResp
 	s.noted.mu.Lock()
 	defer s.noted.mu.Unlock()
 	m := s.noted.kept.Marks[r.GetMember()]
-	return &proto.SeenResponse{Term: m.Term, Index: m.Index}, nil
+	out := &proto.SeenResponse{Term: m.Term, Index: m.Index}
+	if s.cfg.Members != nil {
+		acked := s.cfg.Members.Acked(r.GetMember())
+		out.AckedTerm, out.AckedIndex = acked.Term, acked.Index
+	}
+	return out, nil
 }
 
-// Check fails when the data of a member of the store, whose log is at have, went back: by what its server kept in dir, and by what those
-// of the other servers that answer have seen. Servers are more of their addresses.
+// Check fails when the data of a member of the store, whose log is at have, went back: by what its server kept in dir, by what those
+// of the other servers that answer have seen, and by what it has acknowledged to the one that leads. Servers are more of their addresses.
 func Check(ctx context.Context, a *access.Authority, dir, server, member string, have stores.Mark, servers []string) error {
 	kept, err := loadMarks(dir)
 	if err != nil {
 		return err
 	}
 	was := kept.Marks[member]
+	var acked []stores.Mark
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	for _, address := range append(servers, kept.Servers...) {
@@ -153,10 +159,11 @@ func Check(ctx context.Context, a *access.Authority, dir, server, member string,
 			mu.Lock()
 			defer mu.Unlock()
 			was = was.Or(stores.Mark{Term: seen.GetTerm(), Index: seen.GetIndex()})
+			acked = append(acked, stores.Mark{Term: seen.GetAckedTerm(), Index: seen.GetAckedIndex()})
 		})
 	}
 	group.Wait()
-	if why := quorum.SetBack(server, have, was); why != "" {
+	if why := quorum.SetBack(server, have, was, acked); why != "" {
 		return errors.New(why)
 	}
 	return nil

@@ -31,6 +31,7 @@ type Members interface {
 	Members(ctx context.Context) ([]stores.StoreMember, error)
 	Known() []stores.StoreMember
 	Health() stores.StoreHealth
+	Acked(id string) stores.Mark
 	AddLearner(ctx context.Context, peer string) ([]stores.StoreMember, error)
 	Remove(ctx context.Context, id, to string) error
 }
@@ -61,16 +62,21 @@ func New(cfg Config) *Service { return &Service{cfg: cfg} }
 var errNoPeers = status.Error(codes.FailedPrecondition,
 	"this server's store has no other members; start it with --peer-listen HOST:PORT, so that others can join")
 
-// Register writes this server's record, if it is not there as it should be.
+// Register writes this server's record, if it is not there as it should be. A server whose store has no other member
+// may have the name of one that was there when the store was backed up.
 func (s *Service) Register(ctx context.Context) error {
 	if s.cfg.Members == nil {
 		return nil
 	}
-	return s.record(ctx, s.cfg.Self)
+	members, err := s.cfg.Members.Members(ctx)
+	if err != nil {
+		return err
+	}
+	return s.record(ctx, s.cfg.Self, len(members) == 1)
 }
 
-// record writes a server's record. It fails when another directory has the name.
-func (s *Service) record(ctx context.Context, r records.Server) error {
+// record writes a server's record. It fails when another directory has the name, unless this one is alone.
+func (s *Service) record(ctx context.Context, r records.Server, alone bool) error {
 	key := store.ServerKey(r.Name)
 	for {
 		_, kvs, err := s.cfg.Store.Get(ctx, key)
@@ -81,9 +87,9 @@ func (s *Service) record(ctx context.Context, r records.Server) error {
 		switch {
 		case err != nil:
 			return err
-		case known != nil && known.UID != r.UID:
+		case known != nil && known.UID != r.UID && !alone:
 			return fmt.Errorf("another server of the cluster has the name %s; give this one another --name", r.Name)
-		case known != nil && known.Peer == r.Peer && slices.Equal(known.Addresses, r.Addresses):
+		case known != nil && known.UID == r.UID && known.Peer == r.Peer && slices.Equal(known.Addresses, r.Addresses):
 			return nil
 		}
 		r.At = time.Now().UTC()
@@ -128,7 +134,7 @@ func (s *Service) Add(ctx context.Context, r *proto.AddServerRequest) (*proto.Ad
 		return nil, status.Error(codes.FailedPrecondition, why)
 	}
 	if step == quorum.Add { // recorded first: after a crash it is known whose the new member is
-		if err := s.record(ctx, self); err != nil {
+		if err := s.record(ctx, self, false); err != nil {
 			return nil, away(err)
 		}
 		if members, err = s.cfg.Members.AddLearner(ctx, self.Peer); err != nil {

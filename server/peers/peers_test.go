@@ -33,12 +33,14 @@ type members struct {
 	err    error // while there is no majority
 	elects int   // how many times an election is under way
 	at     stores.Mark
+	acked  stores.Mark // by each
 }
 
 func (m *members) Self() string                                 { return "1" }
 func (m *members) Leader() string                               { return m.leader }
 func (m *members) Known() []stores.StoreMember                  { return m.list }
 func (m *members) Remove(context.Context, string, string) error { return nil }
+func (m *members) Acked(string) stores.Mark                     { return m.acked }
 func (m *members) Health() stores.StoreHealth {
 	return stores.StoreHealth{Term: m.at.Term, Index: m.at.Index}
 }
@@ -145,6 +147,13 @@ func TestDataThatWentBackIsNoticed(t *testing.T) {
 	if err := Check(t.Context(), r.authority, own, "s2", "another member", behind, nil); err != nil {
 		t.Errorf("another member: %v", err)
 	}
+	// What was acknowledged to the leader a moment ago is in nobody's notes yet.
+	r.members.acked = stores.Mark{Term: 3, Index: 11}
+	for at, back := range map[stores.Mark]bool{seen: true, {Term: 3, Index: 11}: false, {Term: 4, Index: 10}: false, {Term: 2, Index: 12}: true} {
+		if err := Check(t.Context(), r.authority, t.TempDir(), "s2", "2", at, []string{other}); (err != nil) != back {
+			t.Errorf("%+v acknowledged, its log at %+v: %v", r.members.acked, at, err)
+		}
+	}
 }
 
 // TestWhatWasSeenIsKeptALookLater: a member applies a write a moment before it is in its log.
@@ -241,5 +250,44 @@ func TestAServerThatKnowsTooLittleOfTheStoreIsNotAdded(t *testing.T) {
 		if (len(r.members.list) == 3) != c.refused {
 			t.Errorf("format %d, and it knows %d: the members are %v", c.lowest, c.knows, r.members.list)
 		}
+	}
+}
+
+// TestAServerThatIsAloneTakesANameOfTheBackup: its store was unpacked from a backup, which names servers that are lost.
+func TestAServerThatIsAloneTakesANameOfTheBackup(t *testing.T) {
+	r := newRig(t)
+	before := []store.Op{
+		store.Put(store.ServerKey("s1"), store.Encode(records.Server{Name: "s1", UID: "lost", Peer: "127.0.0.1:2"})),
+		store.Put(store.ServerKey("s0"), store.Encode(records.Server{Name: "s0", UID: "u0", Peer: "127.0.0.1:9"})),
+	}
+	if _, err := r.store.Commit(t.Context(), store.Txn{Then: before}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.service.Register(t.Context()); err == nil || !strings.Contains(err.Error(), "another --name") {
+		t.Errorf("beside others: %v", err)
+	}
+	r.members.list = r.members.list[:1]
+	if err := r.service.Register(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	_, kvs, err := r.store.Get(t.Context(), store.ServerKey("s1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := store.DecodeIn[records.Server](kvs, store.ServerKey("s1")); err != nil || now.UID != "u1" {
+		t.Errorf("the record is %+v, %v", now, err)
+	}
+	rev, all, err := r.store.Snapshot(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cache.New(r.store, slog.New(slog.DiscardHandler))
+	if err := c.Load(rev, all); err != nil {
+		t.Fatal(err)
+	}
+	r.service.cfg.Cache = c
+	list, err := r.service.List(t.Context(), &proto.ListServersRequest{})
+	if err != nil || len(list.GetServers()) != 2 || !strings.Contains(list.GetServers()[0].GetTrouble(), "stead server remove s0") {
+		t.Errorf("a server of the backup that is no member: %v, %v", list, err)
 	}
 }

@@ -100,9 +100,15 @@ func Lost(members []stores.StoreMember, alive map[string]bool) string {
 		up, voters, majority(voters), strings.Join(missing, ", "))
 }
 
-// SetBack says why the data of a member, which is at have, must not be used any more, when it had come as far as was; "": it may. It
-// would forget votes and writes that it had confirmed (SAFETY S8).
-func SetBack(server string, have, was stores.Mark) string {
+// SetBack says why the data of a member, which is at have, must not be used any more, when it had come as far as was, and had acknowledged
+// all of acked to leaders; "": it may. It would forget votes and writes that it had confirmed (SAFETY S8). What it has acknowledged in a term
+// is in its log for as long as that is of no later term: a later leader may have replaced what was never confirmed.
+func SetBack(server string, have, was stores.Mark, acked []stores.Mark) string {
+	for _, a := range acked {
+		if have.Term < a.Term || have.Term == a.Term && have.Index < a.Index {
+			was = was.Or(a)
+		}
+	}
 	if have.Term >= was.Term && have.Index >= was.Index {
 		return ""
 	}

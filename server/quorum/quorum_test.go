@@ -49,11 +49,20 @@ func TestDataThatWentBackIsRefused(t *testing.T) {
 		"a vote is forgotten":   {stores.Mark{Term: 2, Index: 10}, true},
 		"more of an older term": {stores.Mark{Term: 2, Index: 12}, true},
 	} {
-		if why := SetBack("s2", c.have, was); (why != "") != c.back || c.back && !strings.Contains(why, "stead server replace s2") {
+		if why := SetBack("s2", c.have, was, nil); (why != "") != c.back || c.back && !strings.Contains(why, "stead server replace s2") {
 			t.Errorf("%s: got %q", name, why)
 		}
 	}
-	if why := SetBack("s2", stores.Mark{}, stores.Mark{}); why != "" {
+	acked := []stores.Mark{{}, was, {Term: 1, Index: 99}}
+	for have, back := range map[stores.Mark]bool{
+		was: false, {Term: 3, Index: 9}: true, {Term: 2, Index: 10}: true,
+		{Term: 4, Index: 9}: false, // a later leader has replaced what was never confirmed
+	} {
+		if why := SetBack("s2", have, stores.Mark{}, acked); (why != "") != back {
+			t.Errorf("%+v was acknowledged, and it is at %+v: got %q", was, have, why)
+		}
+	}
+	if why := SetBack("s2", stores.Mark{}, stores.Mark{}, []stores.Mark{{}}); why != "" {
 		t.Errorf("of a member that nobody knows: %s", why)
 	}
 }

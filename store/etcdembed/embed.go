@@ -97,6 +97,7 @@ type Embedded struct {
 	lock   *os.File
 	// unpacked names the backup from which the store was made; "": none, or that is known.
 	unpacked string
+	ended    chan struct{} // closed when etcd has ended by itself, or by Close
 	once     sync.Once
 	err      error
 }
@@ -123,7 +124,8 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, err)
 	}
-	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), logs: logs, lock: lock, unpacked: from}
+	e := &Embedded{config: config, etcd: etcd, client: v3client.New(etcd.Server), logs: logs, lock: lock, unpacked: from, ended: make(chan struct{})}
+	go e.notice()
 	var keeping context.Context
 	keeping, e.end = context.WithCancel(context.WithoutCancel(ctx)) // until Close
 	if err := e.belongs(); err != nil {
@@ -139,11 +141,14 @@ func Start(ctx context.Context, config Config) (*Embedded, error) {
 		logs.speakUp()
 		e.group.Go(func() { e.keepSpace(keeping) })
 		if err := e.settle(ctx); err != nil {
+			if logs.back.given() {
+				err = e.Why()
+			}
 			return nil, fmt.Errorf("start embedded etcd in %s: %w", config.Dir, errors.Join(err, e.Close()))
 		}
 		return e, nil
 	case err = <-etcd.Err():
-	case <-etcd.Server.StopNotify():
+	case <-e.ended:
 		err = e.Why()
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -199,10 +204,22 @@ func (e *Embedded) Client() *clientv3.Client { return e.client }
 func (e *Embedded) Err() <-chan error { return e.etcd.Err() }
 
 // Ended is closed when etcd has ended by itself, and Why then says why: ErrRemoved, mostly.
-func (e *Embedded) Ended() <-chan struct{} { return e.etcd.Server.StopNotify() }
+func (e *Embedded) Ended() <-chan struct{} { return e.ended }
+
+// notice closes ended; it ends with etcd.
+func (e *Embedded) notice() {
+	defer close(e.ended)
+	select {
+	case <-e.etcd.Server.StopNotify():
+	case <-e.logs.back.c:
+	}
+}
 
 // Why is why etcd has ended by itself.
 func (e *Embedded) Why() error {
+	if e.logs.back.given() {
+		return fmt.Errorf("%w: run 'stead server replace %s' on another server, move the data directory away, and join with the token that is printed", ErrSetBack, e.config.Name)
+	}
 	if err := e.belongs(); err != nil {
 		return err
 	}
@@ -225,6 +242,7 @@ func (e *Embedded) Close() error {
 		select {
 		case <-stopped:
 			e.err = e.lock.Close()
+		case <-e.logs.back.c: // it stands still, and what it has must not be used again
 		case <-time.After(closeLimit):
 			e.err = fmt.Errorf("close embedded etcd: not stopped within %v", closeLimit)
 		}

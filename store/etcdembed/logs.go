@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
@@ -18,17 +19,48 @@ type logs struct {
 	to    *slog.Logger
 	loud  *atomic.Bool
 	gone  *atomic.Bool // etcd has said that its member was removed
+	back  *signal      // others have more of the member's log than it has itself
 	given []zapcore.Field
 }
 
+// signal is given once.
+type signal struct {
+	once sync.Once
+	c    chan struct{}
+}
+
+func (s *signal) give() { s.once.Do(func() { close(s.c) }) }
+
+func (s *signal) given() bool {
+	select {
+	case <-s.c:
+		return true
+	default:
+		return false
+	}
+}
+
 func newLogs(to *slog.Logger) *logs {
-	return &logs{to: to, loud: new(atomic.Bool), gone: new(atomic.Bool)}
+	return &logs{to: to, loud: new(atomic.Bool), gone: new(atomic.Bool), back: &signal{c: make(chan struct{})}}
 }
 
 func (l *logs) speakUp() { l.loud.Store(true) }
 
 // zap is the logger for etcd. A fatal entry ends the process, as etcd expects.
-func (l *logs) zap() *zap.Logger { return zap.New(l) }
+func (l *logs) zap() *zap.Logger { return zap.New(l, zap.WithPanicHook(l)) }
+
+// OnWrite implements zapcore.CheckWriteHook: an entry with which etcd panics. A member whose log is shorter than what it has
+// acknowledged stops there for good, as with a panic: it votes and acknowledges no more. The process ends in order, and says why.
+func (l *logs) OnWrite(entry *zapcore.CheckedEntry, _ []zapcore.Field) {
+	if !strings.HasPrefix(entry.Message, shortLog) {
+		panic(entry.Message)
+	}
+	l.back.give()
+	select {}
+}
+
+// shortLog is how raft's last word begins when the leader counts on entries that the member does not have.
+const shortLog = "tocommit("
 
 // Enabled implements zapcore.Core.
 func (l *logs) Enabled(level zapcore.Level) bool {
@@ -37,7 +69,7 @@ func (l *logs) Enabled(level zapcore.Level) bool {
 
 // With implements zapcore.Core.
 func (l *logs) With(fields []zapcore.Field) zapcore.Core {
-	return &logs{to: l.to, loud: l.loud, gone: l.gone, given: append(slices.Clone(l.given), fields...)}
+	return &logs{to: l.to, loud: l.loud, gone: l.gone, back: l.back, given: append(slices.Clone(l.given), fields...)}
 }
 
 // Check implements zapcore.Core.
@@ -61,6 +93,9 @@ func (l *logs) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	}
 	if strings.Contains(text.String(), removed) {
 		l.gone.Store(true)
+	}
+	if strings.HasPrefix(entry.Message, shortLog) {
+		return nil // Embedded.Why says it
 	}
 	if strings.Contains(text.String(), young) || entry.Level < zapcore.ErrorLevel && !l.loud.Load() {
 		return nil

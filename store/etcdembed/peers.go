@@ -25,6 +25,9 @@ var (
 	ErrRemoved = errors.New("this server was removed from the cluster, or replaced; to use the host again, move its data directory away, and let it join with a new token")
 	// ErrAlone: the store has more members, and this one was started without Config.Peers.
 	ErrAlone = errors.New("the store has members on other servers: start this server with --peer-listen, as before")
+	// ErrSetBack: the member has confirmed votes or writes that its data does not have.
+	ErrSetBack = errors.New("the data of this server's store went back: the other servers have more of its log than it has itself; an old copy of it was put in place, " +
+		"or its disk lost what it had said to have written. It must not be used, for it has forgotten votes and writes that it had confirmed")
 	// ErrJoining: another member is a learner still; one joins at a time.
 	ErrJoining = errors.New("another server is just joining; wait until 'stead server ls' shows it as a voter, or remove it")
 )
@@ -170,16 +173,6 @@ func named(members []stores.StoreMember) string {
 	return strings.Join(names, ", ")
 }
 
-// Health is how this member is.
-func (e *Embedded) Health() stores.StoreHealth {
-	s := e.etcd.Server
-	h := stores.StoreHealth{Term: s.Term(), Index: s.AppliedIndex(), Bytes: s.Backend().Size(), UsedBytes: s.Backend().SizeInUse()}
-	for _, a := range s.Alarms() {
-		h.Alarms = append(h.Alarms, a.Alarm.String())
-	}
-	return h
-}
-
 // AddLearner adds a member that gets all writes and does not vote, and returns all. Errors:
 // ErrJoining.
 func (e *Embedded) AddLearner(ctx context.Context, peer string) ([]stores.StoreMember, error) {
@@ -235,6 +228,8 @@ func (e *Embedded) Promote(ctx context.Context) error {
 			return fmt.Errorf("become a voter: %w: %w", ctx.Err(), err)
 		case err := <-e.etcd.Err():
 			return fmt.Errorf("become a voter: %w", err)
+		case <-e.ended:
+			return fmt.Errorf("become a voter: %w", e.Why())
 		case <-time.After(promoteEvery):
 		}
 	}

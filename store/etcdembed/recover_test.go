@@ -4,8 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/stead-project/stead/records/stores"
 	"github.com/stead-project/stead/store/etcdembed"
 )
 
@@ -44,6 +47,15 @@ func TestOneOfThreeGoesOnAlone(t *testing.T) {
 		}
 	}
 	alone := c.start("s2")
+	if h := alone.Health(); h.Aside.Bytes == 0 || time.Since(h.Aside.At) > time.Hour {
+		t.Errorf("of what was left aside it says %+v", h.Aside)
+	}
+	if acked, at := alone.Acked(alone.Self()), alone.Health(); acked.Term != at.Term || acked.Index < at.Index {
+		t.Errorf("it leads, and has acknowledged %+v, at %+v", acked, at)
+	}
+	if acked := alone.Acked("5"); acked != (stores.Mark{}) {
+		t.Errorf("of a member that is none: %+v", acked)
+	}
 	if got := get(t, alone, "k"); got != "confirmed by all" {
 		t.Errorf("it reads %q", got)
 	}
@@ -80,4 +92,41 @@ func TestAMemberWhoseLogWentBackIsNoticed(t *testing.T) {
 	if _, now, err := etcdembed.Mark(inner); err != nil || now.Index < seen.Index || now.Term < seen.Term {
 		t.Errorf("after a stop its log is at %+v, %v; want %+v", now, err, seen)
 	}
+}
+
+// TestAMemberThatIsSetBackSaysSo: an old copy of a member's data is put in place, and nobody noticed before it started. It ends in order and
+// says what to do, instead of by a panic, and confirms nothing more. The one that leads knows what it had acknowledged.
+func TestAMemberThatIsSetBackSaysSo(t *testing.T) {
+	c := newServers(t)
+	second := c.join("s2", c.start("s1"))
+	third := c.join("s3", second)
+	inner := filepath.Join(c.dir("s2"), "etcd")
+	second.stop()
+	copied := filepath.Join(c.dir("s2"), "old")
+	if err := os.CopyFS(copied, os.DirFS(filepath.Join(inner, "data"))); err != nil {
+		t.Fatal(err)
+	}
+	second = c.start("s2")
+	for range 5 {
+		put(t, third, "k", "later")
+	}
+	if got := get(t, second, "k"); got != "later" {
+		t.Fatalf("it reads %q", got)
+	}
+	second.stop()
+	if err := errors.Join(os.RemoveAll(filepath.Join(inner, "data")), os.Rename(copied, filepath.Join(inner, "data"))); err != nil {
+		t.Fatal(err)
+	}
+	back, err := c.try("s2")
+	if err == nil {
+		select {
+		case <-back.Ended():
+			err = back.Why()
+		case <-t.Context().Done():
+		}
+	}
+	if !errors.Is(err, etcdembed.ErrSetBack) || !strings.Contains(err.Error(), "stead server replace s2") {
+		t.Errorf("got %v", err)
+	}
+	put(t, third, "k", "without it")
 }

@@ -57,6 +57,7 @@ var home = map[string][]string{
 	"go.etcd.io/etcd/server/":           {"store/etcdembed"},
 	"go.etcd.io/etcd/etcdutl/":          {"store/etcdembed"},
 	"go.etcd.io/bbolt":                  {"store/etcdembed"},
+	"go.etcd.io/raft/":                  {"store/etcdembed"},
 	"go.uber.org/zap":                   {"store/etcdembed", "store/etcdstore"},
 	"github.com/containerd/":            {"agent/runtime/containerdrt"},
 	"github.com/opencontainers/":        {"agent/runtime/containerdrt", "scripts/debimage"},

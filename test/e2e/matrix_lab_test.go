@@ -32,6 +32,9 @@ type matrix struct {
 
 	edited   string   // the set that was updated last
 	joined   bool     // the agents need no token any more
+	ttl      string   // of sessions, with servers that have their own store
+	token    string   // that a step of docs/OPERATIONS.md has made
+	away     int      // hosts that have not joined yet: the last ones
 	servers  []string // HOST:PORT
 	standing []int    // servers with a store of their own
 }
@@ -76,7 +79,7 @@ func newMatrix(t *testing.T, hosts int, chance *rand.Rand, archives ...string) *
 func (m *matrix) loadImages(archives []string) {
 	m.Helper()
 	var wg sync.WaitGroup
-	for _, h := range m.hosts {
+	for _, h := range m.hosts[:len(m.hosts)-m.away] {
 		wg.Go(func() {
 			for _, a := range archives {
 				if out, err := m.people.trySteadFor(3*time.Minute, "image", "load", a, "--node", h.nodeName()); err != nil {
@@ -189,7 +192,7 @@ func (m *matrix) connected() {
 	m.Helper()
 	m.people.eventually(3*time.Minute, "all nodes are connected", func() error {
 		out, err := m.people.trySteadFor(commandTime, "get", "nodes")
-		if err != nil || strings.Count(out, " Ready ") != len(m.hosts) {
+		if err != nil || strings.Count(out, " Ready ") != len(m.hosts)-m.away {
 			return fmt.Errorf("%v: %s", err, out)
 		}
 		return nil

@@ -78,7 +78,13 @@ func newOwnServers(t *testing.T, hosts int, chance *rand.Rand) *matrix {
 // newOwnServersOf does it with a program; "": the one under test.
 func newOwnServersOf(t *testing.T, hosts int, chance *rand.Rand, program string) *matrix {
 	t.Helper()
-	m := &matrix{T: t, hosts: newHosts(t, hosts), chance: chance}
+	return newOwnServersAs(t, hosts, chance, program, 0, "5s")
+}
+
+// newOwnServersAs does it with sessions of a length; the last away of the hosts have not joined yet.
+func newOwnServersAs(t *testing.T, hosts int, chance *rand.Rand, program string, away int, ttl string) *matrix {
+	t.Helper()
+	m := &matrix{T: t, hosts: newHosts(t, hosts), away: away, ttl: ttl, chance: chance}
 	m.sw = m.hosts[0].Name + "-sw"
 	var all []string
 	for i := range controls {
@@ -96,7 +102,9 @@ func newOwnServersOf(t *testing.T, hosts int, chance *rand.Rand, program string)
 	for i, h := range m.hosts {
 		h.boot, h.program = h.path("boot-id"), program
 		h.start("witness", toolBinary, "witness", "--file", m.heard)
-		m.boot(i)
+		if i < hosts-away {
+			m.boot(i)
+		}
 	}
 	m.connected()
 	m.joined = true
@@ -109,7 +117,7 @@ func newOwnServersOf(t *testing.T, hosts int, chance *rand.Rand, program string)
 func (m *matrix) startOwn(i int, more ...string) {
 	m.Helper()
 	m.control[i].startServer(append([]string{"--name", serverName(i), "--listen", apiAddress(i),
-		"--peer-listen", controlAddress(i) + ":7444", "--session-ttl", "5s"}, more...)...)
+		"--peer-listen", controlAddress(i) + ":7444", "--session-ttl", m.ttl}, more...)...)
 }
 
 // joinOwn has a server join with a token of another one.
