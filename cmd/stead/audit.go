@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/spec/scalar"
@@ -58,57 +62,88 @@ keeps its entries on its disk (--audit-bytes, the oldest go first).`,
 }
 
 func (c *cli) audit(cmd *cobra.Command, o auditOptions) error {
+	show := auditView{auditOptions: o, out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), table: newTable(cmd.OutOrStdout())}
+	if o.format == "" {
+		show.table = newTable(show.out, "TIME", "SERVER", "WHO", "FROM", "VERB", "OBJECTS", "RESULT", "CALL", "DETAIL")
+	}
 	r := &proto.AuditRequest{Follow: o.follow}
 	if o.since > 0 {
 		r.SinceUnixNanos = time.Now().Add(-o.since).UnixNano()
 	}
-	in, err := proto.NewAuditClient(c).Read(cmd.Context(), r)
+	for {
+		err := c.auditOnce(cmd.Context(), r, &show)
+		if err := errors.Join(err, show.table.flush()); !o.follow || !show.synced || status.Code(err) != codes.Unavailable {
+			return err
+		}
+		if !show.last.IsZero() {
+			r.SinceUnixNanos = show.last.UnixNano() + 1
+		}
+		if !backoff.Sleep(cmd.Context(), againAfter) {
+			return nil
+		}
+	}
+}
+
+// auditOnce shows what one call returns.
+func (c *cli) auditOnce(ctx context.Context, r *proto.AuditRequest, show *auditView) error {
+	in, err := proto.NewAuditClient(c).Read(ctx, r)
 	if err != nil {
 		return err
 	}
-	out, missing := cmd.OutOrStdout(), false
-	show := newTable(out)
-	if o.format == "" {
-		show = newTable(out, "TIME", "SERVER", "WHO", "FROM", "VERB", "OBJECTS", "RESULT", "CALL", "DETAIL")
-	}
-	past := true // it is aligned; what comes later is not
 	for {
 		e, err := in.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			err = show.flush()
-			if err == nil && missing {
-				err = errors.New("entries of other servers are missing")
-			}
+		if errors.Is(err, io.EOF) && show.missing {
+			return errors.New("entries of other servers are missing")
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = show.entry(e)
+		}
+		if err != nil {
 			return err
-		case err != nil:
-			return errors.Join(show.flush(), err)
-		case e.GetMissing() != "":
-			missing = true
-			fmt.Fprintln(cmd.ErrOrStderr(), "stead: missing: "+scalar.Plain(e.GetMissing()))
-		case e.GetSynced():
-			past = false
-			if err := show.flush(); err != nil {
-				return err
-			}
-		default:
-			var entry audit.Line
-			if err := json.Unmarshal(e.GetJson(), &entry); err != nil || !o.wants(entry) {
-				continue
-			}
-			if o.format == "json" {
-				fmt.Fprintln(out, string(e.GetJson()))
-				continue
-			}
-			show.row(auditRow(entry)...)
-			if past {
-				continue
-			}
-			if err := show.flush(); err != nil {
-				return err
-			}
 		}
 	}
+}
+
+// auditView prints entries.
+type auditView struct {
+	auditOptions
+	out, errOut io.Writer
+	table       *table
+	missing     bool      // entries of a server
+	synced      bool      // the past was shown, aligned; what comes later is not
+	last        time.Time // of what was shown
+}
+
+func (v *auditView) entry(e *proto.AuditEntry) error {
+	switch {
+	case e.GetMissing() != "":
+		v.missing = true
+		fmt.Fprintln(v.errOut, "stead: missing: "+scalar.Plain(e.GetMissing()))
+		return nil
+	case e.GetSynced():
+		v.synced = true
+		return v.table.flush()
+	}
+	var entry audit.Line
+	if err := json.Unmarshal(e.GetJson(), &entry); err != nil {
+		return nil // of a later version
+	}
+	v.last = entry.At
+	if !v.wants(entry) {
+		return nil
+	}
+	if v.format == "json" {
+		fmt.Fprintln(v.out, string(e.GetJson()))
+		return nil
+	}
+	v.table.row(auditRow(entry)...)
+	if v.synced {
+		return v.table.flush()
+	}
+	return nil
 }
 
 func (o *auditOptions) wants(e audit.Line) bool {

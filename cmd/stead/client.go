@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/stead-project/stead/proto"
@@ -39,6 +40,9 @@ type cli struct {
 
 	connecting sync.Mutex
 	conn       *grpc.ClientConn // nil: no call yet
+
+	telling     sync.WaitGroup // of what tells of a lost majority
+	stopTelling context.CancelFunc
 }
 
 const socketScheme = "unix://"
@@ -73,10 +77,18 @@ func (c *cli) dial(ctx context.Context) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// connect returns the connection, which close ends.
+// connect returns the connection, which close ends. When its server is lost, and others are known, it is one to these.
 func (c *cli) connect(ctx context.Context) (_ *grpc.ClientConn, err error) {
 	c.connecting.Lock()
 	defer c.connecting.Unlock()
+	if c.conn != nil && c.config != "" && c.conn.GetState() == connectivity.TransientFailure {
+		next, err := c.dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c.conn.Close()
+		c.conn = next
+	}
 	if c.conn == nil {
 		c.conn, err = c.dial(ctx)
 	}
@@ -84,6 +96,10 @@ func (c *cli) connect(ctx context.Context) (_ *grpc.ClientConn, err error) {
 }
 
 func (c *cli) close() {
+	if c.stopTelling != nil {
+		c.stopTelling()
+		c.telling.Wait()
+	}
 	if c.conn != nil {
 		c.conn.Close()
 	}

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
@@ -58,49 +55,6 @@ func (g *getter) hostAddresses(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	return hosts, err
-}
-
-// watchTarget prints the objects that exist, then each change as it happens.
-func (g *getter) watchTarget(ctx context.Context, targets []target) error {
-	t := targets[0]
-	show, err := g.printer(ctx, t, false)
-	if err != nil {
-		return err
-	}
-	list := gproto.Clone(&g.list).(*proto.ListRequest)
-	list.Kind, list.Namespace = t.kind, cmp.Or(t.namespace, list.Namespace)
-	stream, err := g.control.Watch(ctx, list)
-	if err != nil {
-		return err
-	}
-	var first []*proto.Object
-	synced := false
-	for {
-		ev, err := stream.Recv()
-		if errors.Is(err, io.EOF) || ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		o := ev.GetObject()
-		switch {
-		case ev.GetSynced():
-			synced = true
-			if err := show.all(first, false); err != nil {
-				return err
-			}
-		case len(t.names) > 0 && !slices.Contains(t.names, o.GetName()):
-		case !synced:
-			first = append(first, o)
-		case ev.GetGone():
-			fmt.Fprintf(show.out, "%s %s is gone\n", o.GetKind(), o.GetName())
-		default:
-			if err := show.change(o); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // listCommand is the verb ls of a group: the wide table of a kind.

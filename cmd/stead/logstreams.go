@@ -8,11 +8,13 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	gproto "google.golang.org/protobuf/proto"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
 )
@@ -113,10 +115,36 @@ func (l *logReader) logsOf(members []*shownMember, ofSet bool) (out []source) {
 	return out
 }
 
-// one shows one log.
+// one shows one log. One that is followed goes on where it was when a server, the node or the store was away.
 func (l *logReader) one(ctx context.Context, from source, out, errOut io.Writer) error {
 	req := gproto.Clone(&l.req).(*proto.LogsRequest)
 	req.Member, req.Container = from.member, from.container
+	if !req.GetFollow() {
+		return l.once(ctx, req, out, errOut)
+	}
+	var last time.Time // of a line that was shown
+	keep := func(to io.Writer) io.Writer { return &stampedLines{to: to, keep: l.req.GetTimestamps(), last: &last} }
+	req.Timestamps = true
+	for {
+		began := time.Now()
+		err := l.once(ctx, req, keep(out), keep(errOut))
+		if status.Code(err) != codes.Unavailable || last.IsZero() && time.Since(began) < followedFor {
+			return err
+		}
+		if !last.IsZero() {
+			req.Tail, req.SinceUnixNanos = -1, last.UnixNano()+1
+		}
+		if !backoff.Sleep(ctx, againAfter) {
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+}
+
+// followedFor is how long a log without a line must have been followed to be asked for again when that fails.
+const followedFor = 2 * time.Second
+
+// once shows what one call returns.
+func (l *logReader) once(ctx context.Context, req *proto.LogsRequest, out, errOut io.Writer) error {
 	stream, err := l.control.Logs(ctx, req)
 	if err != nil {
 		return err
@@ -127,7 +155,7 @@ func (l *logReader) one(ctx context.Context, from source, out, errOut io.Writer)
 			return nil
 		}
 		if status.Code(err) == codes.NotFound {
-			return l.whyNone(ctx, from.member, err)
+			return l.whyNone(ctx, req.GetMember(), err)
 		}
 		if err != nil {
 			return err
@@ -146,6 +174,37 @@ func (l *logReader) one(ctx context.Context, from source, out, errOut io.Writer)
 			return nil
 		}
 	}
+}
+
+// stampedLines passes lines on, and remembers the time in front of the last one.
+type stampedLines struct {
+	to   io.Writer
+	keep bool       // the time is passed on, too
+	last *time.Time // shared by the outputs of one log
+	rest []byte     // the start of a line that has not ended
+}
+
+// Write implements io.Writer.
+func (w *stampedLines) Write(p []byte) (int, error) {
+	w.rest = append(w.rest, p...)
+	end := bytes.LastIndexByte(w.rest, '\n') + 1
+	var text []byte
+	for line := range bytes.Lines(w.rest[:end]) {
+		stamp, rest, _ := bytes.Cut(line, []byte(" "))
+		if at, err := time.Parse(time.RFC3339Nano, string(stamp)); err == nil {
+			*w.last = at
+			if !w.keep {
+				line = rest
+			}
+		}
+		text = append(text, line...)
+	}
+	w.rest = append(w.rest[:0], w.rest[end:]...)
+	if len(text) == 0 {
+		return len(p), nil
+	}
+	_, err := w.to.Write(text)
+	return len(p), err
 }
 
 // whyNone is err, or for a member that is waited for and has no life: what it waits for.

@@ -114,6 +114,11 @@ Try it on one machine:
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			if lasts(cmd) {
+				c.tellLost(cmd.Context(), cmd.ErrOrStderr())
+			}
+		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return wrongFlag(cmd, c.words, err)
