@@ -71,7 +71,7 @@ func (c *cli) audit(cmd *cobra.Command, o auditOptions) error {
 		r.SinceUnixNanos = time.Now().Add(-o.since).UnixNano()
 	}
 	for {
-		err := c.auditOnce(cmd.Context(), r, &show)
+		err := auditOnce(cmd.Context(), c, r, &show)
 		if err := errors.Join(err, show.table.flush()); !o.follow || !show.synced || status.Code(err) != codes.Unavailable {
 			return err
 		}
@@ -85,7 +85,7 @@ func (c *cli) audit(cmd *cobra.Command, o auditOptions) error {
 }
 
 // auditOnce shows what one call returns.
-func (c *cli) auditOnce(ctx context.Context, r *proto.AuditRequest, show *auditView) error {
+func auditOnce(ctx context.Context, c *cli, r *proto.AuditRequest, show *auditView) error {
 	in, err := proto.NewAuditClient(c).Read(ctx, r)
 	if err != nil {
 		return err

@@ -44,7 +44,7 @@ func (c *cli) tellLost(ctx context.Context, out io.Writer) {
 			told = now
 		}
 		for reached := false; ctx.Err() == nil; {
-			err := c.hearLost(ctx, func(text string) {
+			err := hearLost(ctx, c.servers, func(text string) {
 				reached = true
 				say(text)
 			})
@@ -65,8 +65,8 @@ func (c *cli) tellLost(ctx context.Context, out io.Writer) {
 }
 
 // hearLost calls say with what a server tells, the first as soon as it answers.
-func (c *cli) hearLost(ctx context.Context, say func(string)) error {
-	stream, err := c.servers.Quorum(ctx, &proto.QuorumRequest{})
+func hearLost(ctx context.Context, servers proto.ServersClient, say func(string)) error {
+	stream, err := servers.Quorum(ctx, &proto.QuorumRequest{})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ not be written.`,
 			if to == "" {
 				return misuse("name with --to the file for the last backup")
 			}
-			return c.endStore(cmd, to, yes)
+			return endStore(c, cmd, to, yes)
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "a file that does not exist, for the last backup, as of 'stead backup save'")
@@ -38,7 +38,7 @@ not be written.`,
 }
 
 // endStore saves once before the end, for trial, so that it is not ended when no backup can be made.
-func (c *cli) endStore(cmd *cobra.Command, to string, yes bool) error {
+func endStore(c *cli, cmd *cobra.Command, to string, yes bool) error {
 	out := cmd.OutOrStdout()
 	would, err := c.control.End(cmd.Context(), &proto.EndRequest{DryRun: true})
 	if err != nil {

@@ -22,7 +22,7 @@ func checkWithin(c caller, msg any) error {
 		return nil
 	}
 	switch m := msg.(type) {
-	case *proto.InfoRequest, *proto.ListServersRequest, *proto.ApplyRequest:
+	case *proto.InfoRequest, *proto.ListServersRequest, *proto.QuorumRequest, *proto.ApplyRequest:
 		return nil
 	case *proto.ExecRequest:
 		if m.GetStart() == nil { // a later message of one that was let through

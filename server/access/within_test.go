@@ -20,9 +20,9 @@ import (
 // TestTheTableOfRoles is the table as OPERATIONS has it: each method of people, and the least role that has it.
 func TestTheTableOfRoles(t *testing.T) {
 	least := map[string]string{
-		"viewer":   "Control: Info Get List Watch Explain Logs Usage Images Servers: List",
+		"viewer":   "Control: Info Get List Watch Explain Logs Usage Images Servers: List Quorum",
 		"operator": "Control: Apply Scale Undo Pause Restart Move Rebalance Delete ReclaimVolume RestoreVolume Exec Forward",
-		"admin": "Control: EditNode DrainNode FenceNode RemoveNode Restore Backup LoadImage Servers: Health Remove Audit: Read " +
+		"admin": "Control: EditNode DrainNode FenceNode RemoveNode Restore End Backup LoadImage Servers: Health Remove Audit: Read " +
 			"Trust: CreateToken ListTokens RevokeToken Revoke ListClients Join: Enroll EnrollServer Keyring: List Rotate Remove",
 		"root": "Trust: CreateClient Servers: Replace",
 	}
@@ -75,6 +75,7 @@ func TestARoleEndsAtItsNamespaces(t *testing.T) {
 	}{
 		{proto.Control_Info_FullMethodName, &proto.InfoRequest{}, all},
 		{proto.Servers_List_FullMethodName, &proto.ListServersRequest{}, all},
+		{proto.Servers_Quorum_FullMethodName, &proto.QuorumRequest{}, all},
 		{proto.Control_Get_FullMethodName, &proto.GetRequest{Kind: proto.KindSet, Namespace: "shop"}, all},
 		{proto.Control_Get_FullMethodName, &proto.GetRequest{Kind: proto.KindSet, Namespace: "sho"}, limited},
 		{proto.Control_Get_FullMethodName, &proto.GetRequest{Kind: proto.KindSet}, limited}, // default

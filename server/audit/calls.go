@@ -17,7 +17,7 @@ type about struct {
 // Silent are the methods of which nothing is kept: they change nothing, and show no Secret.
 var Silent = map[string]bool{
 	proto.Join_Renew_FullMethodName: true, proto.Nodes_Join_FullMethodName: true, proto.Nodes_Session_FullMethodName: true, proto.Nodes_Tunnel_FullMethodName: true,
-	proto.Servers_List_FullMethodName: true, proto.Servers_Health_FullMethodName: true, proto.Servers_Seen_FullMethodName: true,
+	proto.Servers_List_FullMethodName: true, proto.Servers_Health_FullMethodName: true, proto.Servers_Seen_FullMethodName: true, proto.Servers_Quorum_FullMethodName: true,
 	proto.Peers_Relay_FullMethodName: true, proto.Keyring_List_FullMethodName: true, proto.Trust_ListTokens_FullMethodName: true, proto.Trust_ListClients_FullMethodName: true,
 	proto.Control_Info_FullMethodName: true, proto.Control_Explain_FullMethodName: true, proto.Control_Usage_FullMethodName: true, proto.Control_Images_FullMethodName: true,
 }
