@@ -3,6 +3,8 @@ package bench
 import (
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -39,6 +41,24 @@ func nodesKind(b *testing.B, otherwise string) string {
 	}
 }
 
+// chosenPhases are those of all that STEAD_PHASES names, such as parallel,parallel-to-zero; empty: all. Each other
+// than the first of a set needs the one before it.
+func chosenPhases(b *testing.B, all []phase) []phase {
+	text := os.Getenv("STEAD_PHASES")
+	if text == "" {
+		return all
+	}
+	var list []phase
+	for name := range strings.SplitSeq(text, ",") {
+		i := slices.IndexFunc(all, func(p phase) bool { return p.name == name })
+		if i < 0 {
+			b.Fatalf("STEAD_PHASES=%q; there is no phase %q", text, name)
+		}
+		list = append(list, all[i])
+	}
+	return list
+}
+
 // BenchmarkScale is what one set costs the server, its store included, where hosts need no time
 // and are in another process: created in order, updated, scaled to zero; created in
 // parallel, scaled to zero.
@@ -46,7 +66,7 @@ func BenchmarkScale(b *testing.B) {
 	for _, size := range scaleSizes(b) {
 		b.Run(fmt.Sprintf("%s/%dx%d", size.kind, size.hosts, size.members), func(b *testing.B) {
 			h := newApart(b, size.kind, size.hosts)
-			for _, p := range h.phases(size.members) {
+			for _, p := range chosenPhases(b, h.phases(size.members)) {
 				s := h.measure(p)
 				b.Run(p.name, s.report)
 			}
