@@ -10,6 +10,8 @@ var joined = []fault{
 		suite{"server/engine", "^TestAReportIsStoredInOneTransactionWithWhatFollows$"}},
 	{"S7", "server/engine/joined.go", "t.Then = append(t.Then, store.PutRecord(store.ReportKey(r.ID), *r))", "_ = r",
 		suite{"server/engine", "^TestAReportIsStoredInOneTransactionWithWhatFollows$"}},
+	{"S7", "server/engine/joined.go", "slices.ContainsFunc(d.alsoStarts, func(a plan.Start) bool { return a.Member.ID == id })", "len(d.alsoStarts) > 0",
+		suite{"server/engine", "^TestAReportIsStoredBesideStartsOfANewRevision$"}},
 	{"S7", "server/cache/judged.go", "if v.Seen(g.Key) != g {", "if g.Key == \"\" {",
 		suite{"server/cache", "^TestAViewWithReportsIsTheViewAfterThem$"}},
 	{"S7", "server/cache/setview.go", "r != nil && slot.Member != nil && r.Token == slot.Member.Token {", "r != nil && slot.Member == nil {",
