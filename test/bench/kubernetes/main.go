@@ -30,19 +30,24 @@ func main() {
 	programs := flag.String("programs", ".cache/kubernetes", "where etcd, kube-apiserver and kube-controller-manager are")
 	members := flag.Int("members", 100, "pods of the set")
 	hosts := flag.Int("hosts", 50, "nodes")
+	names := flag.String("phases", "", "what is done, such as parallel,parallel-to-zero; empty: all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *programs, *members, *hosts); err != nil {
+	if err := run(ctx, *programs, *names, *members, *hosts); err != nil {
 		fmt.Fprintln(os.Stderr, "kubernetes:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, programs string, members, hosts int) (err error) {
+func run(ctx context.Context, programs, names string, members, hosts int) (err error) {
 	if members < 1 || hosts < 1 {
 		return fmt.Errorf("-members %d -hosts %d: there must be one at least", members, hosts)
+	}
+	list, err := chosen(phases(members), names)
+	if err != nil {
+		return err
 	}
 	dir, err := os.MkdirTemp("", "stead-kubernetes")
 	if err != nil {
@@ -63,7 +68,7 @@ func run(ctx context.Context, programs string, members, hosts int) (err error) {
 	if err := p.warmUp(ctx); err != nil {
 		return fmt.Errorf("warm up: %w", err)
 	}
-	for _, phase := range phases(members) {
+	for _, phase := range list {
 		line, err := p.measure(ctx, phase)
 		if err != nil {
 			return fmt.Errorf("%s: %w", phase.name, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +21,22 @@ type phase struct {
 	do   func(context.Context, *pods) error
 	// wanted: it is over.
 	wanted func(now, before map[string]pod) bool
+}
+
+// chosen are those of all that names has, such as parallel,parallel-to-zero; "": all. Each other than the first of a set
+// needs the one before it.
+func chosen(all []phase, names string) (list []phase, err error) {
+	if names == "" {
+		return all, nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(all, func(p phase) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-phases %q: there is no phase %q", names, name)
+		}
+		list = append(list, all[i])
+	}
+	return list, nil
 }
 
 // phases are those of BenchmarkScale.

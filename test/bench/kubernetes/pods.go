@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 
 	core "k8s.io/api/core/v1"
@@ -49,32 +50,19 @@ func newPods(ctx context.Context, c *cluster, hosts int) (*pods, error) {
 	}); err != nil {
 		return nil, err
 	}
-	list, err := c.api.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	w, err := c.api.CoreV1().Pods(namespace).Watch(ctx, meta.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return nil, err
-	}
-	go p.follow(ctx, w)
+	go p.follow(ctx)
 	return p, nil
 }
 
 func nodeName(i int) string { return fmt.Sprintf("n%03d", i) }
 
-// follow does for each pod what its node would, in no time.
-func (p *pods) follow(ctx context.Context, w watch.Interface) {
-	defer w.Stop()
+// follow does for each pod what its node would, in no time. The API server ends a watch that does not keep up: then
+// all pods are listed, and watched from there.
+func (p *pods) follow(ctx context.Context) {
 	begun, ended := map[types.UID]bool{}, map[types.UID]bool{}
-	for ev := range w.ResultChan() {
-		x, ok := ev.Object.(*core.Pod)
-		if !ok {
-			p.fail(fmt.Errorf("the watch of pods said %s: %v", ev.Type, ev.Object))
-			return
-		}
+	see := func(kind watch.EventType, x *core.Pod) {
 		switch {
-		case ev.Type == watch.Deleted:
+		case kind == watch.Deleted:
 		case x.DeletionTimestamp != nil && !ended[x.UID]:
 			ended[x.UID] = true
 			go func() { p.fail(p.end(ctx, x)) }()
@@ -84,11 +72,45 @@ func (p *pods) follow(ctx context.Context, w watch.Interface) {
 			p.next++
 			go func() { p.fail(p.begin(ctx, x.DeepCopy(), host)) }()
 		}
-		p.note(ev.Type, x)
+		p.note(kind, x)
 	}
-	if ctx.Err() == nil {
-		p.fail(fmt.Errorf("the watch of pods ended"))
+	for ctx.Err() == nil {
+		list, err := p.api.CoreV1().Pods(namespace).List(ctx, meta.ListOptions{})
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		p.forget(list.Items)
+		for i := range list.Items {
+			see(watch.Modified, &list.Items[i])
+		}
+		w, err := p.api.CoreV1().Pods(namespace).Watch(ctx, meta.ListOptions{ResourceVersion: list.ResourceVersion})
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		for ev := range w.ResultChan() {
+			x, ok := ev.Object.(*core.Pod)
+			if !ok {
+				break
+			}
+			see(ev.Type, x)
+		}
+		w.Stop()
 	}
+}
+
+// forget leaves those that are not listed out.
+func (p *pods) forget(listed []core.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	names := map[string]bool{}
+	for i := range listed {
+		names[listed[i].Name] = true
+	}
+	maps.DeleteFunc(p.now, func(name string, _ pod) bool { return !names[name] })
+	close(p.moved)
+	p.moved = make(chan struct{})
 }
 
 func (p *pods) note(kind watch.EventType, x *core.Pod) {

@@ -279,8 +279,11 @@ func printBeside(w io.Writer, columns []column, sizes []int, f figures) error {
 	}
 	fmt.Fprintln(w, "\nGOALS, 1000 MEMBERS")
 	for _, r := range besideGoals(columns) {
-		ours, theirs := r.ours.value(f), r.floor.value(f)
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s x\t%s\t%s\t\n", r.what, r.ours.text(f), r.floor.text(f), short(theirs/ours), r.goal.text, r.goal.verdict(ours, theirs))
+		ours, theirs, verdict := r.ours.value(f), r.floor.value(f), ""
+		if !math.IsNaN(theirs) {
+			verdict = r.goal.verdict(ours, theirs)
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s x\t%s\t%s\t\n", r.what, r.ours.text(f), r.floor.text(f), short(theirs/ours), r.goal.text, verdict)
 	}
 	return t.Flush()
 }
