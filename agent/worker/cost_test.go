@@ -60,7 +60,7 @@ func (n *node) countFiles() *counted {
 }
 
 // What is kept on tmpfs is kept when it moved: the description when the life is opened and
-// when it is to stop, the state when it has files that it must not lose, when it is ready, and when it is asked to stop.
+// when it is to stop, the state once for each report that shows another one.
 func TestWhatALifeKeepsAndShowsIsCounted(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		c := n.countFiles()
@@ -75,12 +75,12 @@ func TestWhatALifeKeepsAndShowsIsCounted(t *testing.T) {
 		}
 		n.w.Tell(with(life(5, records.GoalRun), configured))
 		n.wantReady()
-		want("from the order to ready", map[string]int{"life": 1, "state": 2, "member": 1})
+		want("from the order to ready", map[string]int{"life": 1, "state": 4, "member": 1})
 		n.w.SourcesChanged(func(s files.FileSource) bool { return s.Name != "etc" })
 		time.Sleep(time.Minute)
 		want("another ConfigMap was changed", map[string]int{})
 		n.w.Tell(with(life(5, records.GoalStop), configured))
 		n.wantStopped(tok(5))
-		want("from the order to stopped", map[string]int{"life": 1, "state": 1})
+		want("from the order to stopped", map[string]int{"life": 1, "state": 2})
 	})
 }

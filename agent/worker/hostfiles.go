@@ -203,7 +203,7 @@ func (w *subject) keepState() {
 	if !w.stateMoved {
 		return
 	}
-	w.stateMoved, w.progressed = false, false
+	w.stateMoved = false
 	if err := w.writeState(); err != nil {
 		w.log.Warn("state not kept", "token", w.token, "err", err)
 	}

@@ -294,12 +294,7 @@ func (w *actor) writeMedia() error {
 			return err
 		}
 	}
-	switch {
-	case w.state.Media:
-	case len(media) == 0:
-		w.state.Media = true
-		w.progressed = true
-	default:
+	if !w.state.Media {
 		w.state.Media = true
 		w.saveState()
 	}

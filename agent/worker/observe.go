@@ -112,7 +112,7 @@ func (w *subject) switchTo(token spec.Token) {
 	if !ok || kept.Token != token {
 		kept = State{Token: token}
 	}
-	w.state, w.stateMoved, w.progressed = kept, false, false
+	w.state, w.stateMoved = kept, false
 }
 
 // keepStop makes an order to stop outlast this agent.

@@ -45,9 +45,6 @@ func (w *reporter) report(op step.Op) {
 		r.ReadyFor = w.c.Clock() - w.state.ReadySince
 	}
 	r.Cause, r.Message = w.whyNotReady(op)
-	if w.progressed && (op.Kind == step.Wait || op.Kind == step.Nothing) {
-		w.saveState()
-	}
 	w.keepState() // first: an agent after this one must not know less than was reported
 	w.emit(r)
 }
@@ -68,12 +65,8 @@ func (w *reporter) advance(op step.Op) {
 	}
 	if phase.Rank() > w.state.Phase.Rank() {
 		w.state.Phase = phase
-		switch phase {
-		case records.PhaseAssigned: // which is what no state means
-		case records.PhaseRunning:
+		if phase != records.PhaseAssigned { // which is what no state means
 			w.saveState()
-		default:
-			w.progressed = true
 		}
 	}
 }
@@ -124,10 +117,6 @@ func (w *reporter) updateReady() {
 			traceReady(w.subject)
 		}
 		w.state.ReadySince, w.state.ReadyOnce = w.c.Clock(), true
-	}
-	if w.state.Phase == records.PhaseStopping { // and never ready again
-		w.progressed = true
-		return
 	}
 	w.saveState()
 }

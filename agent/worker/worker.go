@@ -52,8 +52,6 @@ type subject struct {
 	saved      *records.Life // kept as it is
 	state      State
 	stateMoved bool // state is not kept as it is
-	// progressed: nor is what an agent after this one finds out again by itself. It is kept with something else, or when the worker waits.
-	progressed bool
 	left       left
 	names      []string // containers that may be here
 	prepared   prepared
