@@ -87,7 +87,7 @@ func (m *matrix) secrets(outcomes ...string) {
 		}
 		for line := range strings.Lines(out) {
 			if words := strings.Fields(line); !slices.Contains(outcomes, words[len(words)-1]) {
-				m.Errorf("of a Secret: %s", line)
+				m.Errorf("apply says %s", line)
 			}
 		}
 		return nil
