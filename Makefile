@@ -27,6 +27,8 @@ say = @printf '\n== %s\n' $(1)
 
 # VERSION= names it; the default is the tag of the commit, or 0.0.0~git<commit>.
 RELEASE_VERSION = $(if $(filter command line,$(origin VERSION)),-version $(VERSION))
+# Looked up once: release-check builds twice, and something may be committed meanwhile.
+RELEASE_COMMIT := $(shell $(GIT) rev-parse HEAD 2>/dev/null)
 
 .PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz release release-check bench bench-guard bench-kubernetes bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
 
@@ -174,13 +176,13 @@ fuzz: ## every fuzz test for ten minutes, what is new kept as seeds (two hours; 
 	@$(GO) run ./scripts/fuzz $(FUZZ)
 
 release: ## dist/ of the commit: program, Debian package, SBOM, checksums; VERSION=1.2.3 (needs dpkg-deb)
-	@$(GO) run ./scripts/release $(RELEASE_VERSION)
+	@$(GO) run ./scripts/release -commit $(RELEASE_COMMIT) $(RELEASE_VERSION)
 
 # In another directory, with nothing cached.
 release-check: release ## is dist/ the same when it is made once more, from scratch? (ten minutes)
 	$(call say,"the release once more")
 	@dir=$$(mktemp -d) && trap 'chmod -R u+w $$dir && rm -rf $$dir' EXIT && mkdir $$dir/tmp && \
-	  TMPDIR=$$dir/tmp GOCACHE=$$dir/cache $(GO) run ./scripts/release $(RELEASE_VERSION) -to $$dir/dist >/dev/null && \
+	  TMPDIR=$$dir/tmp GOCACHE=$$dir/cache $(GO) run ./scripts/release -commit $(RELEASE_COMMIT) $(RELEASE_VERSION) -to $$dir/dist >/dev/null && \
 	  diff dist/SHA256SUMS $$dir/dist/SHA256SUMS && echo "the same, byte by byte"
 
 bench: build ## every figure beside its floor, in one table (root, about five minutes)

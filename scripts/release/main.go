@@ -26,6 +26,7 @@ import (
 func main() {
 	r := release{arch: runtime.GOARCH}
 	flag.StringVar(&r.version, "version", "", "the version; default: the tag of the commit without its v, or 0.0.0~git<commit>")
+	flag.StringVar(&r.commit, "commit", "HEAD", "what to build, as git names it")
 	flag.StringVar(&r.to, "to", "dist", "directory of the results, made anew")
 	flag.StringVar(&r.program, "program", "", "package this program, with the files of this tree, instead of building the commit")
 	flag.BoolVar(&r.gzip, "gzip", false, "compress the package in a second instead of a minute")
@@ -44,6 +45,7 @@ const anyOwner = "safe.directory=*"
 // release is one run.
 type release struct {
 	version string
+	commit  string
 	arch    string // as GOARCH and Debian call it
 	to      string
 	program string // to be packaged; empty: build it
@@ -69,7 +71,7 @@ func (r *release) run(ctx context.Context) error {
 	tree, program := ".", r.program
 	if program == "" {
 		tree, program = filepath.Join(tmp, "tree"), filepath.Join(r.to, "stead-"+r.version+"-linux-"+r.arch)
-		if err := export(ctx, tree); err != nil {
+		if err := export(ctx, r.commit, tree); err != nil {
 			return err
 		}
 		if err := build(ctx, tree, r.version, program); err != nil {
@@ -93,11 +95,13 @@ func (r *release) run(ctx context.Context) error {
 
 // identify finds the version and the time of the commit.
 func (r *release) identify(ctx context.Context) error {
-	said, err := output(ctx, ".", "git", "-c", anyOwner, "log", "-1", "--format=%ct %h")
+	said, err := output(ctx, ".", "git", "-c", anyOwner, "log", "-1", "--format=%ct %h %H", r.commit)
 	if err != nil {
 		return err
 	}
-	seconds, commit, _ := strings.Cut(said, " ")
+	seconds, names, _ := strings.Cut(said, " ")
+	short, whole, _ := strings.Cut(names, " ")
+	r.commit = whole // whatever is committed meanwhile
 	at, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		return fmt.Errorf("git log: %w", err)
@@ -105,8 +109,8 @@ func (r *release) identify(ctx context.Context) error {
 	r.epoch = time.Unix(at, 0).UTC()
 	if r.version == "" {
 		// It fails where no tag is at the commit, which is no problem.
-		tag, _ := output(ctx, ".", "git", "-c", anyOwner, "describe", "--exact-match", "--tags", "--match", "v[0-9]*")
-		r.version = versionOf(tag, commit)
+		tag, _ := output(ctx, ".", "git", "-c", anyOwner, "describe", "--exact-match", "--tags", "--match", "v[0-9]*", r.commit)
+		r.version = versionOf(tag, short)
 	}
 	if !debianVersion.MatchString(r.version) {
 		return fmt.Errorf("version %q: write one as 1.2.3 or 1.2.3~rc1: digits first, then letters, digits, dots, plus or tilde", r.version)
@@ -123,12 +127,12 @@ func versionOf(tag, commit string) string {
 }
 
 // export writes the files of the commit to dir: nothing that is not committed gets into a release.
-func export(ctx context.Context, dir string) error {
+func export(ctx context.Context, commit, dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
 	archive := dir + ".tar"
-	if _, err := output(ctx, ".", "git", "-c", anyOwner, "archive", "--output", archive, "HEAD"); err != nil {
+	if _, err := output(ctx, ".", "git", "-c", anyOwner, "archive", "--output", archive, commit); err != nil {
 		return err
 	}
 	_, err := output(ctx, dir, "tar", "-xf", archive)
