@@ -110,7 +110,7 @@ func (h *host) pack(version string) {
 		}
 	}
 	to := h.TempDir()
-	r := release{version: version, arch: "amd64", to: filepath.Join(to, "dist"), program: program, gzip: true}
+	r := release{version: version, commit: "HEAD", arch: "amd64", to: filepath.Join(to, "dist"), program: program, gzip: true}
 	if err := r.run(h.Context()); err != nil {
 		h.Fatal(err)
 	}
