@@ -67,7 +67,7 @@ func (s mover) backRefusal(t *memberState, q *moves.MoveRequest) string {
 	case t.readySince(m):
 		return fmt.Sprintf("it was ready on node %s, so what it wrote there counts, and the copy on node %s does not; bring node %s back", m.To.Node, m.From.Node, m.To.Node)
 	case s.reaches(m.To):
-		return fmt.Sprintf("node %s is there, and has its volumes; to have it back: stead move %s --to %s, once it is ready there", m.To.Node, name, m.From.Node)
+		return s.targetThere(m, name)
 	case !s.lostTarget(m):
 		return fmt.Sprintf("node %s is unreachable, and may have its volumes in use; if it is off for good: stead node fence %s --i-have-powered-off", m.To.Node, m.To.Node)
 	case !t.endedByWord():
@@ -80,6 +80,14 @@ func (s mover) backRefusal(t *memberState, q *moves.MoveRequest) string {
 		return "something else was decided of one of its volumes"
 	}
 	return s.sourceRefusal(m)
+}
+
+// targetThere says what to do about a target that is reached: if its disk is lost, no life is ever ready there.
+func (f moveFacts) targetThere(m *moves.Move, name string) string {
+	if r := f.said(m, moves.MoveTarget); r != nil && r.Error != "" {
+		return fmt.Sprintf("node %s is there, and says of its copy: %s; mend that, or, if the copy is lost for good, power the node off, 'stead node fence %s --i-have-powered-off', and ask again", m.To.Node, r.Error, m.To.Node)
+	}
+	return fmt.Sprintf("node %s is there, and has its volumes; to have it back: stead move %s --to %s, once it is ready there", m.To.Node, name, m.From.Node)
 }
 
 // sourceRefusal says why the source of a move cannot have the volumes back; "": it can.

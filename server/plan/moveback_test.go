@@ -27,6 +27,11 @@ func TestAMoveGoesBack(t *testing.T) {
 		slotOf(w, m.ID).Identity.ReadyToken = spec.Token{Epoch: 1, Number: 1}
 	}
 	old := func(w *World) { at(lost)(w); proof.FindNode(w.Nodes, "n1").Facts.MovesBack = false }
+	copyGone := func(w *World, m *moves.Move) {
+		for i := range proof.FindNode(w.Nodes, "n2").Facts.MoveReports {
+			proof.FindNode(w.Nodes, "n2").Facts.MoveReports[i].Error = "is not there"
+		}
+	}
 	removed := func(w *World) {
 		at(lost)(w)
 		w.Nodes = slices.DeleteFunc(w.Nodes, func(n Node) bool { return n.Node.Name == "n2" })
@@ -50,6 +55,8 @@ func TestAMoveGoesBack(t *testing.T) {
 			says: "node n2 is unreachable, and may have its volumes in use; if it is off for good: stead node fence n2 --i-have-powered-off"},
 		{name: "not while the target is there", world: "ordered 1 volumes n1 n2 0:moved@n1", change: at(), want: "void-move=0 | 0:Moving",
 			says: "node n2 is there, and has its volumes; to have it back: stead move db-0 --to n1, once it is ready there"},
+		{name: "nor when its copy is not there, which may be a disk that is not mounted", world: "ordered 1 volumes n1 n2 0:moved@n1", change: at(copyGone), want: "void-move=0 | 0:Moving",
+			says: "node n2 is there, and says of its copy: is not there; mend that, or, if the copy is lost for good, power the node off, 'stead node fence n2 --i-have-powered-off', and ask again"},
 		{name: "whatever was said of it before", world: "ordered 1 volumes n1 n2 0:moved@n1", change: at(lost), want: "void-move=0 | 0:Moving"},
 		{name: "not when it was ready there", world: "ordered 1 volumes n1 n2~ n3 0:over@n2", change: at(lost, wasReady), want: "void-move=0 | 0:NodeSilent",
 			says: "it was ready on node n2, so what it wrote there counts, and the copy on node n1 does not; bring node n2 back"},
