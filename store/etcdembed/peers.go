@@ -266,8 +266,11 @@ func (e *Embedded) Remove(ctx context.Context, id, to string) error {
 		_, err := e.client.MemberRemove(ctx, member)
 		return err
 	})
-	if errors.Is(err, rpctypes.ErrMemberNotFound) {
+	switch {
+	case errors.Is(err, rpctypes.ErrMemberNotFound):
 		return nil
+	case err != nil && id == e.Self() && errors.Is(e.belongs(), ErrRemoved):
+		return nil // it ended before it could answer
 	}
 	return plain("remove member", err)
 }
