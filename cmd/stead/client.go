@@ -95,6 +95,13 @@ func (c *cli) connect(ctx context.Context) (_ *grpc.ClientConn, err error) {
 	return c.conn, err
 }
 
+// dialed reports whether a server was ever called, by whatever goroutine.
+func (c *cli) dialed() bool {
+	c.connecting.Lock()
+	defer c.connecting.Unlock()
+	return c.conn != nil
+}
+
 func (c *cli) close() {
 	if c.stopTelling != nil {
 		c.stopTelling()
@@ -128,7 +135,7 @@ func (c *cli) NewStream(ctx context.Context, desc *grpc.StreamDesc, method strin
 // explain is the error of a verb, or, if no server answered, at which address that was.
 func (c *cli) explain(err error) error {
 	switch {
-	case c.conn == nil, status.Code(err) != codes.Unavailable, !strings.Contains(err.Error(), "connect"):
+	case !c.dialed(), status.Code(err) != codes.Unavailable, !strings.Contains(err.Error(), "connect"):
 		return err
 	case c.config != "":
 		return fmt.Errorf("connection to the server failed: %s", explainError(err))

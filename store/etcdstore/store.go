@@ -118,16 +118,19 @@ func (s *Store) call(ctx context.Context) (bound context.Context, done func()) {
 
 // Snapshot implements store.Store.
 func (s *Store) Snapshot(ctx context.Context, prefix string) (rev store.Rev, kvs []store.KV, err error) {
-	err = reread(fmt.Sprintf("snapshot %q", prefix), func() (err error) {
+	err = reread(ctx, fmt.Sprintf("snapshot %q", prefix), func() (err error) {
 		rev, kvs, err = s.snapshot(ctx, s.prefix+prefix)
 		return err
 	})
 	return rev, kvs, err
 }
 
-// reread reads, and again while the revision is compacted under it.
-func reread(what string, read func() error) error {
+// reread reads, and again while the revision is compacted under it. An etcd in this process may answer also when ctx has ended.
+func reread(ctx context.Context, what string, read func() error) error {
 	for range rereads {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("%s: %w: %w", what, store.ErrUnavailable, err)
+		}
 		err := read()
 		switch {
 		case err == nil:
@@ -173,7 +176,7 @@ func (s *Store) page(ctx context.Context, from, end string, rev int64) (*clientv
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, keys ...string) (rev store.Rev, kvs map[string]store.KV, err error) {
-	err = reread("get", func() (err error) {
+	err = reread(ctx, "get", func() (err error) {
 		rev, kvs, err = s.get(ctx, keys)
 		return err
 	})
