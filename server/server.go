@@ -72,9 +72,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	decide := engine.Config{
 		Store: s.cache.Writer(cfg.Store), Cache: s.cache, ID: cfg.Name, LeaseTTL: cfg.LeaderTTL,
-		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, Trace: cfg.Trace, Logger: cfg.Logger,
+		CIDR: cfg.CIDR, Cold: cfg.SessionTTL, Fencing: s.fencing, WhileLeading: s.whileLeading, Trace: cfg.Trace, Logger: cfg.Logger,
 	}
-	decide.WhileLeading = s.whileLeading
 	if s.engine, err = engine.New(decide); err != nil {
 		return nil, fmt.Errorf("make server: %w", err)
 	}

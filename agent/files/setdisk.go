@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -88,15 +87,7 @@ func (h hostSets) Head(p Place) (head SetHead, until Uptime) {
 
 // Write implements SetDisk.
 func (h hostSets) Write(set SetKey, name string, content []byte) error {
-	dir := h.dir(set)
-	err := durable.PutUnsynced(dir+"/"+name, content, 0o444)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("write %s: %w", name, err)
-	}
-	return durable.PutUnsynced(dir+"/"+name, content, 0o444)
+	return durable.PutUnsyncedIn(h.dir(set)+"/"+name, content, 0o444, 0o700)
 }
 
 // Link implements SetDisk. Where a file cannot be linked it is copied. One system call does at first, and two later: each change of a

@@ -27,14 +27,7 @@ func Put(dir, name string, content []byte, mode os.FileMode) error {
 	if old, err := os.ReadFile(target); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
-	err := durable.PutUnsynced(target, content, mode)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write %s: %w", target, err)
-	}
-	return durable.PutUnsynced(target, content, mode)
+	return durable.PutUnsyncedIn(target, content, mode, 0o755)
 }
 
 // WriteMember writes what is constant for the life: member.json, hosts, hostname, and

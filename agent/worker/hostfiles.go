@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -75,11 +76,9 @@ func (h realFiles) SaveLife(life *records.Life) error {
 func (h realFiles) SaveState(id spec.Identity, s *State) error { return save(h.kept("state", id), s) }
 
 func save(path string, doc any) error {
-	err := durable.PutJSONUnsynced(path, doc)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(path), 0o700); err == nil {
-			err = durable.PutJSONUnsynced(path, doc)
-		}
+	b, err := json.Marshal(doc)
+	if err == nil {
+		err = durable.PutUnsyncedIn(path, b, 0o600, 0o700)
 	}
 	if err != nil {
 		return fmt.Errorf("keep %s: %w", filepath.Base(path), err)

@@ -113,10 +113,9 @@ func printRevoked(out io.Writer, id string, gone *proto.RevokeResponse, also boo
 		if n.GetAgain() {
 			how = "was there before and came back"
 		}
-		switch {
-		case n.GetRevoked():
+		if n.GetRevoked() {
 			fmt.Fprintf(out, "  node %s %s with one of its tokens and is revoked; its members continue to run\n", n.GetName(), how)
-		default:
+		} else {
 			fmt.Fprintf(out, "  node %s %s with one of its tokens and stays; if it should not, run 'stead node revoke %s'\n", n.GetName(), how, n.GetName())
 		}
 	}

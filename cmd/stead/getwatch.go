@@ -58,7 +58,7 @@ func (g *getter) watchOnce(ctx context.Context, list *proto.ListRequest, w *watc
 		return err
 	}
 	var first []*proto.Object
-	now, began := map[string][]byte{}, false // began: all that exists was told
+	now, began := map[string][]byte{}, false // began: this call has returned all that exists
 	for {
 		ev, err := stream.Recv()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 )
 
@@ -25,7 +26,7 @@ func lasts(cmd *cobra.Command) bool {
 		}
 	}
 	switch cmd.CommandPath() {
-	case "stead wait", "stead rollout status", "stead node drain":
+	case "stead wait", "stead rollout status", "stead drain":
 		return true
 	}
 	return false
@@ -55,10 +56,7 @@ func (c *cli) tellLost(ctx context.Context, out io.Writer) {
 			if ctx.Err() == nil && reached {
 				say("the connection to the server is lost, and is tried again")
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(againAfter):
-			}
+			backoff.Sleep(ctx, againAfter)
 		}
 	})
 	c.stopTelling = cancel

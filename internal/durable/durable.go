@@ -44,6 +44,18 @@ func PutUnsynced(path string, content []byte, mode os.FileMode) error {
 	return nil
 }
 
+// PutUnsyncedIn is PutUnsynced into a directory that is made, with the mode dir, if it is not there.
+func PutUnsyncedIn(path string, content []byte, mode, dir os.FileMode) error {
+	err := PutUnsynced(path, content, mode)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), dir); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return PutUnsynced(path, content, mode)
+}
+
 // writeDraft makes a file that must not be there. It is written with as few system calls as that needs, for a member's start waits
 // for some ten of them.
 func writeDraft(path string, content []byte, mode os.FileMode) (err error) {

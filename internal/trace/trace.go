@@ -95,7 +95,7 @@ func (t *Tracer) Close() {
 	}
 	ctx, cancel := context.WithTimeout(t.ctx, closeTime)
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // what the handler of errors was told
+	_ = t.provider.Shutdown(ctx) // the error handler has logged it
 }
 
 // New names a span that is told later, possibly by another program: one of parent's trace, or of a new one.

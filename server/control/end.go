@@ -1,8 +1,8 @@
 package control
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/stead-project/stead/proto"
@@ -14,38 +14,14 @@ import (
 // End implements proto.ControlServer. A store that was ended is held, so that no transaction of any server begins, ends or frees anything
 // in it; and no restore makes it go on but one that names it as ended (SAFETY S8).
 func (s cluster) End(ctx context.Context, r *proto.EndRequest) (*proto.EditResponse, error) {
-	by := user(ctx)
-	if by == "" {
-		by = "somebody"
-	}
+	by := cmp.Or(user(ctx), "somebody")
 	origin := s.origin()
 	if origin == "" {
 		return nil, precondition("the store does not say which one it is, so that it cannot be told from its copy; try again in a moment")
 	}
-	for attempt := 1; ; attempt++ {
-		if err := s.current(ctx); err != nil {
-			return nil, err
-		}
-		var d decision
-		var err error
-		s.cfg.Cache.Look(func(v cache.View) { d, err = endDecision(v, origin, by, time.Now().UTC()) })
-		if err != nil {
-			return nil, err
-		}
-		if r.GetDryRun() || len(d.Then) == 0 {
-			return &proto.EditResponse{Effects: d.effects}, nil
-		}
-		rev, err := s.cfg.Store.Commit(ctx, d.Txn)
-		if errors.Is(err, store.ErrConflict) && attempt < restoreAttempts {
-			continue
-		}
-		if err != nil {
-			return nil, writeError("what the end of the store is decided by", err)
-		}
-		s.cfg.Logger.Warn("store ended", "user", by)
-		s.seen(ctx, rev)
-		return &proto.EditResponse{Effects: d.effects}, nil
-	}
+	return s.carryOut(ctx, by, r.GetDryRun(), "what the end of the store is decided by", func(v cache.View) (decision, error) {
+		return endDecision(v, origin, by, time.Now().UTC())
+	})
 }
 
 // endDecision ends the store of v, which names itself origin; nothing is to be written where that was done.
@@ -63,6 +39,7 @@ func endDecision(v cache.View, origin, by string, at time.Time) (d decision, err
 	d.Then = []store.Op{store.Put(store.HoldKey, store.Encode(records.Hold{
 		Cause: "it continues in another store, which is made of its last backup", By: by, At: at, Ended: origin,
 	}))}
+	d.said = "store ended"
 	d.effects = []string{
 		"members run on; from now on nothing is started, stopped, moved or changed by this store, whoever starts its servers again",
 		"members with nodeLoss: Replace run on for their bound after the last server was stopped",

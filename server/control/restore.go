@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -20,16 +21,32 @@ import (
 
 // Restore implements proto.ControlServer.
 func (s cluster) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.EditResponse, error) {
-	by := user(ctx)
-	if by == "" {
-		by = "somebody"
-	}
+	by := cmp.Or(user(ctx), "somebody")
+	return s.carryOut(ctx, by, r.GetDryRun(), "what the restore is decided by", func(v cache.View) (decision, error) {
+		if len(r.GetOff()) > 0 {
+			return excuseDecision(v, r.GetOff(), by)
+		}
+		if err := mayDeclare(v.Hold(), s.origin(), r.GetEnded()); err != nil {
+			return decision{}, err
+		}
+		return declareDecision(v, by, time.Now().UTC(), randomEpochs())
+	})
+}
+
+// carryOut writes what is decided about the store as it is now, and decides again when that changed meanwhile; reads names what it is
+// decided by. A decision without operations is done already.
+func (s cluster) carryOut(ctx context.Context, by string, dryRun bool, reads string, decide func(cache.View) (decision, error)) (*proto.EditResponse, error) {
 	for attempt := 1; ; attempt++ {
-		d, err := s.decideRestore(ctx, r, by)
+		if err := s.current(ctx); err != nil {
+			return nil, err
+		}
+		var d decision
+		var err error
+		s.cfg.Cache.Look(func(v cache.View) { d, err = decide(v) })
 		if err != nil {
 			return nil, err
 		}
-		if r.GetDryRun() {
+		if dryRun || len(d.Then) == 0 {
 			return &proto.EditResponse{Effects: d.effects}, nil
 		}
 		rev, err := s.cfg.Store.Commit(ctx, d.Txn)
@@ -37,28 +54,13 @@ func (s cluster) Restore(ctx context.Context, r *proto.RestoreRequest) (*proto.E
 			continue
 		}
 		if err != nil {
-			return nil, writeError("what the restore is decided by", err)
+			return nil, writeError(reads, err)
 		}
 		s.cfg.Logger.Warn(d.said, "user", by)
 		s.seen(ctx, rev)
 		s.endSessions(ctx, d.sessions)
 		return &proto.EditResponse{Effects: d.effects}, nil
 	}
-}
-
-// decideRestore decides by the store as it is now.
-func (s cluster) decideRestore(ctx context.Context, r *proto.RestoreRequest, by string) (d decision, err error) {
-	if err := s.current(ctx); err != nil {
-		return d, err
-	}
-	s.cfg.Cache.Look(func(v cache.View) {
-		if len(r.GetOff()) > 0 {
-			d, err = excuseDecision(v, r.GetOff(), by)
-		} else if err = mayDeclare(v.Hold(), s.origin(), r.GetEnded()); err == nil {
-			d, err = declareDecision(v, by, time.Now().UTC(), randomEpochs())
-		}
-	})
-	return d, err
 }
 
 // restoreAttempts is how often a restore is decided again because a node said hello meanwhile:

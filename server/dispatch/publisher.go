@@ -62,7 +62,7 @@ func newSnapshotPublisher(w cache.Reader, domain string) *snapshotPublisher {
 func (p *snapshotPublisher) run(ctx context.Context) {
 	sub := p.cache.Subscribe()
 	defer sub.Close()
-	var rest, near, far, brief <-chan time.Time // nil: the next round may be at once; nobody waits to be woken
+	var rest, near, far, brief <-chan time.Time // timers; nil: the next round need not wait, or there is nobody to wake
 	var nearDue time.Time
 	for {
 		changed := sub.C()

@@ -49,7 +49,7 @@ func (l *leader) join(ctx context.Context, reports []cache.JudgedReport) []store
 	for i := range joints {
 		txns[i] = joints[i].txn
 	}
-	took, times := time.Since(began), took{began, time.Now()}
+	times := took{began, time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, joinTime)
 	defer cancel()
 	began = time.Now()
@@ -67,7 +67,7 @@ func (l *leader) join(ctx context.Context, reports []cache.JudgedReport) []store
 		for _, k := range j.reports {
 			stored[k] = o.Rev
 		}
-		l.meter.decided(j.ref, j.blocked, took)
+		l.meter.decided(j.ref, j.blocked, times.decided.Sub(times.began))
 		l.joined(j, now, o.Rev)
 	}
 	return stored

@@ -22,6 +22,7 @@ import (
 // List implements proto.KeyringServer.
 func (s *Service) List(context.Context, *proto.ListKeysRequest) (*proto.ListKeysResponse, error) {
 	k := s.look()
+	d := decided(k)
 	uses := map[sealing.KeyID]string{}
 	for _, id := range s.cfg.Key.IDs() {
 		uses[id] = "unused"
@@ -42,11 +43,11 @@ func (s *Service) List(context.Context, *proto.ListKeysRequest) (*proto.ListKeys
 		if k.Ring.Next != "" {
 			uses[k.Ring.Next] = "next"
 		}
-		out.Wait = rotation.NextKeys(decided(k)).Wait
+		out.Wait = rotation.NextKeys(d).Wait
 		if k.Ring.Resealing {
 			out.Wait = "Secrets and the authority's key are being sealed with " + string(k.Ring.Sealing)
 		}
-		for _, name := range (rotation.KeyWorld{Ring: k.Ring, Servers: k.Servers, Said: decided(k).Said}).Lacking(k.Ring.Sealing) {
+		for _, name := range d.Lacking(k.Ring.Sealing) {
 			if out.Wait == "" {
 				out.Wait = fmt.Sprintf("%s has not said that it has %s: start it", name, k.Ring.Sealing)
 			}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/server/quorum"
 )
@@ -52,10 +53,8 @@ func (s *Service) Quorum(_ *proto.QuorumRequest, stream proto.Servers_QuorumServ
 			}
 			told = text
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, quorumEvery) {
 			return nil
-		case <-time.After(quorumEvery):
 		}
 	}
 }

@@ -118,22 +118,21 @@ func RemoveKey(k KeyWorld, id sealing.KeyID) (*sealing.Ring, error) {
 	return &next, nil
 }
 
-// Rotate is the keyring by which id comes to seal. present seals until then. again: a rotation that waits is
-// begun anew with id, because no server has its key.
+// Rotate is the keyring by which id comes to seal, without waiting for some servers. present seals until then. A rotation
+// that waits is begun again with id if no server has its key.
 func Rotate(k KeyWorld, present, id sealing.KeyID, without []string) (*sealing.Ring, error) {
 	next := sealing.Ring{Sealing: present}
 	if k.Ring != nil {
 		next = *k.Ring
 	}
-	switch {
-	case next.Next != "" && len(k.having(next.Next)) > 0, next.Resealing:
+	if next.Resealing || next.Next != "" && len(k.having(next.Next)) > 0 {
 		return nil, fmt.Errorf("a rotation is under way; see 'stead keyring ls'")
 	}
 	next.Next, next.Without = id, without
 	return &next, nil
 }
 
-// Under way, and without: the rotation that waits goes on without these servers, too.
+// Without is the keyring of the rotation that waits, which goes on without these servers, too; false: none does.
 func Without(k KeyWorld, without []string) (*sealing.Ring, bool) {
 	if k.Ring == nil || k.Ring.Next == "" || len(without) == 0 || len(k.having(k.Ring.Next)) == 0 {
 		return nil, false

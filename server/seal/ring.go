@@ -50,11 +50,19 @@ func ringOf(secret []byte) ([]one, error) {
 		if err != nil {
 			return nil, err
 		}
+		ring = with(ring, o)
+	}
+	return ring, nil
+}
+
+// with is ring and those of more that it has not.
+func with(ring []one, more ...one) []one {
+	for _, o := range more {
 		if !slices.ContainsFunc(ring, func(p one) bool { return p.id == o.id }) {
 			ring = append(ring, o)
 		}
 	}
-	return ring, nil
+	return ring
 }
 
 // secretsOf is what the file of a ring holds.
@@ -94,14 +102,7 @@ func (k *Key) Make() (sealing.KeyID, error) {
 }
 
 func (k *Key) add(more ...one) error {
-	return k.change(func(ring []one) []one {
-		for _, o := range more {
-			if !slices.ContainsFunc(ring, func(p one) bool { return p.id == o.id }) {
-				ring = append(ring, o)
-			}
-		}
-		return ring
-	})
+	return k.change(func(ring []one) []one { return with(ring, more...) })
 }
 
 // Use has id seal from now on. It fails with ErrKey when that is none of its keys.
@@ -141,11 +142,7 @@ func (k *Key) change(edit func([]one) []one) error {
 			return fmt.Errorf("change key: %w", err)
 		}
 		if more, err := ringOf(there); err == nil {
-			for _, o := range more {
-				if !slices.ContainsFunc(ring, func(p one) bool { return p.id == o.id }) {
-					ring = append(ring, o)
-				}
-			}
+			ring = with(ring, more...)
 		}
 	}
 	ring = edit(ring)
