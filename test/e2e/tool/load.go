@@ -46,6 +46,8 @@ func load(ctx context.Context, args []string) error {
 	prefix := flags.String("prefix", fmt.Sprintf("load-%d/", os.Getpid()), "prefix of the keys")
 	writers := flags.Int("writers", 2, "concurrent writers")
 	pause := flags.Duration("pause", 0, "between two writes of one writer")
+	witness := flags.String("tell", "", "address of a witness that is told each key when it is acknowledged")
+	check := flags.String("check", "", "write nothing, and read back the keys in this file, one a line")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -54,8 +56,12 @@ func load(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if *check != "" {
+		return readBack(ctx, open, *check)
+	}
 	writing, cancel := context.WithTimeout(ctx, *span)
 	defer cancel()
+	told := &teller{addr: *witness}
 	var (
 		wg  sync.WaitGroup
 		mu  sync.Mutex
@@ -64,7 +70,7 @@ func load(ctx context.Context, args []string) error {
 	)
 	for w := range *writers {
 		wg.Go(func() {
-			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w), *pause)
+			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w), *pause, told.tell)
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, acked...)
@@ -75,13 +81,7 @@ func load(ctx context.Context, args []string) error {
 	wg.Wait()
 	sum.Acked = len(all)
 	verifyAll(context.WithoutCancel(ctx), open, all, &sum)
-	if err := json.NewEncoder(os.Stdout).Encode(sum); err != nil {
-		return err
-	}
-	if sum.Lost > 0 || sum.Unreadable > 0 || sum.Acked == 0 {
-		return fmt.Errorf("%d of %d acknowledged keys lost, %d unreadable", sum.Lost, sum.Acked, sum.Unreadable)
-	}
-	return nil
+	return sum.said()
 }
 
 // opener makes what writes to a kind of database, or reads from it, and begins at one of its members.
@@ -105,7 +105,7 @@ func opener(kind string, names []string, dns string) (func(first int) keys, erro
 	return nil, fmt.Errorf("no kind of database %q", kind)
 }
 
-func write(ctx context.Context, e keys, prefix string, pause time.Duration) (acked []string, r result) {
+func write(ctx context.Context, e keys, prefix string, pause time.Duration, tell func(string)) (acked []string, r result) {
 	last := time.Now()
 	for n := 0; ctx.Err() == nil; n++ {
 		time.Sleep(pause)
@@ -122,6 +122,7 @@ func write(ctx context.Context, e keys, prefix string, pause time.Duration) (ack
 			fmt.Println("writing") // who scales or kills waits for it
 		}
 		acked = append(acked, key)
+		tell(key)
 		r.LongestGap = max(r.LongestGap, time.Since(last).Milliseconds())
 		last = time.Now()
 	}

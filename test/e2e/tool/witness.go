@@ -18,6 +18,7 @@ func witness(ctx context.Context, args []string) error {
 	listen := flags.String("listen", "0.0.0.0:7777", "address to listen on")
 	path := flags.String("file", "witness.log", "file to append to")
 	datagrams := flags.Bool("datagrams", false, "hear datagrams, and write this machine's time instead of theirs: lives on hosts with clocks of their own")
+	stamp := flags.Bool("stamp", false, "begin each line with this machine's time since its boot, in nanoseconds")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -49,7 +50,11 @@ func witness(ctx context.Context, args []string) error {
 			lines := bufio.NewScanner(conn)
 			for lines.Scan() {
 				mu.Lock()
-				_, err := file.Write(append(lines.Bytes(), '\n'))
+				line := lines.Text() + "\n"
+				if *stamp {
+					line = fmt.Sprint(monotonic(), " ", line)
+				}
+				_, err := file.WriteString(line)
 				mu.Unlock()
 				if err != nil {
 					return
