@@ -16,9 +16,19 @@ import (
 func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	t.Parallel()
 	m := newOwnServers(t, 3, seeded(t))
+	m.growServers()
+	m.rotateKeys()
+}
+
+// TestTheKeyOfSecretsIsRotatedWithAnExternalEtcd: the same, with three servers on an etcd of three members.
+func TestTheKeyOfSecretsIsRotatedWithAnExternalEtcd(t *testing.T) {
+	t.Parallel()
+	newMatrix(t, 3, seeded(t), etcdArchive).rotateKeys()
+}
+
+func (m *matrix) rotateKeys() {
 	m.database("etcd", "stead.local/etcd:3.4.23")
 	m.settle()
-	m.growServers()
 	m.secrets("configured", "created")
 	stop := m.hosts[0].startLoad("--endpoints", etcdEndpoints, "--pause", "20ms", "--writers", "1")
 	was, lives := m.held(), m.begunAll()
@@ -35,17 +45,15 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 		return nil
 	})
 	if out, _ := m.people.trySteadFor(commandTime, "keyring", "remove", m.keyThat("seals"), "--yes"); !strings.Contains(out, "is the key that seals") {
-		t.Errorf("the key that seals: %s", out)
+		m.Errorf("the key that seals: %s", out)
 	}
 	before := m.keyThat("seals")
-	m.startOwn(2)
-	m.quorate()
+	m.startAgain(2)
 	m.kill(m.control[0].server)
-	m.startOwn(0)
-	m.quorate()
+	m.startAgain(0)
 	m.rotated(2)
 	if m.keyThat("seals") == before || m.keyThat("opens") != before {
-		t.Errorf("%s sealed before", before)
+		m.Errorf("%s sealed before", before)
 	}
 	m.secrets("unchanged", "unchanged") // each opens, and has what it had
 
@@ -53,7 +61,7 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	m.rotated(1)
 	for i := range controls {
 		if now := m.secretKey(i); strings.Contains(now, old) || len(now) != len(old) {
-			t.Errorf("%s has a key of %d bytes, or the removed one", serverName(i), len(now))
+			m.Errorf("%s has a key of %d bytes, or the removed one", serverName(i), len(now))
 		}
 	}
 	m.killEachServer()
@@ -67,6 +75,21 @@ func TestTheKeyOfSecretsIsRotated(t *testing.T) {
 	m.stillAll(lives)
 	m.judge()
 	stop()
+}
+
+// external: the servers' store is an etcd of its own.
+func (m *matrix) external() bool { return m.control[0].store != nil }
+
+// startAgain starts a server, and waits until all can do their part.
+func (m *matrix) startAgain(i int) {
+	m.Helper()
+	if m.external() {
+		m.startServer(i)
+		m.writes()
+		return
+	}
+	m.startOwn(i)
+	m.quorate()
 }
 
 // secrets applies Secrets, which must turn out so: of a Secret that does not open nobody knows that it is unchanged.
@@ -133,12 +156,17 @@ func (m *matrix) rotated(keys int) {
 	})
 }
 
-// replaceLost has a server lose its disk, and replaces it.
+// replaceLost has a server lose its disk, and replaces it: by its name, or on an external store by another one's key.
 func (m *matrix) replaceLost(i int) {
 	m.Helper()
 	m.kill(m.control[i].server)
 	if err := os.RemoveAll(m.control[i].path("server")); err != nil {
 		m.Fatal(err)
+	}
+	if m.external() {
+		m.shareKey(m.control[i])
+		m.startAgain(i)
+		return
 	}
 	other := m.at(i)
 	m.standing = slices.DeleteFunc(m.standing, func(n int) bool { return n == i })

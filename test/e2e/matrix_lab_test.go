@@ -129,7 +129,7 @@ func (m *matrix) startServer(i int) {
 		c.storeFlags = m.control[0].certs.flags("ca.pem", "stead")
 		c.storeFlags[1] = strings.Join(urls, ",")
 	}
-	c.startServer("--name", fmt.Sprint("s", i), "--listen", m.servers[i], "--session-ttl", "5s")
+	c.startServer("--name", fmt.Sprint("s", i), "--listen", m.servers[i], "--session-ttl", cmp.Or(m.ttl, "5s"))
 }
 
 // shareKey gives a machine the key of Secrets that the first server made.

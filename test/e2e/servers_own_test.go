@@ -203,8 +203,7 @@ func (m *matrix) killEachServer() []string {
 		m.kill(m.control[i].server)
 		m.writes()
 		m.connected() // by the others
-		m.startOwn(i)
-		m.quorate()
+		m.startAgain(i)
 	}
 	return nil
 }
@@ -295,7 +294,7 @@ func (m *matrix) startOwnLater(i int) {
 	m.Helper()
 	c := m.control[i]
 	c.server = c.start("server", steadBinary, "server", "--data-dir", c.path("server"), "--socket", c.Socket, "--name", serverName(i),
-		"--listen", apiAddress(i), "--peer-listen", controlAddress(i)+":7444", "--session-ttl", "5s")
+		"--listen", apiAddress(i), "--peer-listen", controlAddress(i)+":7444", "--session-ttl", m.ttl)
 }
 
 // begunAll are the processes of all members on all hosts.
