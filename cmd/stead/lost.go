@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records/stores"
 )
 
 // againAfter is the pause before a stream that was lost is opened again.
@@ -53,7 +55,11 @@ func (c *cli) tellLost(ctx context.Context, out io.Writer) {
 			case codes.FailedPrecondition, codes.Unimplemented, codes.PermissionDenied, codes.Unauthenticated:
 				return // an external store, or a server of an earlier version
 			}
-			if ctx.Err() == nil && reached {
+			switch text := status.Convert(err).Message(); {
+			case ctx.Err() != nil:
+			case status.Code(err) == codes.Unavailable && strings.HasPrefix(text, stores.NoMajority):
+				say(text) // a server that cannot even look whether the caller's certificate was revoked says it in this way
+			case reached:
 				say("the connection to the server is lost, and is tried again")
 			}
 			backoff.Sleep(ctx, againAfter)

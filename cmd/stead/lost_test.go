@@ -47,6 +47,9 @@ func (s *shakyQuorum) Quorum(_ *proto.QuorumRequest, stream proto.Servers_Quorum
 			if text == "break" {
 				return status.Error(codes.Unavailable, "the server is stopping")
 			}
+			if why, is := strings.CutPrefix(text, "refuse: "); is {
+				return status.Error(codes.Unavailable, why)
+			}
 			if err := stream.Send(&proto.QuorumState{Lost: text}); err != nil {
 				return err
 			}
@@ -213,6 +216,10 @@ func TestWhoFollowsIsToldOfALostMajority(t *testing.T) {
 		{"break", "stead: the connection to the server is lost, and is tried again\n"},
 		{"", over},
 		{"the store has no majority: start s3", "stead: the store has no majority: start s3\n"},
+		{"break", "stead: the connection to the server is lost, and is tried again\n"},
+		{"refuse: the store has no majority: start s4", "stead: the store has no majority: start s4\n"},
+		{"refuse: the store has no majority: start s4", ""},
+		{"", over},
 	} {
 		s.quorum.states <- c[0]
 		told += c[1]

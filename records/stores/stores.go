@@ -3,6 +3,9 @@ package stores
 
 import "time"
 
+// NoMajority begins what is said of a store of which most members cannot be reached.
+const NoMajority = "the store has no majority"
+
 // StoreMember is one member of the store, as the store's own list has it.
 type StoreMember struct {
 	// ID is the member's, in hex. Of one that was removed it never comes back.

@@ -95,7 +95,7 @@ func Lost(members []stores.StoreMember, alive map[string]bool) string {
 	if up >= majority(voters) {
 		return ""
 	}
-	return fmt.Sprintf("the store has no majority: %d of its %d servers can be reached, and %d are needed; not reachable: %s. Members run on, and nothing can be changed. "+
+	return fmt.Sprintf(stores.NoMajority+": %d of its %d servers can be reached, and %d are needed; not reachable: %s. Members run on, and nothing can be changed. "+
 		"Start these servers; if the data of most is lost for good, 'stead server recover --help' says what to do",
 		up, voters, majority(voters), strings.Join(missing, ", "))
 }
