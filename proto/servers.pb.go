@@ -472,6 +472,7 @@ type SeenResponse struct {
 	// What the member has acknowledged to the one of the server that answers, if that leads; else 0.
 	AckedTerm     uint64 `protobuf:"varint,3,opt,name=acked_term,json=ackedTerm,proto3" json:"acked_term,omitempty"`
 	AckedIndex    uint64 `protobuf:"varint,4,opt,name=acked_index,json=ackedIndex,proto3" json:"acked_index,omitempty"`
+	Removed       bool   `protobuf:"varint,5,opt,name=removed,proto3" json:"removed,omitempty"` // the member was removed from the store, as far as the server that answers knows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,6 +533,13 @@ func (x *SeenResponse) GetAckedIndex() uint64 {
 		return x.AckedIndex
 	}
 	return 0
+}
+
+func (x *SeenResponse) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
 }
 
 type HealthResponse struct {
@@ -804,14 +812,15 @@ const file_servers_proto_rawDesc = "" +
 	"\x04lost\x18\x01 \x01(\tR\x04lost\"\x0f\n" +
 	"\rHealthRequest\"%\n" +
 	"\vSeenRequest\x12\x16\n" +
-	"\x06member\x18\x01 \x01(\tR\x06member\"x\n" +
+	"\x06member\x18\x01 \x01(\tR\x06member\"\x92\x01\n" +
 	"\fSeenResponse\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1d\n" +
 	"\n" +
 	"acked_term\x18\x03 \x01(\x04R\tackedTerm\x12\x1f\n" +
 	"\vacked_index\x18\x04 \x01(\x04R\n" +
-	"ackedIndex\"\x84\x02\n" +
+	"ackedIndex\x12\x18\n" +
+	"\aremoved\x18\x05 \x01(\bR\aremoved\"\x84\x02\n" +
 	"\x0eHealthResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +

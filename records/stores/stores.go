@@ -1,7 +1,13 @@
 // Package stores is what is known of the members of the store that servers share.
 package stores
 
-import "time"
+import (
+	"errors"
+	"time"
+)
+
+// ErrRemoved: the member in the directory was removed from its cluster, and never comes back.
+var ErrRemoved = errors.New("this server was removed from the cluster, or replaced; to use the host again, move its data directory away, and let it join with a new token")
 
 // NoMajority begins what is said of a store of which most members cannot be reached.
 const NoMajority = "the store has no majority"

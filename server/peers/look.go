@@ -41,13 +41,7 @@ func (s *Service) look(ctx context.Context) (v state, err error) {
 	if err == nil {
 		v.members = members
 	}
-	for i, m := range v.members { // one that never started has no name yet
-		for _, r := range v.known {
-			if m.Name == "" && m.Peer == r.Peer {
-				v.members[i].Name = r.Name
-			}
-		}
-	}
+	v.members = quorum.Named(v.members, v.known)
 	s.ask(ctx, &v)
 	if err != nil {
 		v.lost = quorum.Lost(v.members, v.alive)
@@ -88,7 +82,7 @@ func (s *Service) lookWhole(ctx context.Context) (state, error) {
 	}
 }
 
-// ask asks all servers how they are.
+// ask asks all servers how they are. One that runs another member than that of its name, as after 'server recover', does not count.
 func (s *Service) ask(ctx context.Context, v *state) {
 	v.alive, v.health = map[string]bool{}, map[string]*proto.HealthResponse{}
 	var group sync.WaitGroup
@@ -101,6 +95,7 @@ func (s *Service) ask(ctx context.Context, v *state) {
 				h = s.health()
 			} else {
 				h, up = s.askOne(ctx, v.known[m.Name].Addresses)
+				up = up && (h.GetMember() == "" || h.GetMember() == m.ID)
 			}
 			mu.Lock()
 			defer mu.Unlock()

@@ -97,17 +97,7 @@ func (s *Service) seenNow(ctx context.Context) (now map[string]stores.Mark, serv
 func (s *Service) note(now map[string]stores.Mark, servers []string) error {
 	s.noted.mu.Lock()
 	defer s.noted.mu.Unlock()
-	next := marks{Marks: map[string]stores.Mark{}, Servers: servers}
-	for id := range now { // of members that are gone nothing is kept
-		if m := s.noted.kept.Marks[id].Or(s.noted.last[id]); m != (stores.Mark{}) {
-			next.Marks[id] = m
-		}
-	}
-	for _, m := range s.cfg.Members.Known() {
-		if old, ok := s.noted.kept.Marks[m.ID]; ok {
-			next.Marks[m.ID] = next.Marks[m.ID].Or(old)
-		}
-	}
+	next := marks{Marks: quorum.Noted(s.noted.kept.Marks, s.noted.last, now, s.cfg.Members.Known()), Servers: servers}
 	s.noted.last = now
 	if maps.Equal(next.Marks, s.noted.kept.Marks) && len(servers) == len(s.noted.kept.Servers) {
 		return nil
@@ -128,11 +118,12 @@ func (s *Service) Seen(_ context.Context, r *proto.SeenRequest) (*proto.SeenResp
 	if s.cfg.Members != nil {
 		acked := s.cfg.Members.Acked(r.GetMember())
 		out.AckedTerm, out.AckedIndex = acked.Term, acked.Index
+		out.Removed = s.cfg.Members.Removed(r.GetMember())
 	}
 	return out, nil
 }
 
-// Check fails when the data of a member of the store, whose log is at have, went back: by what its server kept in dir, by what those
+// Check fails when a member of the store was removed, and when its data, whose log is at have, went back: by what its server kept in dir, by what those
 // of the other servers that answer have seen, and by what it has acknowledged to the one that leads. Servers are more of their addresses.
 func Check(ctx context.Context, a *access.Authority, dir, server, member string, have stores.Mark, servers []string) error {
 	kept, err := loadMarks(dir)
@@ -141,6 +132,7 @@ func Check(ctx context.Context, a *access.Authority, dir, server, member string,
 	}
 	was := kept.Marks[member]
 	var acked []stores.Mark
+	removed := false
 	var group sync.WaitGroup
 	var mu sync.Mutex
 	for _, address := range append(servers, kept.Servers...) {
@@ -159,10 +151,14 @@ func Check(ctx context.Context, a *access.Authority, dir, server, member string,
 			mu.Lock()
 			defer mu.Unlock()
 			was = was.Or(stores.Mark{Term: seen.GetTerm(), Index: seen.GetIndex()})
+			removed = removed || seen.GetRemoved()
 			acked = append(acked, stores.Mark{Term: seen.GetAckedTerm(), Index: seen.GetAckedIndex()})
 		})
 	}
 	group.Wait()
+	if removed { // what it had acknowledged is kept no more: old data of it would not be noticed
+		return stores.ErrRemoved
+	}
 	if why := quorum.SetBack(server, have, was, acked); why != "" {
 		return errors.New(why)
 	}

@@ -32,6 +32,7 @@ type Members interface {
 	Known() []stores.StoreMember
 	Health() stores.StoreHealth
 	Acked(id string) stores.Mark
+	Removed(id string) bool
 	AddLearner(ctx context.Context, peer string) ([]stores.StoreMember, error)
 	Remove(ctx context.Context, id, to string) error
 }

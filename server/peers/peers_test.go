@@ -34,13 +34,19 @@ type members struct {
 	elects int   // how many times an election is under way
 	at     stores.Mark
 	acked  stores.Mark // by each
+	gone   string      // of the one that was removed
+	left   []string    // were removed now
 }
 
-func (m *members) Self() string                                 { return "1" }
-func (m *members) Leader() string                               { return m.leader }
-func (m *members) Known() []stores.StoreMember                  { return m.list }
-func (m *members) Remove(context.Context, string, string) error { return nil }
-func (m *members) Acked(string) stores.Mark                     { return m.acked }
+func (m *members) Self() string                { return "1" }
+func (m *members) Leader() string              { return m.leader }
+func (m *members) Known() []stores.StoreMember { return m.list }
+func (m *members) Removed(id string) bool      { return id == m.gone }
+func (m *members) Remove(_ context.Context, id, _ string) error {
+	m.left = append(m.left, id)
+	return nil
+}
+func (m *members) Acked(string) stores.Mark { return m.acked }
 func (m *members) Health() stores.StoreHealth {
 	return stores.StoreHealth{Term: m.at.Term, Index: m.at.Index}
 }
@@ -97,6 +103,20 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
+// reload has s1 know the store as it is.
+func (r *rig) reload() {
+	r.t.Helper()
+	c := cache.New(r.store, slog.New(slog.DiscardHandler))
+	rev, kvs, err := r.store.Snapshot(r.t.Context(), "")
+	if err == nil {
+		err = c.Load(rev, kvs)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.service.cfg.Cache = c
+}
+
 // serve has s1 answer other servers, and returns its address.
 func (r *rig) serve() string {
 	r.t.Helper()
@@ -146,6 +166,11 @@ func TestDataThatWentBackIsNoticed(t *testing.T) {
 	}
 	if err := Check(t.Context(), r.authority, own, "s2", "another member", behind, nil); err != nil {
 		t.Errorf("another member: %v", err)
+	}
+	// Of one that was removed nothing is kept by those who know it, so that old data of it would not be noticed.
+	r.members.gone = "9"
+	if err := Check(t.Context(), r.authority, t.TempDir(), "s2", "9", seen, []string{"127.0.0.1:1", other}); !errors.Is(err, stores.ErrRemoved) {
+		t.Errorf("a member that was removed: %v", err)
 	}
 	// What was acknowledged to the leader a moment ago is in nobody's notes yet.
 	r.members.acked = stores.Mark{Term: 3, Index: 11}
@@ -202,7 +227,38 @@ func TestWithoutAMajorityItIsSaidWhatToDo(t *testing.T) {
 	}
 }
 
-// TestAServerIsAddedOnceAndItsNameIsItsOwn: the record is there before the member.
+// After 'stead server recover' another store answers at the address of a member of the old one, which has no majority by that.
+func TestWhoRunsAnotherMemberDoesNotCountAsThere(t *testing.T) {
+	r := newRig(t)
+	other := r.serve() // it says that it is member 1
+	for _, name := range []string{"s2", "s3"} {
+		if _, err := r.store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(store.ServerKey(name), store.Encode(records.Server{Name: name, UID: "u", Addresses: []string{other}}))}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.reload()
+	list, err := r.service.List(t.Context(), &proto.ListServersRequest{})
+	if err != nil || !list.GetServers()[0].GetReachable() || list.GetServers()[1].GetReachable() || list.GetServers()[2].GetReachable() {
+		t.Errorf("member 1 answers for all: %v, %v", list, err)
+	}
+	if _, err := r.service.Remove(t.Context(), &proto.RemoveServerRequest{Name: "s3"}); status.Code(err) != codes.FailedPrecondition || len(r.members.left) != 0 {
+		t.Errorf("a removal that leaves one of two: %v, %v", err, r.members.left)
+	}
+}
+
+// A server was added, never started, and its record went: with a removal that broke off, or with its next try at another address.
+func TestAMemberThatNoRecordNamesIsRemovedByItsAddress(t *testing.T) {
+	r := newRig(t)
+	r.members.list = []stores.StoreMember{{ID: "1", Name: "s1", Peer: "127.0.0.1:2"}, {ID: "8", Peer: "127.0.0.1:8", Learner: true}}
+	list, err := r.service.List(t.Context(), &proto.ListServersRequest{})
+	if err != nil || len(list.GetServers()) != 2 || !strings.Contains(list.GetServers()[0].GetTrouble(), "'stead server remove 127.0.0.1:8'") {
+		t.Errorf("the list is %v, %v", list, err)
+	}
+	if _, err := r.service.Remove(t.Context(), &proto.RemoveServerRequest{Name: "127.0.0.1:8"}); err != nil || len(r.members.left) != 1 || r.members.left[0] != "8" {
+		t.Errorf("removed are %v, %v", r.members.left, err)
+	}
+}
+
 func TestAnElectionIsWaitedFor(t *testing.T) {
 	r := newRig(t)
 	r.members.list = r.members.list[:1]
@@ -212,6 +268,7 @@ func TestAnElectionIsWaitedFor(t *testing.T) {
 	}
 }
 
+// The record is there before the member.
 func TestAServerIsAddedOnceAndItsNameIsItsOwn(t *testing.T) {
 	r := newRig(t)
 	add := func(s records.Server) error {
@@ -277,15 +334,7 @@ func TestAServerThatIsAloneTakesANameOfTheBackup(t *testing.T) {
 	if now, err := store.DecodeIn[records.Server](kvs, store.ServerKey("s1")); err != nil || now.UID != "u1" {
 		t.Errorf("the record is %+v, %v", now, err)
 	}
-	rev, all, err := r.store.Snapshot(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := cache.New(r.store, slog.New(slog.DiscardHandler))
-	if err := c.Load(rev, all); err != nil {
-		t.Fatal(err)
-	}
-	r.service.cfg.Cache = c
+	r.reload()
 	list, err := r.service.List(t.Context(), &proto.ListServersRequest{})
 	if err != nil || len(list.GetServers()) != 2 || !strings.Contains(list.GetServers()[0].GetTrouble(), "stead server remove s0") {
 		t.Errorf("a server of the backup that is no member: %v, %v", list, err)

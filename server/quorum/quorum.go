@@ -117,6 +117,42 @@ func SetBack(server string, have, was stores.Mark, acked []stores.Mark) string {
 		"and join with the token that is printed", have.Index, have.Term, was.Index, was.Term, server)
 }
 
+// Noted is what is kept of how far members of the store have come: what was kept, and what was seen at the look before this one, for
+// a member uses a write a moment before that is in its own log. seen is what is seen now, members are those of the store; of others
+// nothing is kept.
+func Noted(kept, last, seen map[string]stores.Mark, members []stores.StoreMember) map[string]stores.Mark {
+	next := map[string]stores.Mark{}
+	for id := range seen {
+		if m := kept[id].Or(last[id]); m != (stores.Mark{}) {
+			next[id] = m
+		}
+	}
+	for _, m := range members {
+		if old, ok := kept[m.ID]; ok {
+			next[m.ID] = next[m.ID].Or(old)
+		}
+	}
+	return next
+}
+
+// Named are members with the names of their servers: one that never started has only an address, by which its record is known. One
+// without a record is named by its address, so that it can be removed.
+func Named(members []stores.StoreMember, known map[string]records.Server) []stores.StoreMember {
+	out := slices.Clone(members)
+	for i, m := range out {
+		if m.Name != "" {
+			continue
+		}
+		out[i].Name = m.Peer
+		for _, r := range known {
+			if m.Peer == r.Peer {
+				out[i].Name = r.Name
+			}
+		}
+	}
+	return out
+}
+
 // majority of so many voters.
 func majority(voters int) int { return voters/2 + 1 }
 

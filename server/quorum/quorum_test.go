@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -64,6 +65,29 @@ func TestDataThatWentBackIsRefused(t *testing.T) {
 	}
 	if why := SetBack("s2", stores.Mark{}, stores.Mark{}, []stores.Mark{{}}); why != "" {
 		t.Errorf("of a member that nobody knows: %s", why)
+	}
+}
+
+func TestWhatIsNotedOfMembers(t *testing.T) {
+	three := []stores.StoreMember{{ID: "1"}, {ID: "2"}, {ID: "3"}}
+	kept := map[string]stores.Mark{"2": {Term: 1, Index: 5}, "3": {Term: 2, Index: 4}, "9": {Term: 1, Index: 1}}
+	last := map[string]stores.Mark{"1": {Term: 2, Index: 7}, "2": {Term: 2, Index: 4}}
+	seen := map[string]stores.Mark{"1": {Term: 2, Index: 9}, "2": {Term: 2, Index: 9}, "8": {}}
+	want := map[string]stores.Mark{
+		"1": {Term: 2, Index: 7}, // as of the look before
+		"2": {Term: 2, Index: 5}, // the later of each
+		"3": {Term: 2, Index: 4}, // it does not answer
+	}
+	if got := Noted(kept, last, seen, three); !maps.Equal(got, want) {
+		t.Errorf("got %v; want %v", got, want)
+	}
+}
+
+func TestWhoNeverStartedIsNamed(t *testing.T) {
+	members := []stores.StoreMember{{ID: "1", Name: "s1", Peer: "a:1"}, {ID: "2", Peer: "b:1"}, {ID: "3", Peer: "c:1"}}
+	got := Named(members, map[string]records.Server{"s2": {Name: "s2", Peer: "b:1"}, "s9": {Name: "s9", Peer: "a:1"}})
+	if got[0].Name != "s1" || got[1].Name != "s2" || got[2].Name != "c:1" || members[1].Name != "" {
+		t.Errorf("got %v of %v", got, members)
 	}
 }
 

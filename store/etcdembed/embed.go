@@ -203,7 +203,7 @@ func (e *Embedded) Client() *clientv3.Client { return e.client }
 // Err delivers an error if etcd fails on its own while it runs.
 func (e *Embedded) Err() <-chan error { return e.etcd.Err() }
 
-// Ended is closed when etcd has ended by itself, and Why then says why: ErrRemoved, mostly.
+// Ended is closed when etcd has ended by itself, and Why then says why: stores.ErrRemoved, mostly.
 func (e *Embedded) Ended() <-chan struct{} { return e.ended }
 
 // notice closes ended; it ends with etcd.

@@ -21,8 +21,6 @@ import (
 )
 
 var (
-	// ErrRemoved: the member in the directory was removed from its cluster, and never comes back.
-	ErrRemoved = errors.New("this server was removed from the cluster, or replaced; to use the host again, move its data directory away, and let it join with a new token")
 	// ErrAlone: the store has more members, and this one was started without Config.Peers.
 	ErrAlone = errors.New("the store has members on other servers: start this server with --peer-listen, as before")
 	// ErrSetBack: the member has confirmed votes or writes that its data does not have.
@@ -93,7 +91,7 @@ func (e *Embedded) belongs() error {
 	cluster, self := e.etcd.Server.Cluster(), e.etcd.Server.MemberID()
 	switch {
 	case e.logs.gone.Load(), e.etcd.Server.IsIDRemoved(uint64(self)):
-		return ErrRemoved
+		return stores.ErrRemoved
 	case e.config.Peers == nil && len(cluster.Members()) > 1:
 		return ErrAlone
 	}
@@ -113,7 +111,7 @@ func (e *Embedded) settle(ctx context.Context) error {
 	}
 	at := slices.IndexFunc(members, func(m stores.StoreMember) bool { return m.ID == e.Self() })
 	if at < 0 {
-		return ErrRemoved
+		return stores.ErrRemoved
 	}
 	if members[at].Peer == p.Address {
 		return nil
@@ -221,7 +219,7 @@ func (e *Embedded) Promote(ctx context.Context) error {
 		_, err := e.client.MemberPromote(asking, uint64(e.etcd.Server.MemberID()))
 		cancel()
 		if errors.Is(err, rpctypes.ErrMemberNotFound) {
-			return ErrRemoved
+			return stores.ErrRemoved
 		}
 		select {
 		case <-ctx.Done():
@@ -234,6 +232,12 @@ func (e *Embedded) Promote(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Removed reports whether a member was removed from the store, as far as this one knows.
+func (e *Embedded) Removed(id string) bool {
+	member, err := strconv.ParseUint(id, 16, 64)
+	return err == nil && e.etcd.Server.IsIDRemoved(member)
 }
 
 // Learner reports whether this member does not vote yet.
@@ -269,7 +273,7 @@ func (e *Embedded) Remove(ctx context.Context, id, to string) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrMemberNotFound):
 		return nil
-	case err != nil && id == e.Self() && errors.Is(e.belongs(), ErrRemoved):
+	case err != nil && id == e.Self() && errors.Is(e.belongs(), stores.ErrRemoved):
 		return nil // it ended before it could answer
 	}
 	return plain("remove member", err)

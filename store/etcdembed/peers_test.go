@@ -197,9 +197,12 @@ func TestOneMemberBecomesThreeAndOneAgain(t *testing.T) {
 			break
 		}
 		put(t, first, "k", "after "+o.Self())
+		if !first.Removed(o.Self()) || first.Removed(first.Self()) {
+			t.Errorf("of %s and %s the first does not say that the one was removed", o.Self(), first.Self())
+		}
 	}
 	third.stop()
-	if _, err := c.try("s3"); !errors.Is(err, etcdembed.ErrRemoved) {
+	if _, err := c.try("s3"); !errors.Is(err, stores.ErrRemoved) {
 		t.Errorf("a member that was removed starts again: %v", err)
 	}
 	first.stop()

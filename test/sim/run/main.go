@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/test/sim"
 	"github.com/stead-project/stead/test/sim/model"
 	"github.com/stead-project/stead/test/sim/model/move"
+	"github.com/stead-project/stead/test/sim/model/servers"
 	"github.com/stead-project/stead/test/sim/model/states"
 	"github.com/stead-project/stead/test/sim/plants"
 )
@@ -145,6 +146,8 @@ func tell(file string) int {
 const (
 	mostStates = 2_500_000
 	mostTime   = 90 * time.Second
+	// mostServers is less, for a state of servers is a kilobyte.
+	mostServers = 1_000_000
 )
 
 // explored is a model to be explored, or a plant to be found in one; of a plant wrong is how what is found begins.
@@ -162,11 +165,17 @@ func explore() (code int) {
 	for _, m := range move.Models {
 		models = append(models, explored{name: m.Name, explore: func() states.Result { return move.New(m.Bounds, move.Plant{}).Explore(mostStates, mostTime) }})
 	}
+	for _, m := range servers.Models {
+		models = append(models, explored{name: m.Name, explore: func() states.Result { return servers.New(m.Bounds, servers.Plant{}).Explore(mostServers, mostTime) }})
+	}
 	for _, p := range model.Plants {
 		planted = append(planted, explored{p.Name, p.Wrong, func() states.Result { return model.New(p.Bounds, p.Plant).Explore(mostStates, mostTime) }})
 	}
 	for _, p := range move.Plants {
 		planted = append(planted, explored{p.Name, p.Wrong, func() states.Result { return move.New(p.Bounds, p.Plant).Explore(mostStates, mostTime) }})
+	}
+	for _, p := range servers.Plants {
+		planted = append(planted, explored{p.Name, p.Wrong, func() states.Result { return servers.New(p.Bounds, p.Plant).Explore(mostServers, mostTime) }})
 	}
 	lines := make([]string, len(models))
 	var group sync.WaitGroup
