@@ -15,6 +15,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
+	"github.com/stead-project/stead/spec/quota"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -56,7 +57,7 @@ func fieldTables(t *testing.T) string {
 	spec.DefaultService(&service.Spec)
 	var out strings.Builder
 	for _, kind := range []any{*set, *service, *full[records.Endpoints](), *full[records.EndpointSlice](), *full[spec.ConfigMap](), *full[spec.Secret](),
-		*full[spec.PodDisruptionBudget](), *full[spec.PersistentVolumeClaim](), *full[netpol.NetworkPolicy]()} {
+		*full[spec.PodDisruptionBudget](), *full[spec.PersistentVolumeClaim](), *full[netpol.NetworkPolicy](), *full[quota.ResourceQuota]()} {
 		v := reflect.ValueOf(kind)
 		name := v.Type().Name()
 		fmt.Fprintf(&out, "\n### %s\n\n%s\n\n| path | type | default | as in | support | seen in | |\n|---|---|---|---|---|---|---|\n", name, kube.count(name))
@@ -255,7 +256,7 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go", "memberhook.go", "netpol/netpol.go", "../records/endpointmanifest.go"} {
+	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go", "memberhook.go", "netpol/netpol.go", "quota/quota.go", "../records/endpointmanifest.go"} {
 		file, err := goparser.ParseFile(token.NewFileSet(), "../spec/"+name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

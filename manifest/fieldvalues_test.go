@@ -22,6 +22,7 @@ spec:
 	"PodDisruptionBudget": "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, " +
 		"spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}}",
 	"NetworkPolicy": "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web}, spec: {podSelector: {}, policyTypes: [Ingress, Egress]}}",
+	"ResourceQuota": "{apiVersion: v1, kind: ResourceQuota, metadata: {name: web}, spec: {hard: {pods: 1}}}",
 	"PersistentVolumeClaim": "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}, " +
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}",
 	"Endpoints": "{apiVersion: v1, kind: Endpoints, metadata: {name: web}, subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]}",
@@ -112,6 +113,7 @@ var plainValues = map[string]string{
 	"ServiceStatus":               "{loadBalancer: {}}",
 	"PodDisruptionBudgetStatus":   "{currentHealthy: 1}",
 	"PersistentVolumeClaimStatus": "{phase: Bound}",
+	"ResourceQuotaStatus":         "{hard: {pods: 1}}",
 }
 
 // tries are the values of fields that not every value fits, the usual one first: see lookUp, and
@@ -127,6 +129,8 @@ var tries = map[string][]string{
 	"Secret.apiVersion":                {"v1"},
 	"PodDisruptionBudget.kind":         {"PodDisruptionBudget"},
 	"PodDisruptionBudget.apiVersion":   {"policy/v1"},
+	"ResourceQuota.kind":               {"ResourceQuota"},
+	"ResourceQuota.apiVersion":         {"v1"},
 	"NetworkPolicy.kind":               {"NetworkPolicy"},
 	"NetworkPolicy.apiVersion":         {"networking.k8s.io/v1"},
 	"PersistentVolumeClaim.kind":       {"PersistentVolumeClaim"},
@@ -228,6 +232,11 @@ var tries = map[string][]string{
 	"PodDisruptionBudgetSpec.minAvailable":               {"1", "50%"},
 	"PodDisruptionBudgetSpec.maxUnavailable":             {"1", "50%"},
 	"PodDisruptionBudgetSpec.unhealthyPodEvictionPolicy": {"AlwaysAllow"},
+
+	"ResourceQuotaSpec.hard":                      {"{pods: 5, requests.cpu: 2500m, requests.memory: 8Gi}", "{requests.ephemeral-storage: 1Gi}"},
+	"ScopedResourceSelectorRequirement.operator":  {"Exists"},
+	"ScopedResourceSelectorRequirement.scopeName": {"PriorityClass"},
+	"ResourceQuotaSpec.scopes":                    {"[BestEffort]"},
 
 	"NetworkPolicySpec.policyTypes": {"[Ingress, Egress]"},
 	"NetworkPolicyPort.protocol":    {"TCP", "UDP", "SCTP"},

@@ -21,6 +21,7 @@ var instead = map[string]string{
 	"ConfigMap.status":                      ownWord,
 	"PodDisruptionBudget.status":            ownWord,
 	"ClaimTemplate.status":                  ownWord,
+	"ResourceQuota.status":                  ownWord,
 	"PersistentVolumeClaim.status":          ownWord,
 
 	"SetSpec.members":        onlyPlanned,
@@ -114,6 +115,9 @@ var instead = map[string]string{
 
 	"BudgetSpec.unhealthyPodEvictionPolicy": "broken members that are out of date are always replaced",
 
+	"ResourceQuotaSpec.scopes":        noScopes,
+	"ResourceQuotaSpec.scopeSelector": noScopes,
+
 	"EndpointAddress.targetRef":        "it is for people to read",
 	"EndpointPort.appProtocol":         "connections are led as they are, whatever they carry",
 	"SliceEndpoint.targetRef":          "it is for people to read",
@@ -141,5 +145,6 @@ const (
 	onNodes     = "mount it on the nodes, declare it there with --storage-class, and write a volumeClaimTemplate"
 	noProxy     = "connections are led to all members that are ready, wherever they run"
 	oneAddress  = "a member has one address"
+	noScopes    = "remove it: a quota counts all objects of its namespace"
 	noBalancer  = "the operator gave no addresses for load balancers (stead server --load-balancer-cidr)"
 )

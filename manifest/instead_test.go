@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
+	"github.com/stead-project/stead/spec/quota"
 )
 
 // TestEveryRefusedFieldSaysWhatToWrite walks through all types of manifests.
@@ -34,7 +35,7 @@ func TestEveryRefusedFieldSaysWhatToWrite(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}, records.Endpoints{}, records.EndpointSlice{}, netpol.NetworkPolicy{}} {
+	for _, kind := range []any{spec.StatefulSet{}, spec.Service{}, spec.ConfigMap{}, spec.Secret{}, spec.PodDisruptionBudget{}, spec.PersistentVolumeClaim{}, records.Endpoints{}, records.EndpointSlice{}, netpol.NetworkPolicy{}, quota.ResourceQuota{}} {
 		walk(reflect.TypeOf(kind))
 	}
 	for key := range instead {

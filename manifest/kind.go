@@ -22,6 +22,7 @@ var kindVersions = map[string][]string{
 	"Endpoints":             {"v1"},
 	"EndpointSlice":         {"discovery.k8s.io/v1"},
 	"NetworkPolicy":         {networkPolicies, oldNetworkPolicies},
+	"ResourceQuota":         {"v1"},
 }
 
 // The API groups of kinds that are left out without a flag.
@@ -109,7 +110,7 @@ func (p *parser) known(d *decoder, root *yaml.Node, kind, version string) bool {
 		return refuse(hook, "metadata.annotations[helm.sh/hook]", "is a Helm hook, which Stead does not run", fix)
 	case !ours:
 		return refuse(child(root, "kind"), "kind", "is not supported",
-			cmp.Or(insteadOf[kind], "Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget and NetworkPolicy"))
+			cmp.Or(insteadOf[kind], "Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget, NetworkPolicy and ResourceQuota"))
 	case !slices.Contains(want, version):
 		d.fail(child(root, "apiVersion"), "apiVersion", title+" is not supported in apiVersion "+scalar.Quote(version), "write apiVersion: "+want[0])
 		return false

@@ -51,8 +51,8 @@ func TestKindsThatWouldBeMissedAreRefused(t *testing.T) {
 		`f:3:7: kind: Deployment "web" is not supported; write it as a StatefulSet` + leave,
 		`f:9:54: metadata.annotations[helm.sh/hook]: Job "init" is a Helm hook, which Stead does not run; do its work by hand, and render the chart with --no-hooks` + leave,
 		`f:13:7: kind: Job "init2" is not supported; do its work by hand, as with 'stead exec'` + leave,
-		`f:18:7: kind: ServiceAccount "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget and NetworkPolicy` + leave,
-		`f:23:7: kind: Backup "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget and NetworkPolicy` + leave,
+		`f:18:7: kind: ServiceAccount "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget, NetworkPolicy and ResourceQuota` + leave,
+		`f:23:7: kind: Backup "x" is not supported; Stead has StatefulSet, Service, ConfigMap, Secret, PersistentVolumeClaim, PodDisruptionBudget, NetworkPolicy and ResourceQuota` + leave,
 	}
 	if got := shown(problems); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
+	"github.com/stead-project/stead/spec/quota"
 )
 
 // Source is a file of manifests; Name is shown in problems ("-": stdin).
@@ -44,6 +45,7 @@ type Objects struct {
 	Services   []spec.Service
 	Budgets    []spec.PodDisruptionBudget
 	Policies   []netpol.NetworkPolicy
+	Quotas     []quota.ResourceQuota
 	Claims     []spec.PersistentVolumeClaim
 	Endpoints  []records.Endpoints
 	Slices     []records.EndpointSlice
@@ -239,6 +241,10 @@ func (p *parser) decode(d *decoder, doc *document, root *yaml.Node, kind string)
 		netpol.Default(&s.Spec)
 		policyChecks{c}.networkPolicy(s)
 		s.APIVersion = networkPolicies
+	case "ResourceQuota":
+		s := added(&p.out.Quotas)
+		read(s, &s.Metadata)
+		quotaChecks{c}.resourceQuota(s)
 	case "PersistentVolumeClaim":
 		s := added(&p.out.Claims)
 		read(s, &s.Metadata)

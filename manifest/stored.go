@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
+	"github.com/stead-project/stead/spec/quota"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -77,6 +78,11 @@ func OfConfigMap(r *records.ConfigRecord) spec.ConfigMap {
 // OfBudget is the manifest of a stored budget. It shares r's maps and slices.
 func OfBudget(r *records.BudgetRecord) spec.PodDisruptionBudget {
 	return spec.PodDisruptionBudget{APIVersion: "policy/v1", Kind: "PodDisruptionBudget", Metadata: r.Manifest(), Spec: r.Spec}
+}
+
+// OfQuota is the manifest of a stored quota. It shares r's maps.
+func OfQuota(r *records.QuotaRecord) quota.ResourceQuota {
+	return quota.ResourceQuota{APIVersion: "v1", Kind: "ResourceQuota", Metadata: r.Manifest(), Spec: r.Spec}
 }
 
 // OfNetworkPolicy is the manifest of a stored policy. It shares r's maps and slices.

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/netpol"
+	"github.com/stead-project/stead/spec/quota"
 )
 
 // verdict is what becomes of a field that is written in a manifest.
@@ -147,7 +148,7 @@ func (b builder) kept(f kubeField, text string, o *Objects, out outcome) outcome
 func (b builder) saysSame(f kubeField, text string) string {
 	typ := map[string]reflect.Type{"StatefulSet": reflect.TypeFor[spec.StatefulSet](), "Service": reflect.TypeFor[spec.Service](),
 		"NetworkPolicy": reflect.TypeFor[netpol.NetworkPolicy](), "Endpoints": reflect.TypeFor[records.Endpoints](), "EndpointSlice": reflect.TypeFor[records.EndpointSlice](),
-		"PodDisruptionBudget": reflect.TypeFor[spec.PodDisruptionBudget](), "PersistentVolumeClaim": reflect.TypeFor[spec.PersistentVolumeClaim]()}[f.kind]
+		"PodDisruptionBudget": reflect.TypeFor[spec.PodDisruptionBudget](), "PersistentVolumeClaim": reflect.TypeFor[spec.PersistentVolumeClaim](), "ResourceQuota": reflect.TypeFor[quota.ResourceQuota]()}[f.kind]
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil || typ == nil {
 		return ""
@@ -201,6 +202,9 @@ func storedForm(kind string, o *Objects) any {
 	case "NetworkPolicy":
 		s := o.Policies[0]
 		object = OfNetworkPolicy(&records.NetworkPolicyRecord{Meta: records.MetaOf(s.Metadata), Spec: s.Spec})
+	case "ResourceQuota":
+		s := o.Quotas[0]
+		object = OfQuota(&records.QuotaRecord{Meta: records.MetaOf(s.Metadata), Spec: s.Spec})
 	case "PersistentVolumeClaim":
 		c := o.Claims[0]
 		object = OfClaim(&records.ClaimRecord{Meta: records.MetaOf(c.Metadata), Spec: c.Spec})

@@ -16,6 +16,7 @@ const (
 	KindSlice         = "endpointslice"
 	KindBudget        = "budget"
 	KindNetworkPolicy = "networkpolicy"
+	KindQuota         = "quota"
 	KindClaim         = "claim"
 	KindConfigMap     = "configmap"
 	KindSecret        = "secret"
@@ -56,6 +57,9 @@ const (
 // NamespacesKey is the key of the gRPC metadata in which a server notes, for its own calls, the namespaces to which a caller is
 // limited, with commas between; "" or absent: to none. What a client says there is overwritten.
 const NamespacesKey = "stead-namespaces"
+
+// RoleKey is that in which it notes the role of a caller with a certificate, likewise.
+const RoleKey = "stead-role"
 
 // UserKey is the key of the gRPC metadata in which a client says for whom it calls. It
 // is shown to people and decides nothing: whoever may open the socket may do all. Over the

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/quota"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -155,6 +156,12 @@ func (r *ClaimRecord) Identity() spec.Identity { return spec.ClaimIdentity(r.Nam
 type BudgetRecord struct {
 	Meta
 	Spec spec.BudgetSpec `json:"spec"`
+}
+
+// QuotaRecord is quotas/<ns>/<name>.
+type QuotaRecord struct {
+	Meta
+	Spec quota.ResourceQuotaSpec `json:"spec"`
 }
 
 // Selects reports whether the budget holds for set.

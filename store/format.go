@@ -22,6 +22,7 @@ var sinceFormat = map[string]struct {
 	KindMove:        {2, "a volume was moved"},
 	KindMoveRequest: {2, "a volume was moved"},
 	KindServer:      {2, "servers share the store"},
+	KindQuota:       {2, "a namespace has a ResourceQuota"},
 	KindKeyring:     {2, "the key of Secrets was rotated"},
 }
 

@@ -37,6 +37,8 @@ const (
 	KindNodePort       = "nodeports"
 	KindBudget         = "budgets"
 	KindNetworkPolicy  = "networkpolicies"
+	KindQuota          = "quotas"
+	KindQuotaChange    = "quotachanges"
 	KindClaim          = "claims"
 	KindEndpoints      = "endpoints"
 	KindSlice          = "endpointslices"
@@ -199,6 +201,13 @@ func BudgetKey(ns spec.Namespace, name string) string { return nameKey(KindBudge
 func NetworkPolicyKey(ns spec.Namespace, name string) string {
 	return nameKey(KindNetworkPolicy, ns, name)
 }
+
+// QuotaKey is quotas/<ns>/<name>.
+func QuotaKey(ns spec.Namespace, name string) string { return nameKey(KindQuota, ns, name) }
+
+// QuotaChangeKey is quotachanges/<ns>. It is there while the namespace has a quota, and every change that counts there writes it: its
+// revision is what a decision about a quota compares. Nobody reads what it holds.
+func QuotaChangeKey(ns spec.Namespace) string { return KindQuotaChange + "/" + string(ns) }
 
 // ClaimKey is claims/<ns>/<name>.
 func ClaimKey(ns spec.Namespace, name string) string { return nameKey(KindClaim, ns, name) }

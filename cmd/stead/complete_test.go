@@ -61,7 +61,7 @@ func TestCompletionKnowsKindsAndNames(t *testing.T) {
 		{server, "volume reclaim da", "data-db-0"},
 		{server, "get nonsense k", ""},
 		{server, "scale db ", ""},
-		{server, "describe ", "budget configmap endpoint endpointslice event member networkpolicy node revision secret service set volume"},
+		{server, "describe ", "budget configmap endpoint endpointslice event member networkpolicy node quota revision secret service set volume"},
 		{nowhere, "exec db", ""},
 	} {
 		root := newRoot(&cli{})

@@ -130,9 +130,9 @@ func (d *deleter) check(flags *pflag.FlagSet, t target, several bool) error {
 		return misuse("--cascade: %w", err)
 	}
 	switch t.kind {
-	case proto.KindMember, proto.KindSet, proto.KindService, proto.KindEndpoints, proto.KindSlice, proto.KindConfigMap, proto.KindSecret, proto.KindBudget, proto.KindNetworkPolicy, proto.KindClaim:
+	case proto.KindMember, proto.KindSet, proto.KindService, proto.KindEndpoints, proto.KindSlice, proto.KindConfigMap, proto.KindSecret, proto.KindBudget, proto.KindNetworkPolicy, proto.KindQuota, proto.KindClaim:
 	default:
-		return misuse("a %s cannot be deleted; only sets, services, endpoints, endpointslices, configmaps, secrets, budgets, networkpolicies and claims can%s", t.kind, notDeleted[t.kind])
+		return misuse("a %s cannot be deleted; only sets, services, endpoints, endpointslices, configmaps, secrets, budgets, networkpolicies, quotas and claims can%s", t.kind, notDeleted[t.kind])
 	}
 	switch {
 	case len(t.names) == 0 && !several:

@@ -89,6 +89,8 @@ func (d describer) object(ctx context.Context, o *proto.Object) error {
 		return d.member(ctx, o)
 	case proto.KindService:
 		return d.service(ctx, o)
+	case proto.KindQuota:
+		return d.quota(o)
 	}
 	return (&printer{out: d.out, form: "yaml", kind: o.GetKind()}).all([]*proto.Object{o}, true)
 }

@@ -23,8 +23,8 @@ import (
 func editCommand(c *cli) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit KIND NAME",
-		Short: "Change a set, service, budget, networkpolicy or configmap in an editor, and apply it",
-		Long: `Change a set, service, budget, networkpolicy or configmap in an editor ($KUBE_EDITOR, $EDITOR, or vi), and
+		Short: "Change a set, service, budget, networkpolicy, quota or configmap in an editor, and apply it",
+		Long: `Change a set, service, budget, networkpolicy, quota or configmap in an editor ($KUBE_EDITOR, $EDITOR, or vi), and
 apply it. Nothing is done if the text is left as it was. If somebody else has changed the
 object meanwhile, or it is refused, the text is kept in a file whose name is shown.`,
 		Example: `  stead edit set etcd

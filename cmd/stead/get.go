@@ -19,10 +19,10 @@ func getCommand(c *cli) *cobra.Command {
 		Use:   "get KIND[,KIND...] [NAME...]",
 		Short: "List objects, or show some of them",
 		Long: `List objects, or show some of them. Kinds: sets (sts), members (pods, po), volumes (pvc),
-nodes (no), services (svc), endpoints (ep), endpointslices, budgets (pdb), networkpolicies
+nodes (no), services (svc), endpoints (ep), endpointslices, budgets (pdb), quotas, networkpolicies
 (netpol), configmaps (cm), secrets, events (ev), revisions (rev); all: pods, services and sets.
 The column BLOCKED of members says what a member waits for; -o wide shows more. The -o yaml of
-a set, service, budget, networkpolicy or configmap can be applied again. The -o json of a member has the fields of a Pod that scripts read (status.phase,
+a set, service, budget, networkpolicy, quota or configmap can be applied again. The -o json of a member has the fields of a Pod that scripts read (status.phase,
 podIP, hostIP, conditions, containerStatuses) beside its own.
 
 -o jsonpath, --sort-by, -L and --show-labels are those of kubectl. -o name prints the kind

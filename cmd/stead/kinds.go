@@ -24,6 +24,7 @@ var kinds = map[string][]string{
 	proto.KindSlice:         {"endpointslices"},
 	proto.KindBudget:        {"budgets", "pdb", "poddisruptionbudget", "poddisruptionbudgets"},
 	proto.KindNetworkPolicy: {"networkpolicies", "netpol"},
+	proto.KindQuota:         {"quotas", "resourcequota", "resourcequotas"},
 	proto.KindConfigMap:     {"configmaps", "cm", "config", "configs"},
 	proto.KindSecret:        {"secrets"},
 	proto.KindEvent:         {"events", "ev"},

@@ -47,6 +47,7 @@ var columns = map[string]column{
 	proto.KindSlice:         {head: []string{"NAME", "ADDRESSTYPE", "PORTS", "ENDPOINTS"}, wide: []string{"LABELS"}, row: rowOf(sliceRow)},
 	proto.KindBudget:        {head: []string{"NAME", "MIN AVAILABLE", "MAX UNAVAILABLE", "SELECTOR"}, wide: []string{"LABELS"}, row: rowOf(budgetRow)},
 	proto.KindNetworkPolicy: {head: []string{"NAME", "POD-SELECTOR"}, wide: []string{"TYPES", "LABELS"}, row: rowOf(networkPolicyRow)},
+	proto.KindQuota:         {head: []string{"NAME", "USED/HARD"}, wide: []string{"LABELS"}, row: rowOf(quotaRow)},
 	proto.KindConfigMap:     {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
 	proto.KindSecret:        {head: []string{"NAME", "KEYS"}, wide: []string{"GENERATION", "LABELS"}, row: rowOf(filesRow)},
 	proto.KindEvent:         {head: []string{"AGE", "TYPE", "REASON", "MEMBER", "COUNT", "MESSAGE"}, row: rowOf(eventRow)},

@@ -17,7 +17,7 @@ import (
 var inKubernetes = map[string]string{
 	proto.KindSet: "statefulset.apps", proto.KindMember: "pod", proto.KindVolume: "persistentvolumeclaim",
 	proto.KindClaim: "persistentvolumeclaim", proto.KindBudget: "poddisruptionbudget.policy", proto.KindRevision: "controllerrevision.apps",
-	proto.KindEndpoints: "endpoints", proto.KindSlice: "endpointslice.discovery.k8s.io", proto.KindNetworkPolicy: "networkpolicy.networking.k8s.io",
+	proto.KindEndpoints: "endpoints", proto.KindSlice: "endpointslice.discovery.k8s.io", proto.KindNetworkPolicy: "networkpolicy.networking.k8s.io", proto.KindQuota: "resourcequota",
 }
 
 // everything are the kinds of "get all", as kubectl means it: what runs, and how it is reached.
@@ -105,7 +105,7 @@ func addTarget(list []target, t target, names ...string) ([]target, error) {
 // appliable are the kinds that manifests have here, by the words of manifests.
 var appliable = map[string]string{
 	"StatefulSet": proto.KindSet, "Service": proto.KindService, "PodDisruptionBudget": proto.KindBudget,
-	"Endpoints": proto.KindEndpoints, "EndpointSlice": proto.KindSlice, "ConfigMap": proto.KindConfigMap, "Secret": proto.KindSecret, "NetworkPolicy": proto.KindNetworkPolicy,
+	"Endpoints": proto.KindEndpoints, "EndpointSlice": proto.KindSlice, "ConfigMap": proto.KindConfigMap, "Secret": proto.KindSecret, "NetworkPolicy": proto.KindNetworkPolicy, "ResourceQuota": proto.KindQuota,
 }
 
 // filesTargets reads which objects files name. Those of kinds that apply leaves out are left

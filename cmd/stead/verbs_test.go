@@ -37,6 +37,8 @@ func TestManifestsInDirectoriesByLabelsAndPruned(t *testing.T) {
 	newCluster(t, nil).play("manifests.txt")
 }
 
+func TestAQuotaBoundsANamespace(t *testing.T) { newCluster(t, nil).play("quota.txt") }
+
 func TestAServiceIsRenamed(t *testing.T) { newCluster(t, nil).play("rename.txt") }
 
 // TestNoVerbIsForgotten: each is in docs/CLI.md, and in a script as it is meant (or

@@ -28,7 +28,7 @@ import (
 
 func main() {
 	for _, kind := range []any{apps.StatefulSet{}, core.Service{}, core.ConfigMap{}, core.Secret{},
-		policy.PodDisruptionBudget{}, networking.NetworkPolicy{}, core.PersistentVolumeClaim{}, core.Endpoints{}, discovery.EndpointSlice{}} {
+		policy.PodDisruptionBudget{}, networking.NetworkPolicy{}, core.ResourceQuota{}, core.PersistentVolumeClaim{}, core.Endpoints{}, discovery.EndpointSlice{}} {
 		t := reflect.TypeOf(kind)
 		list(t.Name(), "", t)
 	}

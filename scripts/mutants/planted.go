@@ -24,6 +24,7 @@ var allFaults = slices.Concat(
 	joined,
 	differences,
 	claimFaults,
+	quotaFaults,
 	imageFaults,
 	moveFaults,
 	backFaults,

@@ -71,6 +71,7 @@ func (a *authorizer) authorize(ctx context.Context, method string) (context.Cont
 		md = md.Copy()
 		md.Set(proto.UserKey, c.subject.Name)
 		md.Set(proto.NamespacesKey, c.subject.Namespaces)
+		md.Set(proto.RoleKey, string(c.subject.Role))
 		ctx = metadata.NewIncomingContext(ctx, md)
 	}
 	return context.WithValue(ctx, callerKey{}, c), c, nil

@@ -62,7 +62,7 @@ func TestARoleEndsAtItsNamespaces(t *testing.T) {
 		"viewer of shop": {Role: trust.RoleViewer, Namespaces: "shop"}, "viewer": {Role: trust.RoleViewer}, "admin": {Role: trust.RoleAdmin},
 	} {
 		s.Name, s.UID = "ann", "id1"
-		who[name] = metadata.NewIncomingContext(from(t, credential(t, a, s, time.Hour)), metadata.Pairs(proto.NamespacesKey, "all,of,them"))
+		who[name] = metadata.NewIncomingContext(from(t, credential(t, a, s, time.Hour)), metadata.Pairs(proto.NamespacesKey, "all,of,them", proto.RoleKey, "admin"))
 	}
 	const all, limited, secrets = "operator of shop, operator, viewer of shop, viewer, admin", "operator, viewer, admin", "operator of shop, operator, admin"
 	operators := func(who string) string { // of these, who may call it at all
@@ -118,6 +118,9 @@ func TestARoleEndsAtItsNamespaces(t *testing.T) {
 			_, err := g.unary(ctx, c.msg, &grpc.UnaryServerInfo{FullMethod: c.method}, func(ctx context.Context, _ any) (any, error) {
 				if said := metadata.ValueFromIncomingContext(ctx, proto.NamespacesKey); len(said) != 1 || strings.Contains(said[0], "all,of,them") {
 					t.Errorf("%s: the handler is told of namespaces %q", name, said)
+				}
+				if said := metadata.ValueFromIncomingContext(ctx, proto.RoleKey); len(said) != 1 || !strings.HasPrefix(name, said[0]) {
+					t.Errorf("%s: the handler is told of the role %q", name, said)
 				}
 				return nil, nil
 			})

@@ -32,6 +32,8 @@ func (s *state) applyObject(kind, rest string, ev store.Event, ch *Changes) erro
 		ch.Policies[ns] = true
 		s.noteSetsIn(ns, ch)
 		return keepWithin(s, s.policies, ns, name, ev, func(r *records.NetworkPolicyRecord) string { return store.NetworkPolicyKey(r.Namespace, r.Name) })
+	case store.KindQuota:
+		return keepWithin(s, s.quotas, ns, name, ev, func(r *records.QuotaRecord) string { return store.QuotaKey(r.Namespace, r.Name) })
 	case store.KindBudget:
 		s.noteSetsIn(ns, ch)
 		return keepWithin(s, s.budgets, ns, name, ev, func(r *records.BudgetRecord) string { return store.BudgetKey(r.Namespace, r.Name) })

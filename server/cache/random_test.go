@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/tally"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
@@ -39,6 +40,9 @@ type viewContent struct {
 	Endpoints *records.EndpointsRecord
 	Slices    []*records.SliceRecord
 	Policies  []*records.NetworkPolicyRecord
+	Quotas    []*records.QuotaRecord
+	Unread    []string // quotas
+	Used      tally.Totals
 	Servers   []*records.Server
 	Revs      [2]store.Rev // of count and hellos
 	Format    *records.Format
@@ -53,6 +57,9 @@ func contentOf(c *Cache) (p viewContent) {
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
 		p.Policies, p.Servers, p.Format = NetworkPolicies(v, "default"), Servers(v), Format(v)
 		p.Keys = KeysOf(v)
+		p.Quotas, p.Unread = Quotas(v, "default")
+		held := HeldIn(v, "default")
+		p.Used = held.Totals()
 		p.Worlds, p.Claims = append(p.Worlds, v.World(files.Ref())), append(p.Claims, ClaimOf(v, "default", "files"))
 		for i := range 2 {
 			p.Worlds = append(p.Worlds, v.World(refOf(i)))
@@ -120,6 +127,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.GivenKeysKey("a"), sealing.GivenKeys{Server: "a", To: []byte{byte(r.IntN(3))}}),
 		put(store.ClaimKey("default", "files"), records.ClaimRecord{Meta: records.Meta{Namespace: "default", Name: "files"}, Deleting: r.IntN(2) == 0}),
 		put(store.NetworkPolicyKey("default", "a"), records.NetworkPolicyRecord{Meta: records.Meta{Namespace: "default", Name: "a", Generation: r.Int64N(3)}}),
+		put(store.QuotaKey("default", "a"), records.QuotaRecord{Meta: records.Meta{Namespace: "default", Name: "a", Generation: r.Int64N(3)}}),
 		put(store.VolumeKey(files, "files"), records.Volume{ID: files, Claim: "files", UID: volumeOf(r), Node: node, Fate: records.FateKeep}),
 		store.PutRecord(store.IdentityKey(files), records.IdentityRecord{ID: files, VolumeNumbers: map[spec.ClaimName]int{"files": r.IntN(3)}}),
 		store.PutRecord(store.IdentityKey(id), records.IdentityRecord{ID: id, LastToken: token(r.Int64N(3))}),

@@ -45,6 +45,7 @@ type state struct {
 	slices          map[spec.Namespace]map[string]entry[records.SliceRecord]
 	budgets         map[spec.Namespace]map[string]entry[records.BudgetRecord]
 	policies        map[spec.Namespace]map[string]entry[records.NetworkPolicyRecord]
+	quotas          map[spec.Namespace]map[string]entry[records.QuotaRecord]
 	claims          map[spec.Namespace]map[string]entry[records.ClaimRecord]
 	claimUsers      map[spec.Identity]map[spec.Identity]bool // members with a volume of a claim, by the claim
 	movedClaims     []spec.Identity                          // whose users moved with the present event
@@ -80,6 +81,7 @@ func newState(rev store.Rev) *state {
 		slices:          map[spec.Namespace]map[string]entry[records.SliceRecord]{},
 		budgets:         map[spec.Namespace]map[string]entry[records.BudgetRecord]{},
 		policies:        map[spec.Namespace]map[string]entry[records.NetworkPolicyRecord]{},
+		quotas:          map[spec.Namespace]map[string]entry[records.QuotaRecord]{},
 		claims:          map[spec.Namespace]map[string]entry[records.ClaimRecord]{},
 		claimUsers:      map[spec.Identity]map[spec.Identity]bool{},
 		configs:         map[string]entry[records.ConfigRecord]{},
@@ -200,7 +202,7 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	switch kind {
 	case store.KindNode, store.KindFacts, store.KindSession, store.KindFence:
 		return s.applyNode(kind, spec.NodeName(rest), ev, ch)
-	case store.KindService, store.KindEndpoints, store.KindSlice, store.KindBudget, store.KindNetworkPolicy, store.KindClaim, store.KindConfig, store.KindSecret:
+	case store.KindService, store.KindEndpoints, store.KindSlice, store.KindBudget, store.KindNetworkPolicy, store.KindQuota, store.KindClaim, store.KindConfig, store.KindSecret:
 		return s.applyObject(kind, rest, ev, ch)
 	case store.KindAddress:
 		return s.applyAddress(rest, ev)

@@ -4,18 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/manifest"
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/records"
-	"github.com/stead-project/stead/server/cache"
-	"github.com/stead-project/stead/server/dispatch"
-	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -27,6 +21,49 @@ const maxObjectBytes = 1 << 20
 // request, guarded by each of them as it was read.
 func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.ApplyResponse, error) {
 	began := time.Now()
+	a, err := s.decided(ctx, r, false)
+	if err != nil {
+		return nil, err
+	}
+	if !r.GetDryRun() {
+		for n := 1; ; n++ {
+			err = s.write(ctx, a)
+			if !isConflict(err) || n == attempts || !s.outrun(ctx, a) {
+				break
+			}
+			if a, err = s.decided(ctx, r, true); err != nil {
+				return nil, err
+			}
+		}
+		s.cfg.Trace.Tell(trace.Span{Name: "apply", Self: a.trace, Began: began, Ended: time.Now(), Err: err, About: []string{"stead.user", user(ctx)}})
+		if isConflict(err) {
+			err = s.clash(ctx, a.edits, err)
+		}
+		return a.response(), err
+	}
+	for _, e := range a.edits {
+		e.applied.After = store.Encode(e.docs.after)
+		if e.docs.before != nil {
+			e.applied.Before = store.Encode(e.docs.before)
+		}
+	}
+	return a.response(), nil
+}
+
+// response tells what is done, or would be.
+func (d *draft) response() *proto.ApplyResponse {
+	out := &proto.ApplyResponse{Warnings: d.warnings, Chose: true}
+	for _, e := range d.edits {
+		out.Applied = append(out.Applied, e.applied)
+	}
+	for _, r := range d.removals {
+		out.Pruned = append(out.Pruned, r.applied)
+	}
+	return out
+}
+
+// decided is all that r means now. again: it was decided before, and what counts for a quota has changed since.
+func (s objects) decided(ctx context.Context, r *proto.ApplyRequest, again bool) (*draft, error) {
 	files := make([]manifest.Source, 0, len(r.GetFiles()))
 	for _, f := range r.GetFiles() {
 		files = append(files, manifest.Source{Name: f.GetName(), Content: f.GetContent()})
@@ -46,237 +83,14 @@ func (s objects) Apply(ctx context.Context, r *proto.ApplyRequest) (*proto.Apply
 	if err != nil {
 		return nil, err
 	}
+	a.warnings = append(texts(warnings), a.warnings...)
 	if err := a.prune(ctx, &objects, r.GetPrune(), selector); err != nil {
 		return nil, err
 	}
 	if err := a.within(ctx); err != nil {
 		return nil, err
 	}
-	out := &proto.ApplyResponse{Warnings: append(texts(warnings), a.warnings...), Chose: true}
-	for _, e := range a.edits {
-		out.Applied = append(out.Applied, e.applied)
-	}
-	for _, r := range a.removals {
-		out.Pruned = append(out.Pruned, r.applied)
-	}
-	if !r.GetDryRun() {
-		err := s.write(ctx, a)
-		s.cfg.Trace.Tell(trace.Span{Name: "apply", Self: a.trace, Began: began, Ended: time.Now(), Err: err, About: []string{"stead.user", user(ctx)}})
-		return out, err
-	}
-	for _, e := range a.edits {
-		e.applied.After = store.Encode(e.docs.after)
-		if e.docs.before != nil {
-			e.applied.Before = store.Encode(e.docs.before)
-		}
-	}
-	return out, nil
-}
-
-// draft is an apply, ready to be written.
-type draft struct {
-	*shared
-	stored   map[string]store.KV // the objects as they were read
-	edits    []edit
-	removals []removal
-	after    projection
-	warnings []string
-	refused  []manifest.Problem // what the objects that are there do not allow
-	trace    string             // names the span of the apply
-}
-
-// draft reads what is there and decides about each object; it writes nothing.
-func (s objects) draft(ctx context.Context, o *manifest.Objects, rename bool) (*draft, error) {
-	kvs, err := s.present(ctx, o)
-	if err != nil {
-		return nil, err
-	}
-	d := &draft{shared: s.shared, stored: kvs, trace: s.cfg.Trace.New(""), after: projection{
-		sets: map[spec.SetRef]records.Set{}, files: map[dispatch.FileRef]string{}, pruned: map[spec.SetRef]bool{},
-		claims: map[spec.Identity]*records.ClaimRecord{},
-	}}
-	if err := d.others(o); err != nil {
-		return nil, err
-	}
-	d.warnings = append(d.warnings, mapClasses(o, s.cfg.Classes)...)
-	conflicts, err := d.claims(o)
-	if err != nil {
-		return nil, err
-	}
-	unfit, err := d.sets(ctx, o, rename)
-	if err != nil {
-		return nil, err
-	}
-	conflicts = append(conflicts, unfit...)
-	s.cfg.Cache.Look(func(v cache.View) {
-		d.refused = append(d.refused, d.after.hostPorts(v, o)...)
-		d.warnings = slices.Concat(d.warnings, d.after.ports(v), d.after.ledNowhere(v), d.after.missing(v), d.after.missingClaims(v), d.after.unenforced(v), d.after.withoutCredentials(v), d.withoutService(v), d.unled(v))
-	})
-	d.warnings = append(d.warnings, d.rerendered(o)...)
-	problems := tooLarge(d.edits)
-	conflicts = append(texts(d.refused), conflicts...)
-	switch {
-	case len(conflicts) > 0:
-		return nil, precondition("%s", strings.Join(append(conflicts, problems...), "\n"))
-	case len(problems) > 0:
-		return nil, invalid("%s", strings.Join(problems, "\n"))
-	}
-	return d, nil
-}
-
-// present reads all objects of an apply, in portions of what a store reads at once.
-func (s objects) present(ctx context.Context, o *manifest.Objects) (map[string]store.KV, error) {
-	var keys []string
-	add := func(kind string, m *spec.ObjectMeta) { keys = append(keys, keyOf[kind](m.Namespace, m.Name)) }
-	for i := range o.Sets {
-		add(proto.KindSet, &o.Sets[i].Metadata)
-	}
-	for i := range o.Services {
-		add(proto.KindService, &o.Services[i].Metadata)
-	}
-	for i := range o.Endpoints {
-		add(proto.KindEndpoints, &o.Endpoints[i].Metadata)
-	}
-	for i := range o.Slices {
-		add(proto.KindSlice, &o.Slices[i].Metadata)
-	}
-	for i := range o.Budgets {
-		add(proto.KindBudget, &o.Budgets[i].Metadata)
-	}
-	for i := range o.Policies {
-		add(proto.KindNetworkPolicy, &o.Policies[i].Metadata)
-	}
-	for i := range o.Claims {
-		add(proto.KindClaim, &o.Claims[i].Metadata)
-	}
-	for i := range o.ConfigMaps {
-		add(proto.KindConfigMap, &o.ConfigMaps[i].Metadata)
-	}
-	for i := range o.Secrets {
-		add(proto.KindSecret, &o.Secrets[i].Metadata)
-	}
-	if len(o.Secrets) > 0 {
-		keys = append(keys, store.KeyringKey)
-	}
-	if len(keys) > store.MaxOps {
-		return nil, invalid(
-			"%d objects at once; at most %d fit one transaction: apply them in parts", len(keys), store.MaxOps)
-	}
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	_, kvs, err := s.cfg.Store.Get(ctx, keys...)
-	return kvs, err
-}
-
-func refOf(m spec.StatefulSet) spec.SetRef {
-	return spec.SetRef{Namespace: m.Metadata.Namespace, Name: spec.SetName(m.Metadata.Name)}
-}
-
-// others decides about all that is not a set, in the order in which it is reported.
-func (d *draft) others(o *manifest.Objects) error {
-	add := func(e edit, err error) error {
-		d.edits = append(d.edits, e)
-		return err
-	}
-	// files is add for an object that may be immutable.
-	files := func(kind string, m *spec.ObjectMeta, e edit, err error) error {
-		if e.frozen {
-			p := manifest.Problem{Path: "immutable", What: fmt.Sprintf("%s %s/%s is immutable, and would change", kind, m.Namespace, m.Name),
-				Fix: "write another name, or delete the object first"}
-			d.refused = append(d.refused, o.Locate(kind, m.Namespace, m.Name, []manifest.Problem{p})...)
-		}
-		return add(e, err)
-	}
-	for _, m := range o.ConfigMaps {
-		e, err := configEdit(m, d.stored)
-		if err := files("ConfigMap", &m.Metadata, e, err); err != nil {
-			return err
-		}
-		d.after.files[dispatch.FileRef{Kind: dispatch.KindConfigMap, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = ""
-	}
-	for _, m := range o.Secrets {
-		e, err := secretEdit(m, d.stored, d.cfg.Key)
-		if err := files("Secret", &m.Metadata, e, err); err != nil {
-			return err
-		}
-		d.after.files[dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: m.Metadata.Namespace, Name: m.Metadata.Name}] = m.Type
-	}
-	for _, m := range o.Services {
-		if err := d.service(m, o); err != nil {
-			return err
-		}
-	}
-	if err := d.endpoints(o); err != nil {
-		return err
-	}
-	for _, m := range o.Budgets {
-		e, now, err := budgetEdit(m, d.stored)
-		if add(e, err) != nil {
-			return err
-		}
-		d.after.budgets = append(d.after.budgets, now)
-	}
-	for _, m := range o.Policies {
-		e, now, err := networkPolicyEdit(m, d.stored)
-		if add(e, err) != nil {
-			return err
-		}
-		d.after.policies = append(d.after.policies, now)
-	}
-	return nil
-}
-
-// sets decides about the sets; problems tell why what is there does not allow it.
-func (d *draft) sets(ctx context.Context, o *manifest.Objects, rename bool) ([]string, error) {
-	var problems []manifest.Problem
-	var conflicts []string
-	for _, m := range o.Sets {
-		ref := refOf(m)
-		meta := editMeta{newUID(), time.Now().UTC(), user(ctx), rename, d.trace}
-		e, wrong, err := setEdit(m, d.stored[store.SetKey(ref)], meta, o.Seen(ref))
-		if err != nil {
-			return nil, err
-		}
-		switch e.applied.GetOutcome() {
-		case created:
-			ahead := d.ahead(e.now)
-			unknown, warnings := unknownClasses("set "+ref.String(), templateClasses(e.now), ahead.Nodes)
-			wrong, d.warnings = append(wrong, unknown...), append(d.warnings, warnings...)
-			wrong = append(wrong, oldAgents(nil, ahead)...)
-			conflicts = append(conflicts, keptProblems(e.now, ahead.Slots)...)
-			e.applied.Effects = describeCreation(plan.Preview(ahead))
-		case configured, adopted:
-			unfit, others, err := d.change(ctx, &e)
-			if err != nil {
-				return nil, err
-			}
-			wrong = append(wrong, unfit...)
-			conflicts = append(conflicts, others...)
-		}
-		problems = append(problems, o.Locate("StatefulSet", ref.Namespace, string(ref.Name), wrong)...)
-		d.edits = append(d.edits, e)
-		d.after.sets[ref] = *e.now
-	}
-	return append(texts(problems), conflicts...), nil
-}
-
-// ahead is a set's world as it would be with now, and with the budgets of this apply.
-func (d *draft) ahead(now *records.Set) plan.World {
-	w := d.world(now.Ref, now)
-	for _, b := range d.after.budgets {
-		w.Budgets = slices.DeleteFunc(w.Budgets, func(old *records.BudgetRecord) bool { return old.Namespace == b.Namespace && old.Name == b.Name })
-		if b.Selects(now) {
-			w.Budgets = append(w.Budgets, b)
-		}
-	}
-	w.Isolated = w.Isolated || d.after.isolates(now)
-	for name := range w.Claims {
-		if r := d.after.claims[spec.ClaimIdentity(now.Ref.Namespace, name)]; r != nil {
-			w.Claims[name].Record = r
-		}
-	}
-	return w
+	return a, a.count(ctx, &objects, again)
 }
 
 // write commits what is not unchanged, all or nothing.
@@ -298,11 +112,8 @@ func (s objects) write(ctx context.Context, d *draft) error {
 	if len(txn.Then) == 0 {
 		return nil
 	}
-	err := s.commit(ctx, "one of the objects", txn)
-	if isConflict(err) {
-		return s.clash(ctx, d.edits, err)
-	}
-	return err
+	txn.If, txn.Then = append(txn.If, d.counted.If...), append(txn.Then, d.counted.Then...)
+	return s.commit(ctx, "one of the objects", txn)
 }
 
 // newUID is 128 random bits.

@@ -110,7 +110,7 @@ func (s objects) deleteClaim(ctx context.Context, ns spec.Namespace, name string
 		s.cfg.Cache.Look(func(v cache.View) { c = cache.ClaimOf(v, ns, name) })
 		out.Effects = describeClaimDeletion(c)
 		return !was, nil
-	})
+	}, nil)
 	return out, err
 }
 

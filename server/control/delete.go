@@ -34,6 +34,10 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 	case proto.KindService:
 		effects = s.servedBy(ns, name, nil)
 	case proto.KindEndpoints, proto.KindSlice:
+	case proto.KindQuota:
+		if err := mayBound(ctx, string(ns)+"/"+name); err != nil {
+			return nil, err
+		}
 	case proto.KindBudget:
 		effects = s.boundBy(ns, name, nil)
 	case proto.KindNetworkPolicy:
@@ -44,7 +48,7 @@ func (s objects) Delete(ctx context.Context, r *proto.DeleteRequest) (*proto.Del
 		effects = s.namedBy(dispatch.FileRef{Kind: dispatch.KindSecret, Namespace: ns, Name: name}, nil)
 	default:
 		return nil, invalid(
-			"a %s cannot be deleted; sets, services, endpoints, endpointslices, configmaps, secrets, budgets, networkpolicies and claims can", r.GetKind())
+			"a %s cannot be deleted; sets, services, endpoints, endpointslices, configmaps, secrets, budgets, networkpolicies, quotas and claims can", r.GetKind())
 	}
 	return s.remove(ctx, r.GetKind(), ns, name, effects)
 }
@@ -77,6 +81,11 @@ func (s objects) remove(ctx context.Context, kind string, ns spec.Namespace, nam
 	txn := store.Txn{If: []store.Compare{store.Seen(key, kv.Mod)}, Then: []store.Op{store.Del(key)}}
 	if kind == proto.KindService {
 		if err := s.freeAddress(ctx, kv, &txn); err != nil {
+			return nil, err
+		}
+	}
+	if kind == proto.KindQuota {
+		if err := s.unbound(ctx, ns, name, &txn); err != nil {
 			return nil, err
 		}
 	}

@@ -50,7 +50,7 @@ func (s nodes) DrainNode(ctx context.Context, r *proto.DrainNodeRequest) (*proto
 		n.Drain.Move = n.Drain.Move || r.GetMove()
 		out.Unchanged = string(was) == string(store.Encode(n))
 		return !out.Unchanged, nil
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

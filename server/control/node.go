@@ -57,7 +57,7 @@ func (s nodes) EditNode(ctx context.Context, r *proto.EditNodeRequest) (*proto.E
 		}
 		n.Taints = retaint(n.Taints, taints, r.GetDropTaints())
 		return string(was) != string(store.Encode(n)), nil
-	})
+	}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ var keyOf = map[string]func(spec.Namespace, string) string{
 	proto.KindSet: func(ns spec.Namespace, name string) string {
 		return store.SetKey(spec.SetRef{Namespace: ns, Name: spec.SetName(name)})
 	},
-	proto.KindService: store.ServiceKey, proto.KindEndpoints: store.EndpointsKey, proto.KindSlice: store.SliceKey, proto.KindBudget: store.BudgetKey, proto.KindNetworkPolicy: store.NetworkPolicyKey, proto.KindClaim: store.ClaimKey, proto.KindConfigMap: store.ConfigKey, proto.KindSecret: store.SecretKey,
+	proto.KindService: store.ServiceKey, proto.KindEndpoints: store.EndpointsKey, proto.KindSlice: store.SliceKey, proto.KindBudget: store.BudgetKey, proto.KindNetworkPolicy: store.NetworkPolicyKey, proto.KindQuota: store.QuotaKey, proto.KindClaim: store.ClaimKey, proto.KindConfigMap: store.ConfigKey, proto.KindSecret: store.SecretKey,
 }
 
 // object is what is shown of one thing.

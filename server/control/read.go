@@ -72,7 +72,7 @@ func (s queries) read(ctx context.Context, q query) ([]item, error) {
 	var items []item
 	var err error
 	switch q.kind {
-	case proto.KindSet, proto.KindMember, proto.KindNode:
+	case proto.KindSet, proto.KindMember, proto.KindNode, proto.KindQuota:
 		rows := s.rows(q)
 		s.cfg.Cache.Look(func(v cache.View) { items = s.fromWorld(v, q, rows) })
 	case proto.KindVolume:
@@ -115,6 +115,9 @@ func (s queries) fromWorld(v cache.View, q query, rows map[spec.SetRef][]records
 			items = append(items, showNode(n))
 		}
 		return items
+	}
+	if q.kind == proto.KindQuota {
+		return showQuotas(v, q.ns)
 	}
 	for _, ref := range v.Sets() {
 		if !q.mayHold(ref) {

@@ -205,7 +205,13 @@ func (s volumes) ask(ctx context.Context, q records.VolumeRequest, said *records
 		return nil
 	}
 	q.At = time.Now().UTC()
-	return s.commit(ctx, what, store.Txn{If: guards, Then: []store.Op{store.Put(key, store.Encode(q))}})
+	txn := store.Txn{If: guards, Then: []store.Op{store.Put(key, store.Encode(q))}}
+	if q.Verb == records.VerbRestore {
+		if err := s.restores(ctx, said, &txn); err != nil {
+			return err
+		}
+	}
+	return s.commit(ctx, what, txn)
 }
 
 // asked is w with what a person asks of a volume.

@@ -21,7 +21,7 @@ func (s sets) Scale(ctx context.Context, r *proto.ScaleRequest) (*proto.ScaleRes
 	}
 	ref := spec.SetRef{Namespace: namespace(r.GetNamespace()), Name: spec.SetName(r.GetName())}
 	out := &proto.ScaleResponse{After: r.GetReplicas()}
-	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
+	err := s.editCounted(ctx, ref, func(set *records.Set) (bool, error) {
 		if err := editable(set); err != nil {
 			return false, err
 		}
@@ -122,7 +122,11 @@ func (s sets) Restart(ctx context.Context, r *proto.RestartRequest) (*proto.Edit
 // retemplate changes what the members of a set run, and tells whom it restarts.
 func (s sets) retemplate(ctx context.Context, ref spec.SetRef, verb string, change func(*records.Set, plan.World) error) (*proto.EditResponse, error) {
 	out := &proto.EditResponse{}
-	err := s.editSet(ctx, ref, func(set *records.Set) (bool, error) {
+	edit := s.editSet
+	if verb == "undo" { // a restart asks for nothing
+		edit = s.editCounted
+	}
+	err := edit(ctx, ref, func(set *records.Set) (bool, error) {
 		if err := editable(set); err != nil {
 			return false, err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/server/seal"
+	"github.com/stead-project/stead/server/tally"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -180,6 +181,24 @@ func showBudget(r records.BudgetRecord) item {
 func showNetworkPolicy(r records.NetworkPolicyRecord) item {
 	m := manifest.OfNetworkPolicy(&r)
 	return item{kind: proto.KindNetworkPolicy, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec, Metadata: showMeta(r.Meta)}}
+}
+
+// showQuotas are those of a namespace ("": of all), with what is used of each.
+func showQuotas(v cache.View, only spec.Namespace) (items []item) {
+	for _, ns := range cache.QuotaNamespaces(v) {
+		if only != "" && ns != only {
+			continue
+		}
+		held := cache.HeldIn(v, ns)
+		used := held.Totals()
+		quotas, _ := cache.Quotas(v, ns)
+		for _, q := range quotas {
+			m := manifest.OfQuota(q)
+			items = append(items, item{kind: proto.KindQuota, body: object{APIVersion: m.APIVersion, Kind: m.Kind, Spec: m.Spec,
+				Metadata: showMeta(q.Meta), Status: tally.Status(q, used)}})
+		}
+	}
+	return items
 }
 
 func showConfig(c records.ConfigRecord) item {

@@ -113,17 +113,21 @@ func (s queries) freshen(ctx context.Context, q query) {
 // many sets nothing is promised, nor while the store is held, as nobody changes anything then.
 func (s queries) fresh(ctx context.Context, q query, limit time.Duration) error {
 	switch q.kind {
-	case proto.KindSet, proto.KindMember, proto.KindVolume:
+	case proto.KindSet, proto.KindMember, proto.KindVolume, proto.KindQuota:
 	default: // not read from the world
 		return nil
 	}
 	ref, ok := q.ref()
+	keys, what := []string{store.SetKey(ref), store.StatusKey(ref)}, "set "+ref.String()
+	if q.kind == proto.KindQuota {
+		ok, keys, what = q.ns != "", []string{store.QuotaChangeKey(q.ns)}, "quotas of namespace "+string(q.ns)
+	}
 	if !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, kvs, err := s.cfg.Store.Get(ctx, store.SetKey(ref), store.StatusKey(ref))
+	_, kvs, err := s.cfg.Store.Get(ctx, keys...)
 	if errors.Is(err, store.ErrWentBack) {
 		return nil
 	}
@@ -135,7 +139,7 @@ func (s queries) fresh(ctx context.Context, q query, limit time.Duration) error 
 		err = s.cfg.Cache.Wait(ctx, newest)
 	}
 	if err != nil {
-		return unavailable("read set %s as it is stored now: %v", ref, err)
+		return unavailable("read %s as it is stored now: %v", what, err)
 	}
 	return nil
 }

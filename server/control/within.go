@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +25,11 @@ func (d *draft) within(ctx context.Context) error {
 		return status.Errorf(codes.PermissionDenied, "%s is not in the namespaces in which you may write: %s; nothing was written", name, limits)
 	}
 	for _, e := range d.edits {
+		if e.applied.GetKind() == proto.KindQuota && e.value != nil {
+			if err := mayBound(ctx, e.applied.GetNamespace()+"/"+e.applied.GetName()); err != nil {
+				return err
+			}
+		}
 		if err := check(e.name(), e.applied.GetNamespace()); err != nil {
 			return err
 		}
@@ -32,6 +38,14 @@ func (d *draft) within(ctx context.Context) error {
 		if err := check(r.name(), r.applied.GetNamespace()); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// mayBound refuses an operator what would lift or set the bounds of a namespace: those are an admin's.
+func mayBound(ctx context.Context, name string) error {
+	if slices.Contains(metadata.ValueFromIncomingContext(ctx, proto.RoleKey), string(trust.RoleOperator)) {
+		return status.Errorf(codes.PermissionDenied, "ResourceQuota %s is for admins to write; you are operator; nothing was written", name)
 	}
 	return nil
 }

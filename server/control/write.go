@@ -62,11 +62,13 @@ const attempts = 5
 // read; when somebody else was faster it looks again. change tells whether there
 // is anything to write.
 func (s *shared) editSet(ctx context.Context, ref spec.SetRef, change func(*records.Set) (bool, error)) error {
-	return editRecord(ctx, s, store.SetKey(ref), "set "+ref.String(), notFound(proto.KindSet, ref.Namespace, string(ref.Name)), change)
+	return editRecord(ctx, s, store.SetKey(ref), "set "+ref.String(), notFound(proto.KindSet, ref.Namespace, string(ref.Name)), change, nil)
 }
 
-// editRecord is editSet for any record; gone is the error when there is none.
-func editRecord[T any](ctx context.Context, s *shared, key, name string, gone error, change func(*T) (bool, error)) error {
+// editRecord is editSet for any record; gone is the error when there is none. beside is what the transaction compares and writes
+// besides, of the record as it was read at seen and will be; nil: nothing.
+func editRecord[T any](ctx context.Context, s *shared, key, name string, gone error, change func(*T) (bool, error),
+	beside func(ctx context.Context, seen store.Rev, now *T) (store.Txn, error)) error {
 	for range attempts {
 		_, kvs, err := s.cfg.Store.Get(ctx, key)
 		if err != nil {
@@ -83,9 +85,15 @@ func editRecord[T any](ctx context.Context, s *shared, key, name string, gone er
 		if err != nil || !write {
 			return err
 		}
+		var t store.Txn
+		if beside != nil {
+			if t, err = beside(ctx, kvs[key].Mod, record); err != nil {
+				return err
+			}
+		}
 		err = s.commit(ctx, name, store.Txn{
-			If:   []store.Compare{store.Seen(key, kvs[key].Mod)},
-			Then: []store.Op{store.Put(key, store.Encode(record))},
+			If:   append(t.If, store.Seen(key, kvs[key].Mod)),
+			Then: append(t.Then, store.Put(key, store.Encode(record))),
 		})
 		if !isConflict(err) {
 			return err

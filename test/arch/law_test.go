@@ -10,7 +10,7 @@ const module = "github.com/stead-project/stead"
 
 // pure names the folders that decide and never act: they import the standard
 // library (but none of impure), spec and records.
-var pure = []string{"server/plan", "server/proof", "server/place", "server/quorum", "server/rotation", "agent/step", "agent/move/step"}
+var pure = []string{"server/plan", "server/proof", "server/place", "server/quorum", "server/rotation", "server/tally", "agent/step", "agent/move/step"}
 
 // pureMayUse are the pure folders that a pure folder may import beside those two.
 var pureMayUse = map[string][]string{
@@ -145,7 +145,7 @@ func ownProblem(from, ours string, test bool) string {
 		return "" // scripts/measure prints what the law counts
 	case from == "spec" && below(ours, "spec"):
 		return ""
-	case from == "spec/netpol" && (ours == "spec" || ours == "spec/scalar"):
+	case (from == "spec/netpol" || from == "spec/quota") && (ours == "spec" || ours == "spec/scalar"):
 		return "" // what builds on the types of spec, and has none that spec needs
 	case below(from, "spec"):
 		return "spec imports nothing of ours"
