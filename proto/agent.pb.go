@@ -1252,7 +1252,10 @@ type Pictures struct {
 	Histories [][]byte `protobuf:"bytes,7,rep,name=histories,proto3" json:"histories,omitempty"`
 	// servers are the addresses, host:port, at which nodes reach the servers of the cluster; empty: as told
 	// before.
-	Servers       []string `protobuf:"bytes,9,rep,name=servers,proto3" json:"servers,omitempty"`
+	Servers []string `protobuf:"bytes,9,rep,name=servers,proto3" json:"servers,omitempty"`
+	// authority is the id of the one that signs certificates now, while it takes the place of another: a node that has a
+	// certificate of the other renews it at once. Empty: as told before.
+	Authority     string `protobuf:"bytes,10,opt,name=authority,proto3" json:"authority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1348,6 +1351,13 @@ func (x *Pictures) GetServers() []string {
 		return x.Servers
 	}
 	return nil
+}
+
+func (x *Pictures) GetAuthority() string {
+	if x != nil {
+		return x.Authority
+	}
+	return ""
 }
 
 // FilesUpdate is the content of ConfigMaps and Secrets that lives of this node name.
@@ -2335,7 +2345,7 @@ const file_agent_proto_rawDesc = "" +
 	"\vorders_json\x18\x01 \x03(\fR\n" +
 	"ordersJson\";\n" +
 	"\fPreparations\x12+\n" +
-	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\x9d\x02\n" +
+	"\x11preparations_json\x18\x01 \x03(\fR\x10preparationsJson\"\xbb\x02\n" +
 	"\bPictures\x12.\n" +
 	"\bsequence\x18\x01 \x01(\v2\x12.stead.v1.SequenceR\bsequence\x12\x12\n" +
 	"\x04full\x18\x02 \x01(\bR\x04full\x12#\n" +
@@ -2346,7 +2356,9 @@ const file_agent_proto_rawDesc = "" +
 	"\vtunnel_json\x18\b \x01(\fR\n" +
 	"tunnelJson\x12\x1c\n" +
 	"\thistories\x18\a \x03(\fR\thistories\x12\x18\n" +
-	"\aservers\x18\t \x03(\tR\aservers\"@\n" +
+	"\aservers\x18\t \x03(\tR\aservers\x12\x1c\n" +
+	"\tauthority\x18\n" +
+	" \x01(\tR\tauthority\"@\n" +
 	"\vFilesUpdate\x12\x12\n" +
 	"\x04full\x18\x01 \x01(\bR\x04full\x12\x1d\n" +
 	"\n" +

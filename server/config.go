@@ -89,6 +89,10 @@ type Config struct {
 	Members peers.Members
 	Peer    string
 	UID     spec.UID
+	// PeerAuthorities are those by which the embedded store knows its peers until it is started again. Followed has what listens for these
+	// peers, and what the store shows them, be as the authority is; nil: there are none.
+	PeerAuthorities []records.AuthorityID
+	Followed        func(*access.Authority) error
 	// FenceCommand is a program that proves silent nodes dead, by its absolute path; "":
 	// people do. FenceAfter is how long a node must have been silent, FenceTimeout how long
 	// the program may take. Zero: the defaults of package fence.

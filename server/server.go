@@ -20,6 +20,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/audit"
+	"github.com/stead-project/stead/server/authorities"
 	"github.com/stead-project/stead/server/backup"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/control"
@@ -48,7 +49,9 @@ type Server struct {
 	backups *backup.Schedule // nil: none are scheduled
 	audit   *audit.Trail     // nil: none is kept
 
-	keyring   *keyring.Service                 // written before the engine runs
+	keyring     *keyring.Service     // written before the engine runs
+	authorities *authorities.Service // as well
+
 	authority atomic.Pointer[access.Authority] // nil: other hosts are not listened to
 	addresses []string                         // for other hosts; written before serving is closed
 }
@@ -105,6 +108,7 @@ func (s *Server) whileLeading(ctx context.Context, term store.Leadership) {
 		group.Go(func() { s.fence(ctx, term) })
 	}
 	group.Go(func() { s.keyring.Lead(ctx, term) })
+	group.Go(func() { s.authorities.Lead(ctx, term) })
 }
 
 // openKeyring makes what rotates the key, and has key complete.
@@ -209,8 +213,11 @@ func (s *Server) run(ctx context.Context) error {
 		return err
 	}
 	s.authority.Store(authority)
+	s.openAuthorities(authority)
 	keyringEnd := g.start(s.keyring.Run)
 	defer keyringEnd()
+	authoritiesEnd := g.start(s.authorities.Run)
+	defer authoritiesEnd()
 	d, c, err := s.apis(key, authority)
 	if err != nil {
 		return err
@@ -237,7 +244,7 @@ func (s *Server) run(ctx context.Context) error {
 	defer metricsEnd()
 	apiEnd := g.start(access.New(access.Config{
 		Listeners: lis, Authority: authority, Nodes: d, Asked: d.Broker().Asked, Control: c,
-		Servers: others, Keyring: s.keyring, Lost: others.Lost, Cache: s.cache, Refusals: &s.refused, Audit: s.audit, Audits: s.audits(authority), Logger: s.cfg.Logger,
+		Servers: others, Keyring: s.keyring, Authorities: s.authorities, Lost: others.Lost, Cache: s.cache, Refusals: &s.refused, Audit: s.audit, Audits: s.audits(authority), Logger: s.cfg.Logger,
 	}).Run)
 	defer apiEnd()
 	close(s.serving)
@@ -312,16 +319,6 @@ func (s *Server) meet(ctx context.Context) error {
 // Addresses are those at which other hosts reach this server, host:port; none where it
 // listens on its socket only. Valid once Serving is closed.
 func (s *Server) Addresses() []string { return s.addresses }
-
-// openAuthority is the cluster's authority; nil where no other host is listened to.
-func (s *Server) openAuthority(ctx context.Context, key *seal.Key) (*access.Authority, error) {
-	if s.cfg.Listen == "" {
-		return nil, nil
-	}
-	return access.OpenAuthority(ctx, access.AuthorityConfig{
-		Store: s.cfg.Store, Key: key, Server: s.cfg.Name, Addresses: s.addresses, Logger: s.cfg.Logger,
-	})
-}
 
 // reach connects to another server as this one; nil: no other host is reached.
 func reach(a *access.Authority) dispatch.Reach {

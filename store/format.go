@@ -26,6 +26,9 @@ var sinceFormat = map[string]struct {
 	KindKeyring:     {2, "the key of Secrets was rotated"},
 }
 
+// AuthorityFormat is the format of a store in which another authority signs than the servers show.
+var AuthorityFormat = records.Format{Lowest: 2, Why: "the authority was rotated"}
+
 // ErrFormat: the store is of a later release.
 var ErrFormat = errors.New("later release")
 
@@ -65,21 +68,30 @@ func (f *Formatted) Commit(ctx context.Context, t Txn) (Rev, error) {
 	if int64(want.Lowest) <= f.raised.Load() {
 		return f.Store.Commit(ctx, t)
 	}
-	_, kvs, err := f.Store.Get(ctx, FormatKey)
+	t, err := RaiseFormat(ctx, f.Store, t, want)
 	if err != nil {
 		return 0, err
-	}
-	now, err := DecodeIn[records.Format](kvs, FormatKey)
-	if err != nil {
-		return 0, err
-	}
-	if now == nil || now.Lowest < want.Lowest {
-		t.If = append(t.If[:len(t.If):len(t.If)], Seen(FormatKey, kvs[FormatKey].Mod))
-		t.Then = append(t.Then[:len(t.Then):len(t.Then)], Put(FormatKey, Encode(want)))
 	}
 	rev, err := f.Store.Commit(ctx, t)
 	if err == nil {
 		f.raised.Store(int64(want.Lowest))
 	}
 	return rev, err
+}
+
+// RaiseFormat is t, by which FormatKey also has at least the format want.
+func RaiseFormat(ctx context.Context, s Store, t Txn, want records.Format) (Txn, error) {
+	_, kvs, err := s.Get(ctx, FormatKey)
+	if err != nil {
+		return t, err
+	}
+	now, err := DecodeIn[records.Format](kvs, FormatKey)
+	if err != nil {
+		return t, err
+	}
+	if now == nil || now.Lowest < want.Lowest {
+		t.If = append(t.If[:len(t.If):len(t.If)], Seen(FormatKey, kvs[FormatKey].Mod))
+		t.Then = append(t.Then[:len(t.Then):len(t.Then)], Put(FormatKey, Encode(want)))
+	}
+	return t, nil
 }

@@ -63,6 +63,9 @@ const (
 	KindAdmission      = "admissions"
 	KindServerKeys     = "serverkeys"
 	KindGivenKeys      = "givenkeys"
+	KindCertified      = "certified"
+
+	KindServerAuthorities = "serverauthorities"
 )
 
 // The single keys.
@@ -71,7 +74,7 @@ const (
 	EpochKey   = KindEpoch   // decimal epoch, 1 in a fresh store
 	ClusterKey = KindCluster // cluster id, written once
 
-	AuthorityKey = KindAuthority // written once
+	AuthorityKey = KindAuthority // records.Authority
 
 	ContinuityKey = KindContinuity // records.Chain; written by the leader
 	HoldKey       = KindHold       // records.Hold; written by who finds that the store went back
@@ -99,6 +102,12 @@ func ServerKeysKey(server string) string { return KindServerKeys + "/" + server 
 
 // GivenKeysKey is givenkeys/<server>.
 func GivenKeysKey(server string) string { return KindGivenKeys + "/" + server }
+
+// ServerAuthoritiesKey is serverauthorities/<server>.
+func ServerAuthoritiesKey(server string) string { return KindServerAuthorities + "/" + server }
+
+// CertifiedKey is certified/<node>.
+func CertifiedKey(node spec.NodeName) string { return KindCertified + "/" + string(node) }
 
 func keyOf(kind string, id spec.Identity) string {
 	return refKey(kind, id.Ref()) + "/" + strconv.Itoa(id.Ordinal)

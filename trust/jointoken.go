@@ -70,6 +70,18 @@ type Pin [sha256.Size]byte
 // PinOf is the pin of an authority.
 func PinOf(ca *x509.Certificate) Pin { return sha256.Sum256(ca.RawSubjectPublicKeyInfo) }
 
+// Short is an id of the authority for people.
+func (p Pin) Short() string { return hex.EncodeToString(p[:6]) }
+
+// ShortID is that of the authority whose certificate (DER) it is; "": it is none.
+func ShortID(certificate []byte) string {
+	ca, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return ""
+	}
+	return PinOf(ca).Short()
+}
+
 // TLS is for a connection of somebody without a certificate to a server at host. The
 // handshake fails unless the server shows a certificate for host by the authority p
 // names; before it is over nothing is sent.
@@ -85,19 +97,23 @@ func (p Pin) verify(shown []*x509.Certificate, host string) error {
 	if len(shown) == 0 {
 		return errors.New("the server shows no certificate")
 	}
+	others := x509.NewCertPool() // by which the server may be known to p
+	for _, c := range shown[1:] {
+		others.AddCert(c)
+	}
 	for _, ca := range shown[1:] {
 		if PinOf(ca) != p {
 			continue
 		}
 		roots := x509.NewCertPool()
 		roots.AddCert(ca)
-		_, err := shown[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+		_, err := shown[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: others, DNSName: host, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 		if err != nil {
 			return fmt.Errorf("the server is not what it says it is: %w", err)
 		}
 		return nil
 	}
-	return errors.New("the server does not belong to the cluster of this join token; nothing was sent to it")
+	return errors.New("the server does not belong to the cluster of this join token, or its authority was replaced since the token was made; nothing was sent to it")
 }
 
 // Host is that of an address, host:port.

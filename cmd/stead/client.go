@@ -38,6 +38,8 @@ type cli struct {
 	servers proto.ServersClient
 	keyring proto.KeyringClient
 
+	authority proto.AuthorityClient
+
 	connecting sync.Mutex
 	conn       *grpc.ClientConn // nil: no call yet
 

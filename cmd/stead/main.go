@@ -94,6 +94,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 
 func newRoot(c *cli) *cobra.Command {
 	c.control, c.trust, c.servers, c.keyring = proto.NewControlClient(c), proto.NewTrustClient(c), proto.NewServersClient(c), proto.NewKeyringClient(c)
+	c.authority = proto.NewAuthorityClient(c)
 	root := &cobra.Command{
 		Use:   "stead",
 		Short: "Run databases and other clustered stateful software, without Kubernetes",
@@ -133,7 +134,7 @@ Try it on one machine:
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
 		scaleCommand(c), rolloutCommand(c), restartCommand(c), moveCommand(c), rebalanceCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), copyCommand(c), editCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c), auditCommand(c),
-		statusCommand(c), topCommand(c), versionCommand(c), manCommand(), tokenCommand(c), clientCommand(c), keyringCommand(c),
+		statusCommand(c), topCommand(c), versionCommand(c), manCommand(), tokenCommand(c), clientCommand(c), keyringCommand(c), authorityCommand(c),
 	)
 	root.AddCommand(aliasCommands(c)...)
 	root.SetHelpCommand(helpCommand())

@@ -152,6 +152,7 @@ func runServer(ctx context.Context, o serverOptions, log *slog.Logger) (err erro
 			return stopped(ctx, err)
 		}
 		o.Members, o.Peer, o.UID = opened.embedded, o.PeerListen, port.uid
+		o.PeerAuthorities, o.Followed = port.port.Started(), port.follow
 	}
 	s, err := server.New(o.Config)
 	if err != nil {

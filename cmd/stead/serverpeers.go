@@ -27,8 +27,11 @@ import (
 type peering struct {
 	uid   spec.UID
 	peers *etcdembed.Peers
-	end   context.CancelFunc
-	group sync.WaitGroup
+	// authority is that of the port, and of what the store shows its peers.
+	authority *access.Authority
+	port      *access.PeerPort
+	end       context.CancelFunc
+	group     sync.WaitGroup
 }
 
 // close ends the port, after the store.
@@ -37,6 +40,12 @@ func (p *peering) close() {
 		p.end()
 		p.group.Wait()
 	}
+}
+
+// follow has the port, and what the store shows its peers, be as the authority is.
+func (p *peering) follow(now *access.Authority) error {
+	p.authority.As(now)
+	return p.port.Renew()
 }
 
 func (p *peering) store() *etcdembed.Peers {
@@ -146,6 +155,7 @@ func (o *serverOptions) openPeers(ctx context.Context, log *slog.Logger) (*peeri
 	if err != nil {
 		return nil, err
 	}
+	p.authority, p.port = a, port
 	running, end := context.WithCancel(context.WithoutCancel(ctx)) // until the store has ended
 	p.end = end
 	p.group.Go(func() { port.Run(running) })

@@ -53,6 +53,7 @@ func (c *cli) overview(ctx context.Context, out io.Writer) error {
 	printServers(out, info)
 	c.printPeers(ctx, out)
 	c.printKeyring(ctx, out)
+	c.printAuthority(ctx, out)
 	printStore(out, info)
 	printRestoring(out, info)
 	printBackups(out, info)

@@ -14,6 +14,8 @@ type ClientFile struct {
 	Name       string   `json:"name"`
 	Role       string   `json:"role"`
 	Namespaces []string `json:"namespaces,omitempty"`
+	// Authority signed its certificate; "": the first of the cluster did.
+	Authority string `json:"authority,omitempty"`
 	// Made and Until are for people; the certificate ends by itself.
 	Made  time.Time `json:"made"`
 	Until time.Time `json:"until"`

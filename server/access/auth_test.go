@@ -116,7 +116,7 @@ func TestOneAuthorityWhoeverComesFirst(t *testing.T) {
 			t.Fatal("two servers have two authorities")
 		}
 	}
-	secret, err := again.key.Bytes()
+	secret, err := again.standing.Load().now.key.Bytes()
 	must(t, err)
 	r.hides(secret)
 	foreign, err := seal.NewKey(bytes.Repeat([]byte{8}, seal.KeyBytes))
@@ -335,10 +335,10 @@ func TestTheServersCertificateIsMadeAnewInTime(t *testing.T) {
 		a := r.open()
 		serial := func() string {
 			t.Helper()
-			c, err := a.ownTLS()
+			c, err := a.servingTLS()
 			must(t, err)
 			roots := x509.NewCertPool()
-			roots.AddCert(a.ca)
+			roots.AddCert(a.standing.Load().now.cert)
 			for _, host := range []string{"127.0.0.1", "s1.example"} {
 				if _, err := c.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
 					t.Fatal(err)

@@ -5,14 +5,13 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -69,15 +68,15 @@ type AuthorityConfig struct {
 
 // Authority signs. It is safe for concurrent use.
 type Authority struct {
-	cfg     AuthorityConfig
-	cluster string
-	record  records.Authority // as it is stored
-	ca      *x509.Certificate
-	key     *ecdsa.PrivateKey
+	cfg      AuthorityConfig
+	cluster  string
+	standing atomic.Pointer[standing]
 
 	mu      sync.Mutex
-	own     *tls.Certificate // this server's; nil: not made yet
-	ownMade time.Time
+	serving own // by which others know this server
+	calling own // by which it calls others
+	came    came
+	retired atomic.Bool // see Retired
 }
 
 // OpenAuthority reads the cluster's authority, or makes it: of several servers one does, and
@@ -100,11 +99,7 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 			if err != nil {
 				return nil, err
 			}
-			ca, key, err := unsealAuthority(record, cfg.Key)
-			if err != nil {
-				return nil, fmt.Errorf("open the authority: %w", err)
-			}
-			return &Authority{cfg: cfg, cluster: cluster, record: record, ca: ca, key: key}, nil
+			return newOpened(cfg, cluster, record)
 		}
 		ring, err := store.DecodeIn[sealing.Ring](kvs, store.KeyringKey)
 		if err == nil && ring != nil {
@@ -113,8 +108,8 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 		if err != nil {
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
-		record, err := sealedAuthority(cluster, cfg.Key)
-		if err != nil {
+		record := records.Authority{}
+		if record.Certificate, record.Sealed, err = makeAuthority(cluster, cfg.Key); err != nil {
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
 		_, err = cfg.Store.Commit(ctx, store.Txn{
@@ -131,42 +126,14 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 	}
 }
 
-// sealedAuthority makes a new authority, sealed.
-func sealedAuthority(cluster string, seal *seal.Key) (records.Authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+func newOpened(cfg AuthorityConfig, cluster string, record records.Authority) (*Authority, error) {
+	s, err := openStanding(record, cfg.Key)
 	if err != nil {
-		return records.Authority{}, err
+		return nil, err
 	}
-	template := newTemplate(authorityLife)
-	template.Subject = pkix.Name{CommonName: "Stead cluster " + cluster}
-	template.IsCA, template.BasicConstraintsValid, template.MaxPathLenZero = true, true, true
-	template.KeyUsage = x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return records.Authority{}, err
-	}
-	plain, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return records.Authority{}, err
-	}
-	return records.Authority{Certificate: der, Sealed: seal.SealAt(store.AuthorityKey, plain)}, nil
-}
-
-func unsealAuthority(record records.Authority, seal *seal.Key) (*x509.Certificate, *ecdsa.PrivateKey, error) {
-	plain, err := seal.OpenAt(store.AuthorityKey, record.Sealed)
-	if err != nil {
-		return nil, nil, err
-	}
-	ca, err := x509.ParseCertificate(record.Certificate)
-	if err != nil {
-		return nil, nil, err
-	}
-	parsed, err := x509.ParsePKCS8PrivateKey(plain)
-	key, ok := parsed.(*ecdsa.PrivateKey)
-	if err != nil || !ok || !key.PublicKey.Equal(ca.PublicKey) {
-		return nil, nil, errors.New("its key is not that of its certificate")
-	}
-	return ca, key, nil
+	a := &Authority{cfg: cfg, cluster: cluster, came: newCame()}
+	a.standing.Store(s)
+	return a, nil
 }
 
 // newTemplate is a certificate that has no subject yet and lasts for life from now.
@@ -178,8 +145,19 @@ func newTemplate(life time.Duration) *x509.Certificate {
 // Cluster is the id of the cluster.
 func (a *Authority) Cluster() string { return a.cluster }
 
-// Certificate is the authority's own, DER.
-func (a *Authority) Certificate() []byte { return a.ca.Raw }
+// Certificate is that of the authority that signs, DER.
+func (a *Authority) Certificate() []byte { return a.standing.Load().signs().cert.Raw }
+
+// certificateOf is that of the authority that signed a certificate, DER.
+func (a *Authority) certificateOf(signed []byte) []byte {
+	leaf, err := x509.ParseCertificate(signed)
+	for _, t := range a.standing.Load().trusted() {
+		if err == nil && leaf.CheckSignatureFrom(t.cert) == nil {
+			return t.cert.Raw
+		}
+	}
+	return a.Certificate()
+}
 
 // Addresses are those of this server.
 func (a *Authority) Addresses() []string { return a.cfg.Addresses }
@@ -204,7 +182,8 @@ func (a *Authority) Issue(request []byte, s trust.Subject, life time.Duration) (
 	template := newTemplate(life)
 	template.URIs = []*url.URL{s.URL()}
 	template.KeyUsage, template.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.ca, key, a.key)
+	by := a.standing.Load().signs()
+	der, err := x509.CreateCertificate(rand.Reader, template, by.cert, key, by.key)
 	if err != nil {
 		return nil, fmt.Errorf("sign certificate: %w", err)
 	}
@@ -230,9 +209,12 @@ func keyOf(request []byte) (*ecdsa.PublicKey, error) {
 // Renew signs the next certificate of a node that is known. Errors: ErrRequest, ErrForgotten.
 func (a *Authority) Renew(ctx context.Context, request []byte, s trust.Subject) ([]byte, error) {
 	key := store.NodeKey(spec.NodeName(s.Name))
-	_, kvs, err := a.cfg.Store.Get(ctx, key)
+	_, kvs, err := a.cfg.Store.Get(ctx, key, store.AuthorityKey)
 	if err != nil {
 		return nil, fmt.Errorf("read node: %w", err)
+	}
+	if _, _, err := a.followed(kvs); err != nil {
+		return nil, err
 	}
 	node, err := store.DecodeIn[records.Node](kvs, key)
 	switch {

@@ -66,6 +66,9 @@ func (a *authorizer) authorize(ctx context.Context, method string) (context.Cont
 			return ctx, c, toStatus(err)
 		}
 	}
+	if c.role == roleNode {
+		a.authority.NoteArrival(spec.NodeName(c.subject.Name), c.subject.UID, c.by)
+	}
 	if c.role&(roleAdmin|roleOperator|roleViewer) != 0 { // the certificate says who it is and what it may, whatever else is said
 		md, _ := metadata.FromIncomingContext(ctx)
 		md = md.Copy()
@@ -81,6 +84,11 @@ func (a *authorizer) authorize(ctx context.Context, method string) (context.Cont
 func (a *authorizer) checkOwn(c caller, msg any) error {
 	switch c.role {
 	case roleNode:
+	case roleRoot:
+		if m, ok := msg.(*proto.FromNode); ok && m.GetHello() != nil && a.authority != nil {
+			a.authority.NoteArrival(spec.NodeName(m.GetHello().GetNode()), spec.UID(m.GetHello().GetUid()), bySocket)
+		}
+		return nil
 	case roleOperator, roleViewer:
 		return checkWithin(c, msg)
 	default:

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -40,6 +41,7 @@ type caller struct {
 	subject trust.Subject // of roleCertified
 	host    string        // where a call over the network comes from
 	until   time.Time     // the certificate's end
+	by      records.AuthorityID
 }
 
 // String names the caller for the log.
@@ -75,6 +77,10 @@ var allowed = map[string]role{
 	proto.Keyring_List_FullMethodName:   admins,
 	proto.Keyring_Rotate_FullMethodName: admins,
 	proto.Keyring_Remove_FullMethodName: admins,
+
+	proto.Authority_List_FullMethodName:   admins,
+	proto.Authority_Rotate_FullMethodName: admins,
+	proto.Authority_Retire_FullMethodName: admins,
 
 	proto.Audit_Read_FullMethodName: admins | roleServer,
 
@@ -135,7 +141,11 @@ func callerOf(ctx context.Context) (caller, error) {
 	if len(info.State.VerifiedChains) == 0 {
 		return caller{role: roleAnonymous, host: host}, nil
 	}
-	return callerWith(info.State.VerifiedChains[0][0], host)
+	c, err := callerWith(info.State.VerifiedChains[0][0], host)
+	if chain := directChain(info.State.VerifiedChains); chain != nil {
+		c.by = idOf(chain[1])
+	}
+	return c, err
 }
 
 func callerWith(leaf *x509.Certificate, host string) (caller, error) {

@@ -73,7 +73,7 @@ func (j *joinAPI) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Cert
 
 func certificate(ctx context.Context, a *Authority, der []byte, life time.Duration) *proto.Certificate {
 	return &proto.Certificate{
-		Certificate: der, Ca: a.Certificate(), Cluster: a.Cluster(), Servers: a.AllAddresses(ctx), LifeMillis: life.Milliseconds(),
+		Certificate: der, Ca: a.certificateOf(der), Cluster: a.Cluster(), Servers: a.AllAddresses(ctx), LifeMillis: life.Milliseconds(),
 	}
 }
 
@@ -149,13 +149,11 @@ func (s *trustAPI) CreateClient(ctx context.Context, r *proto.CreateClientReques
 	if !slices.Contains(trust.People, role) {
 		return nil, status.Errorf(codes.InvalidArgument, "%q is not a role of people: give it admin, operator or viewer", short(r.GetRole()))
 	}
-	der, err := s.authority.Issue(r.GetRequest(), trust.Subject{Role: role, Name: r.GetName(), UID: spec.UID(id), Namespaces: strings.Join(r.GetNamespaces(), ",")}, life)
-	if err != nil {
-		return nil, err
-	}
 	made := time.Now().UTC()
 	client := people.ClientFile{ID: spec.UID(id), Name: r.GetName(), Role: string(role), Namespaces: r.GetNamespaces(), Made: made, Until: made.Add(life)}
-	if err := s.authority.keepClient(ctx, client); err != nil {
+	der, err := s.authority.issueClient(ctx, r.GetRequest(),
+		trust.Subject{Role: role, Name: r.GetName(), UID: spec.UID(id), Namespaces: strings.Join(r.GetNamespaces(), ",")}, client)
+	if err != nil {
 		return nil, err
 	}
 	out := certificate(ctx, s.authority, der, life)

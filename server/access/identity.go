@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -43,14 +44,10 @@ func (i ServerIdentity) Save(dir string) error { return durable.PutJSON(identity
 // Open is the authority as far as it needs no store: it signs the certificates of the server
 // that cfg names.
 func (i ServerIdentity) Open(cfg AuthorityConfig) (*Authority, error) {
-	ca, key, err := unsealAuthority(i.Authority, cfg.Key)
-	if err != nil {
-		return nil, fmt.Errorf("open the authority: %w", err)
-	}
 	if cfg.Life == 0 {
 		cfg.Life = DefaultLife
 	}
-	return &Authority{cfg: cfg, cluster: i.Cluster, record: i.Authority, ca: ca, key: key}, nil
+	return newOpened(cfg, i.Cluster, i.Authority)
 }
 
 // Stored is the authority as the store has it now, sealed with the key that seals now.
@@ -75,10 +72,12 @@ func (a *Authority) RenewIdentity(ctx context.Context, dir string) error {
 	if err != nil || id == nil {
 		return err
 	}
-	if id.Authority, err = a.Stored(ctx); err != nil {
+	stored, err := a.Stored(ctx)
+	if err != nil || bytes.Equal(store.Encode(stored), store.Encode(id.Authority)) {
 		return err
 	}
-	if _, _, err := unsealAuthority(id.Authority, a.cfg.Key); err != nil {
+	id.Authority = stored
+	if _, err := openStanding(id.Authority, a.cfg.Key); err != nil {
 		return err
 	}
 	return id.Save(dir)
@@ -86,5 +85,5 @@ func (a *Authority) RenewIdentity(ctx context.Context, dir string) error {
 
 // Identity is what a server with this data directory, which has the uid, keeps of a.
 func (a *Authority) Identity(uid spec.UID) ServerIdentity {
-	return ServerIdentity{Cluster: a.cluster, Authority: a.record, UID: uid}
+	return ServerIdentity{Cluster: a.cluster, Authority: a.standing.Load().record, UID: uid}
 }

@@ -12,12 +12,30 @@ import (
 	"github.com/stead-project/stead/records/people"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/trust"
 )
 
+// issueClient signs the certificate of a client file, and records that.
+func (a *Authority) issueClient(ctx context.Context, request []byte, s trust.Subject, c people.ClientFile) ([]byte, error) {
+	_, same, err := a.fresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	der, err := a.Issue(request, s, c.Until.Sub(c.Made))
+	if err != nil {
+		return nil, err
+	}
+	c.Authority = string(a.Signs())
+	return der, a.keepClient(ctx, c, same)
+}
+
 // keepClient records that a client file is given.
-func (a *Authority) keepClient(ctx context.Context, c people.ClientFile) error {
+func (a *Authority) keepClient(ctx context.Context, c people.ClientFile, same ...store.Compare) error {
 	key := store.ClientKey(c.ID)
-	_, err := a.cfg.Store.Commit(ctx, store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.Put(key, store.Encode(c))}})
+	_, err := a.cfg.Store.Commit(ctx, store.Txn{If: append(same, store.Absent(key)), Then: []store.Op{store.Put(key, store.Encode(c))}})
+	if errors.Is(err, store.ErrConflict) {
+		err = errReplaced
+	}
 	if err != nil {
 		return fmt.Errorf("record the client: %w", err)
 	}

@@ -110,6 +110,8 @@ type Config struct {
 	Servers proto.ServersServer
 	// Keyring rotates the key of Secrets.
 	Keyring proto.KeyringServer
+	// Authorities replaces the authority.
+	Authorities proto.AuthorityServer
 	// Lost says, for a call that failed for want of the store, what to do about one without a majority; "": it is not that.
 	// nil: nobody knows.
 	Lost  func(context.Context) string
@@ -162,7 +164,7 @@ func (s *Server) servers(ctx context.Context, a *authorizer) map[net.Listener]*g
 	if l.tcp == nil {
 		return servers
 	}
-	secure := credentials.NewTLS(s.cfg.Authority.TLS())
+	secure := credentials.NewTLS(s.cfg.Authority.TLS("h2"))
 	anonymous, nodes := newInnerListener(l.tcp.Addr(), newLimit(AnonymousAll, AnonymousEach)), newInnerListener(l.tcp.Addr(), nil)
 	servers[l.tcp] = s.newServer(ctx, a, grpc.Creds(handshakes{secure, a, anonymous, nodes, newLimit(handshakesAll, HandshakesEach)}))
 	servers[nodes] = s.newServer(ctx, a, grpc.Creds(afterHandshake{secure}), grpc.MaxRecvMsgSize(NodeBytes))
@@ -180,6 +182,9 @@ func (s *Server) newServer(ctx context.Context, a *authorizer, more ...grpc.Serv
 	proto.RegisterPeersServer(g, s.cfg.Nodes)
 	proto.RegisterControlServer(g, s.cfg.Control)
 	proto.RegisterKeyringServer(g, s.cfg.Keyring)
+	if s.cfg.Authorities != nil {
+		proto.RegisterAuthorityServer(g, s.cfg.Authorities)
+	}
 	if s.cfg.Audits != nil {
 		proto.RegisterAuditServer(g, s.cfg.Audits)
 	}

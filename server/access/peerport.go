@@ -17,6 +17,7 @@ import (
 
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -41,7 +42,10 @@ type PeerPort struct {
 	limit     *limit
 	refusals  Refusals
 	log       *slog.Logger
-	written   *tls.Certificate // what is in the file
+	started   []records.AuthorityID
+
+	renewing sync.Mutex
+	written  *tls.Certificate // what is in the file
 }
 
 // PeerFiles are the PEM files by which the store calls its peers, in a server's data
@@ -54,10 +58,9 @@ func PeerFiles(dir string) (ca, certificate string) {
 // Nothing is answered before Run.
 func OpenPeerPort(ctx context.Context, a *Authority, address, to, dir string, log *slog.Logger) (*PeerPort, error) {
 	p := &PeerPort{authority: a, to: to, dir: dir, limit: newLimit(peersAll, peersEach), log: log}
-	ca, _ := PeerFiles(dir)
-	err := durable.Put(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.Certificate()}), 0o600)
+	err := p.writeAuthorities()
 	if err == nil {
-		err = p.renew()
+		err = p.Renew()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("write the certificate for the store's peers: %w", err)
@@ -68,9 +71,31 @@ func OpenPeerPort(ctx context.Context, a *Authority, address, to, dir string, lo
 	return p, nil
 }
 
-// renew writes the certificate's file, if there is another one.
-func (p *PeerPort) renew() error {
-	mine, err := p.authority.ownTLS()
+// writeAuthorities writes those by which the store, which reads them once, knows its peers.
+func (p *PeerPort) writeAuthorities() error {
+	var b bytes.Buffer
+	for _, t := range p.authority.standing.Load().trusted() {
+		anchor, err := t.anchor()
+		if err == nil {
+			err = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: anchor.Raw})
+		}
+		if err != nil {
+			return err
+		}
+		p.started = append(p.started, idOf(t.cert))
+	}
+	ca, _ := PeerFiles(p.dir)
+	return durable.Put(ca, b.Bytes(), 0o600)
+}
+
+// Started are the authorities by which the store knows its peers until it is started again.
+func (p *PeerPort) Started() []records.AuthorityID { return p.started }
+
+// Renew writes the certificate's file, if there is another one.
+func (p *PeerPort) Renew() error {
+	p.renewing.Lock()
+	defer p.renewing.Unlock()
+	mine, err := p.authority.callingTLS()
 	if err != nil || mine == p.written {
 		return err
 	}
@@ -79,7 +104,11 @@ func (p *PeerPort) renew() error {
 		return err
 	}
 	var b bytes.Buffer
-	for _, block := range []*pem.Block{{Type: "CERTIFICATE", Bytes: mine.Certificate[0]}, {Type: "PRIVATE KEY", Bytes: key}} {
+	blocks := []*pem.Block{{Type: "PRIVATE KEY", Bytes: key}}
+	for _, der := range mine.Certificate {
+		blocks = append(blocks, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	for _, block := range blocks {
 		if err := pem.Encode(&b, block); err != nil {
 			return err
 		}
@@ -104,7 +133,7 @@ func (p *PeerPort) Run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(pemEvery):
-				if err := p.renew(); err != nil {
+				if err := p.Renew(); err != nil {
 					p.log.Warn("certificate for the store's peers not renewed", "err", err)
 				}
 			}
@@ -149,21 +178,31 @@ func (p *PeerPort) refuse(host string, err error) {
 
 // tls demands a server's certificate.
 func (p *PeerPort) tls() *tls.Config {
-	config := p.authority.TLS()
-	config.ClientAuth = tls.RequireAndVerifyClientCert
-	config.VerifyConnection = func(state tls.ConnectionState) error {
-		who, err := trust.SubjectOf(state.PeerCertificates[0])
-		switch {
-		case err != nil:
-			return err
-		case who.Cluster != p.authority.cluster:
-			return errors.New("the certificate is of another cluster")
-		case who.Role != trust.RoleServer:
-			return fmt.Errorf("this port is for servers, not for %s", who)
-		}
-		return nil
+	demand := func(config *tls.Config) *tls.Config {
+		config.ClientAuth, config.VerifyConnection = tls.RequireAndVerifyClientCert, p.verify
+		return config
+	}
+	config := demand(p.authority.TLS())
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		return demand(p.authority.listening(p.authority.standing.Load(), nil)), nil
 	}
 	return config
+}
+
+func (p *PeerPort) verify(state tls.ConnectionState) error {
+	if err := signedDirectly(state); err != nil {
+		return err
+	}
+	who, err := trust.SubjectOf(state.PeerCertificates[0])
+	switch {
+	case err != nil:
+		return err
+	case who.Cluster != p.authority.cluster:
+		return errors.New("the certificate is of another cluster")
+	case who.Role != trust.RoleServer:
+		return fmt.Errorf("this port is for servers, not for %s", who)
+	}
+	return nil
 }
 
 // serve leads one connection to the store.

@@ -43,7 +43,11 @@ func (a *Authority) CreateToken(ctx context.Context, ttl time.Duration, node spe
 // makeToken keeps a join token of which all is known but id and secret.
 func (a *Authority) makeToken(ctx context.Context, record records.JoinToken) (trust.JoinToken, error) {
 	by, ttl := record.By, record.TTL.Duration
-	token := trust.NewJoinToken(trust.PinOf(a.ca))
+	now, same, err := a.fresh(ctx)
+	if err != nil {
+		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
+	}
+	token := trust.NewJoinToken(trust.PinOf(now.now.cert))
 	lease, err := a.cfg.Store.Grant(ctx, ttl)
 	if err != nil {
 		return trust.JoinToken{}, fmt.Errorf("make join token: %w", err)
@@ -51,17 +55,35 @@ func (a *Authority) makeToken(ctx context.Context, record records.JoinToken) (tr
 	hash := sha256.Sum256(token.Secret)
 	record.ID, record.Hash, record.CreatedAt = token.ID, hash[:], time.Now()
 	key := store.TokenKey(token.ID)
-	txn := store.Txn{If: []store.Compare{store.Absent(key)}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
+	txn := store.Txn{If: []store.Compare{store.Absent(key), same}, Then: []store.Op{store.PutLeased(key, store.Encode(record), lease)}}
 	if by != "" {
 		txn.If = append(txn.If, store.Absent(store.RevokedKey(by)))
 	}
-	if _, err = a.cfg.Store.Commit(ctx, txn); errors.Is(err, store.ErrConflict) && by != "" {
-		return trust.JoinToken{}, ErrRevoked
+	_, err = a.cfg.Store.Commit(ctx, txn)
+	if errors.Is(err, store.ErrConflict) {
+		return trust.JoinToken{}, a.whyNot(ctx, by)
 	}
 	if err != nil {
 		return trust.JoinToken{}, fmt.Errorf("write join token: %w", err)
 	}
 	return token, nil
+}
+
+// errReplaced: the same may succeed when it is asked again.
+var errReplaced = fmt.Errorf("the authority was replaced, or its key sealed anew, at this moment; try again: %w", store.ErrConflict)
+
+// whyNot is why what client by wanted was not written: it was revoked, or the authority changed.
+func (a *Authority) whyNot(ctx context.Context, by spec.UID) error {
+	if by != "" {
+		_, kvs, err := a.cfg.Store.Get(ctx, store.RevokedKey(by))
+		if err != nil {
+			return fmt.Errorf("read revoked: %w", err)
+		}
+		if len(kvs) > 0 {
+			return ErrRevoked
+		}
+	}
+	return errReplaced
 }
 
 // Tokens are the join tokens that have not ended, by id.
@@ -131,9 +153,13 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 		return ErrToken
 	}
 	tokenKey, nodeKey, revokedKey := store.TokenKey(e.Token), store.NodeKey(e.Node), store.RevokedKey(e.UID)
-	_, kvs, err := a.cfg.Store.Get(ctx, tokenKey, nodeKey, revokedKey)
+	_, kvs, err := a.cfg.Store.Get(ctx, tokenKey, nodeKey, revokedKey, store.AuthorityKey)
 	if err != nil {
 		return fmt.Errorf("read join token: %w", err)
+	}
+	_, same, err := a.followed(kvs)
+	if err != nil {
+		return err
 	}
 	record, err := store.DecodeIn[records.JoinToken](kvs, tokenKey)
 	switch {
@@ -158,7 +184,7 @@ func (a *Authority) use(ctx context.Context, e Enrollment, mark []byte) error {
 		return err
 	}
 	txn := store.Txn{If: []store.Compare{
-		store.Seen(tokenKey, kvs[tokenKey].Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey),
+		store.Seen(tokenKey, kvs[tokenKey].Mod), store.Created(nodeKey, kvs[nodeKey].Create), store.Absent(revokedKey), same,
 	}}
 	if record.By != "" {
 		key := store.RevokedKey(record.By)

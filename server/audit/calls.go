@@ -18,7 +18,7 @@ type about struct {
 var Silent = map[string]bool{
 	proto.Join_Renew_FullMethodName: true, proto.Nodes_Join_FullMethodName: true, proto.Nodes_Session_FullMethodName: true, proto.Nodes_Tunnel_FullMethodName: true,
 	proto.Servers_List_FullMethodName: true, proto.Servers_Health_FullMethodName: true, proto.Servers_Seen_FullMethodName: true, proto.Servers_Quorum_FullMethodName: true,
-	proto.Peers_Relay_FullMethodName: true, proto.Keyring_List_FullMethodName: true, proto.Trust_ListTokens_FullMethodName: true, proto.Trust_ListClients_FullMethodName: true,
+	proto.Peers_Relay_FullMethodName: true, proto.Keyring_List_FullMethodName: true, proto.Authority_List_FullMethodName: true, proto.Trust_ListTokens_FullMethodName: true, proto.Trust_ListClients_FullMethodName: true,
 	proto.Control_Info_FullMethodName: true, proto.Control_Explain_FullMethodName: true, proto.Control_Usage_FullMethodName: true, proto.Control_Images_FullMethodName: true,
 }
 
@@ -37,6 +37,7 @@ var verbs = map[string]string{
 	proto.Control_Logs_FullMethodName: "logs", proto.Control_Exec_FullMethodName: "exec", proto.Control_Forward_FullMethodName: "forward", proto.Control_LoadImage_FullMethodName: "load image",
 	proto.Audit_Read_FullMethodName:     "audit",
 	proto.Keyring_Rotate_FullMethodName: "rotate key", proto.Keyring_Remove_FullMethodName: "remove key",
+	proto.Authority_Rotate_FullMethodName: "rotate authority", proto.Authority_Retire_FullMethodName: "retire authority",
 }
 
 // Verb of a method, and whether entries of its calls are kept.

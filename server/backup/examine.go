@@ -70,6 +70,9 @@ func (c *Content) take(kind string, kv store.KV, key *seal.Key) (err error) {
 		var record records.Authority
 		if record, err = store.Decode[records.Authority](kv); err == nil && key != nil {
 			_, err = key.OpenAt(kv.Key, record.Sealed)
+			if err == nil && record.Next != nil {
+				_, err = key.OpenAt(kv.Key, record.Next.Sealed)
+			}
 		}
 	case store.KindSecret:
 		c.Sealed++

@@ -22,6 +22,12 @@ type KeyState struct {
 // KeysOf is what v has about them.
 func KeysOf(v View) KeyState {
 	k := KeyState{Ring: v.keyring.record, RingRev: v.keyring.mod, Said: readable(v.serverKeys), Given: readable(v.givenKeys)}
+	k.Servers = knownServers(v)
+	return k
+}
+
+// knownServers are the names of all servers that the store tells of in some way.
+func knownServers(v View) []string {
 	names := map[string]bool{}
 	for name := range v.servers {
 		names[name] = true
@@ -29,13 +35,15 @@ func KeysOf(v View) KeyState {
 	for name := range v.serverKeys {
 		names[name] = true
 	}
+	for name := range v.serverTrust {
+		names[name] = true
+	}
 	for _, n := range v.Nodes() {
 		if n.Session != nil && n.Session.Server != "" {
 			names[n.Session.Server] = true
 		}
 	}
-	k.Servers = slices.Sorted(maps.Keys(names))
-	return k
+	return slices.Sorted(maps.Keys(names))
 }
 
 func applyKeys(s *state, kind, rest string, ev store.Event) (err error) {

@@ -47,6 +47,7 @@ type viewContent struct {
 	Revs      [2]store.Rev // of count and hellos
 	Format    *records.Format
 	Keys      KeyState
+	Authority AuthorityState
 	Held      int // sets and nodes of which anything is kept
 }
 
@@ -56,7 +57,7 @@ func contentOf(c *Cache) (p viewContent) {
 		p.Web, p.Endpoints, p.Slices = FindService(v, "default", "web"), FindEndpoints(v, "default", "web"), SlicesOf(v, "default", "web")
 		p.Revs = [2]store.Rev{v.ModRev(store.CountKey), v.ModRev(store.HellosKey)}
 		p.Policies, p.Servers, p.Format = NetworkPolicies(v, "default"), Servers(v), Format(v)
-		p.Keys = KeysOf(v)
+		p.Keys, p.Authority = KeysOf(v), AuthorityOf(v)
 		p.Quotas, p.Unread = Quotas(v, "default")
 		held := HeldIn(v, "default")
 		p.Used = held.Totals()
@@ -124,6 +125,9 @@ func randomOp(r *rand.Rand) store.Op {
 		store.PutRecord(store.ReportKey(id), records.Report{ID: id, Token: token(r.Int64N(3))}),
 		put(store.KeyringKey, sealing.Ring{Sealing: sealing.KeyID(fmt.Sprint(r.IntN(3)))}),
 		put(store.ServerKeysKey("a"), sealing.ServerKeys{Server: "a", Has: []sealing.KeyID{sealing.KeyID(fmt.Sprint(r.IntN(3)))}}),
+		put(store.AuthorityKey, records.Authority{Certificate: []byte{byte(r.IntN(3))}}),
+		put(store.ServerAuthoritiesKey("a"), records.ServerAuthorities{Server: "a", Calls: records.AuthorityID(fmt.Sprint(r.IntN(3)))}),
+		put(store.CertifiedKey(node), records.Certified{Node: node, By: records.AuthorityID(fmt.Sprint(r.IntN(3)))}),
 		put(store.GivenKeysKey("a"), sealing.GivenKeys{Server: "a", To: []byte{byte(r.IntN(3))}}),
 		put(store.ClaimKey("default", "files"), records.ClaimRecord{Meta: records.Meta{Namespace: "default", Name: "files"}, Deleting: r.IntN(2) == 0}),
 		put(store.NetworkPolicyKey("default", "a"), records.NetworkPolicyRecord{Meta: records.Meta{Namespace: "default", Name: "a", Generation: r.Int64N(3)}}),

@@ -64,6 +64,9 @@ type state struct {
 	keyring         entry[sealing.Ring]
 	serverKeys      map[string]entry[sealing.ServerKeys]
 	givenKeys       map[string]entry[sealing.GivenKeys]
+	authority       entry[records.Authority]
+	serverTrust     map[string]entry[records.ServerAuthorities]
+	certified       map[string]entry[records.Certified]
 }
 
 func newState(rev store.Rev) *state {
@@ -96,6 +99,8 @@ func newState(rev store.Rev) *state {
 		servers:         map[string]entry[records.Server]{},
 		serverKeys:      map[string]entry[sealing.ServerKeys]{},
 		givenKeys:       map[string]entry[sealing.GivenKeys]{},
+		serverTrust:     map[string]entry[records.ServerAuthorities]{},
+		certified:       map[string]entry[records.Certified]{},
 	}
 }
 
@@ -244,6 +249,9 @@ func (s *state) apply(ev store.Event, ch *Changes) (err error) {
 	case store.KindKeyring, store.KindServerKeys, store.KindGivenKeys:
 		ch.Servers = true
 		return applyKeys(s, kind, rest, ev)
+	case store.KindAuthority, store.KindServerAuthorities, store.KindCertified:
+		ch.Servers = true
+		return applyAuthority(s, kind, rest, ev)
 	}
 	return err // kinds of newer versions are not ours to judge
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
+	"github.com/stead-project/stead/trust"
 )
 
 // snapshotPublisher has each set's snapshot, and what changed in it, once for all sessions. Versions
@@ -36,6 +37,9 @@ type snapshotPublisher struct {
 	// servers are the addresses of all servers that the store tells of, ascending, and serversVersion the round that changed them.
 	servers        []string
 	serversVersion uint64
+	// authority is the id of the one that signs, while it takes the place of another; "": none does.
+	authority        string
+	authorityVersion uint64
 	// kind is that of the tunnel between them, as this server was told. tunnel is all of it in JSON, empty if there was never anything
 	// to say, and tunnelVersion the round that changed it.
 	kind          string
@@ -108,7 +112,7 @@ type setChange struct {
 // round publishes what differs after ch, and returns how many sessions that concerns at once. The snapshot of a set that is gone stays
 // as a short note, so that each session sends it.
 func (p *snapshotPublisher) round(ch cache.Changes) (sessions int) {
-	version, hosts, servers, tunnel := p.version+1, p.hosts, p.servers, p.tunnel
+	version, hosts, servers, authority, tunnel := p.version+1, p.hosts, p.servers, p.authority, p.tunnel
 	var changes []setChange
 	var seq spec.Sequence
 	near := map[spec.NodeName]bool{}
@@ -119,7 +123,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) (sessions int) {
 			hosts, tunnel = hostsOf(v.Nodes()), p.nextTunnel(v.Nodes())
 		}
 		if ch.All || ch.Servers {
-			servers = serversOf(v)
+			servers, authority = serversOf(v), signing(v)
 		}
 		for ref, t := range p.touched(s, ch) {
 			was := p.sets[ref]
@@ -135,7 +139,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) (sessions int) {
 		c := &changes[i]
 		c.full, c.brief = p.sets[c.next.Ref].stepsFrom(&c.difference, version, p.domain)
 	}
-	p.publish(version, seq, hosts, servers, tunnel, changes)
+	p.publish(version, seq, hosts, servers, authority, tunnel, changes)
 	if ch.All {
 		return p.watchers.wakeAll()
 	}
@@ -143,7 +147,7 @@ func (p *snapshotPublisher) round(ch cache.Changes) (sessions int) {
 }
 
 // publish takes over what a round found.
-func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts, servers []string, tunnel []byte, changes []setChange) {
+func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts, servers []string, authority string, tunnel []byte, changes []setChange) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.version, p.seq = version, seq
@@ -153,6 +157,10 @@ func (p *snapshotPublisher) publish(version uint64, seq spec.Sequence, hosts, se
 	}
 	if !slices.Equal(servers, p.servers) {
 		p.servers, p.serversVersion = servers, version
+		p.watchers.noteFar(nil, true, false)
+	}
+	if authority != p.authority {
+		p.authority, p.authorityVersion = authority, version
 		p.watchers.noteFar(nil, true, false)
 	}
 	if !bytes.Equal(tunnel, p.tunnel) {
@@ -251,6 +259,15 @@ func serversOf(v cache.View) (addresses []string) {
 	}
 	slices.Sort(addresses)
 	return slices.Compact(addresses)
+}
+
+// signing is the id of the authority that signs certificates in place of the one that servers show; "": there is none.
+func signing(v cache.View) string {
+	a := cache.AuthorityRecord(v)
+	if a == nil || a.Next == nil || !a.Next.Issuing {
+		return ""
+	}
+	return trust.ShortID(a.Next.Certificate)
 }
 
 // waitFor blocks until a round has seen revision rev, or ctx ends.

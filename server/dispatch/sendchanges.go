@@ -230,7 +230,7 @@ func (se *session) sendSnapshots(stream proto.Nodes_SessionServer, sent *sentSta
 		return status.Errorf(codes.Internal, "encode histories: %v", err)
 	}
 	if all || !fresh.none() {
-		p := &proto.Pictures{Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, Hosts: fresh.hosts, TunnelJson: fresh.tunnel, Servers: fresh.servers, Sets: fresh.sets}
+		p := &proto.Pictures{Sequence: wire.Sequence(fresh.seq), Full: all, PicturesJson: fresh.docs, Hosts: fresh.hosts, TunnelJson: fresh.tunnel, Servers: fresh.servers, Authority: fresh.authority, Sets: fresh.sets}
 		if se.differences {
 			p.Histories = histories
 		} else {

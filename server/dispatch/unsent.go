@@ -15,6 +15,8 @@ type unsent struct {
 	hosts []string // the addresses of all nodes, when they changed
 	// servers are the addresses of all servers, when they changed.
 	servers []string
+	// authority is the id of the one that signs, when that changed.
+	authority string
 	// tunnel is the tunnel between hosts in JSON, when it changed.
 	tunnel []byte
 	seq    spec.Sequence
@@ -23,7 +25,7 @@ type unsent struct {
 
 // none: there is nothing.
 func (n *unsent) none() bool {
-	return len(n.sets)+len(n.docs)+len(n.hosts)+len(n.servers)+len(n.tunnel) == 0
+	return len(n.sets)+len(n.docs)+len(n.hosts)+len(n.servers)+len(n.authority)+len(n.tunnel) == 0
 }
 
 // need is what a session is to be sent.
@@ -63,6 +65,9 @@ func (p *snapshotPublisher) since(want need) unsent {
 	}
 	if p.serversVersion > want.since {
 		n.servers = p.servers // replaced whole, never changed
+	}
+	if p.authorityVersion > want.since {
+		n.authority = p.authority
 	}
 	if p.tunnelVersion > want.since {
 		n.tunnel = p.tunnel

@@ -126,7 +126,7 @@ func RemoveNode(ctx context.Context, s store.Store, w cache.Reader, node spec.No
 			"node %s may run lives that this store does not know; if it is off: stead node fence %s --i-have-powered-off", node, node)
 	}
 	record := store.Txn{If: []store.Compare{n.seen(store.FactsKey(node))}}
-	for _, key := range []string{store.NodeKey(node), store.FactsKey(node), store.FenceKey(node)} {
+	for _, key := range []string{store.NodeKey(node), store.FactsKey(node), store.FenceKey(node), store.CertifiedKey(node)} {
 		record.Then = append(record.Then, store.Del(key))
 	}
 	var txns []store.Txn

@@ -76,6 +76,9 @@ func (s *Service) sealed(ctx context.Context) (all sealedRecords, err error) {
 	if all.authority != nil {
 		all.at = kvs[store.AuthorityKey].Mod
 		all.under[s.cfg.Key.Under(store.AuthorityKey, all.authority.Sealed)]++
+		if next := all.authority.Next; next != nil {
+			all.under[s.cfg.Key.Under(store.AuthorityKey, next.Sealed)]++
+		}
 	}
 	_, list, err := s.cfg.Store.Snapshot(ctx, store.KindSecret+"/")
 	if err != nil {
@@ -99,32 +102,48 @@ func (s *Service) reseal(ctx context.Context, term store.Leadership, k cache.Key
 	}
 	shared := []store.Compare{term.Compare(), store.NotHeld(), store.Seen(store.KeyringKey, k.RingRev)}
 	var units []store.Txn
-	anew := func(key string, mod store.Rev, sealed []byte, record func([]byte) any) {
-		if id := s.cfg.Key.Under(key, sealed); id == "" || id == k.Ring.Sealing || len(units) >= batchRecords {
-			return
+	// again is something sealed, sealed anew; false: it is under the key that seals, or does not open, which is counted.
+	again := func(key string, sealed []byte) ([]byte, bool) {
+		if id := s.cfg.Key.Under(key, sealed); id == "" || id == k.Ring.Sealing {
+			return nil, false
 		}
 		plain, err := s.cfg.Key.OpenAt(key, sealed)
 		if err != nil {
-			return // it is counted
+			return nil, false
 		}
+		return s.cfg.Key.SealAt(key, plain), true
+	}
+	anew := func(key string, mod store.Rev, record any) {
 		units = append(units, store.Txn{
 			If:   []store.Compare{store.Seen(key, mod)},
-			Then: []store.Op{store.Put(key, store.Encode(record(s.cfg.Key.SealAt(key, plain))))},
+			Then: []store.Op{store.Put(key, store.Encode(record))},
 		})
 	}
 	if a := all.authority; a != nil {
-		anew(store.AuthorityKey, all.at, a.Sealed, func(sealed []byte) any {
-			now := *a
+		now := *a
+		sealed, moved := again(store.AuthorityKey, a.Sealed)
+		if moved {
 			now.Sealed = sealed
-			return now
-		})
+		}
+		if a.Next != nil {
+			next := *a.Next
+			if sealed, one := again(store.AuthorityKey, next.Sealed); one {
+				next.Sealed, now.Next, moved = sealed, &next, true
+			}
+		}
+		if moved {
+			anew(store.AuthorityKey, all.at, now)
+		}
 	}
 	for i, r := range all.secrets {
-		anew(store.SecretKey(r.Namespace, r.Name), all.mods[i], r.Sealed, func(sealed []byte) any {
-			now := r
-			now.Sealed = sealed
-			return now
-		})
+		key := store.SecretKey(r.Namespace, r.Name)
+		if len(units) >= batchRecords {
+			break
+		}
+		if sealed, moved := again(key, r.Sealed); moved {
+			r.Sealed = sealed
+			anew(key, all.mods[i], r)
+		}
 	}
 	done := 0
 	for _, o := range store.CommitAll(ctx, s.cfg.Store, shared, units) {

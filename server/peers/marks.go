@@ -3,6 +3,7 @@ package peers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"path/filepath"
@@ -158,6 +159,9 @@ func Check(ctx context.Context, a *access.Authority, dir, server, member string,
 	group.Wait()
 	if removed { // what it had acknowledged is kept no more: old data of it would not be noticed
 		return stores.ErrRemoved
+	}
+	if a.Retired() {
+		return fmt.Errorf("%w: run 'stead server replace %s' on another server, move the data directory away, and join with the token that is printed", access.ErrRetired, server)
 	}
 	if why := quorum.SetBack(server, have, was, acked); why != "" {
 		return errors.New(why)

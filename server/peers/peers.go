@@ -195,8 +195,8 @@ func (s *Service) byItself(ctx context.Context, id string, addresses []string, r
 }
 
 func (s *Service) forget(ctx context.Context, name string) error {
-	_, err := s.cfg.Store.Commit(ctx, store.Txn{Then: []store.Op{ // no rotation of a key waits for it
-		store.Del(store.ServerKey(name)), store.Del(store.ServerKeysKey(name)), store.Del(store.GivenKeysKey(name)),
+	_, err := s.cfg.Store.Commit(ctx, store.Txn{Then: []store.Op{ // no rotation waits for it
+		store.Del(store.ServerKey(name)), store.Del(store.ServerKeysKey(name)), store.Del(store.GivenKeysKey(name)), store.Del(store.ServerAuthoritiesKey(name)),
 	}})
 	return err
 }

@@ -69,7 +69,7 @@ var home = map[string][]string{
 	"github.com/google/nftables":        {"agent/network"},
 	"golang.zx2c4.com/wireguard/":       {"agent/wireguard/userspace"},
 	"golang.zx2c4.com/wireguard/wgctrl": {"agent/network"},
-	"google.golang.org/grpc":            {"proto", "internal/trace", "server/control", "server/dispatch", "server/fence", "server/access", "server/audit", "server/peers", "server/keyring", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
+	"google.golang.org/grpc":            {"proto", "internal/trace", "server/control", "server/dispatch", "server/fence", "server/access", "server/audit", "server/peers", "server/keyring", "server/authorities", "server", "agent", "agent/session", "agent/probe", "cmd/..."},
 	"google.golang.org/protobuf":        {"store/etcdembed", "proto", "proto/wire", "server/control", "server/dispatch", "server", "agent", "agent/session", "cmd/..."},
 	"github.com/spf13/":                 {"cmd/..."},
 	"go.opentelemetry.io/":              {"internal/trace"},
