@@ -62,6 +62,8 @@ type Config struct {
 	Tunnel func(*records.HostTunnel)
 	// Servers takes the addresses of the cluster's servers, host:port, in the same way; nil: nobody does.
 	Servers func([]string)
+	// Authority takes the id of the authority that signs certificates in place of another, in the same way; nil: nobody does.
+	Authority func(id string)
 	// Repair puts back what is missing of the host's own part of the network; called
 	// with each repair of the members' links. It must end with its context. Optional.
 	Repair func(context.Context) error
@@ -131,6 +133,9 @@ func (c Config) filled() (Config, error) {
 	}
 	if c.Listed == nil {
 		c.Listed = func(spec.Sequence) {}
+	}
+	if c.Authority == nil {
+		c.Authority = func(string) {}
 	}
 	if c.Servers == nil {
 		c.Servers = func([]string) {}

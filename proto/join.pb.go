@@ -168,7 +168,7 @@ func (x *EnrollServerRequest) GetReceiver() []byte {
 type ServerKeys struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Cluster       string                 `protobuf:"bytes,1,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	AuthorityJson []byte                 `protobuf:"bytes,2,opt,name=authority_json,json=authorityJson,proto3" json:"authority_json,omitempty"` // records.Authority, whose key is sealed with the cluster's key
+	AuthorityJson []byte                 `protobuf:"bytes,2,opt,name=authority_json,json=authorityJson,proto3" json:"authority_json,omitempty"` // sealing.Authority, whose keys are sealed with the cluster's key
 	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`                                          // the cluster's key, sealed for the receiver
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stead-project/stead/internal/trace"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/audit"
 	"github.com/stead-project/stead/server/backup"
@@ -91,7 +92,7 @@ type Config struct {
 	UID     spec.UID
 	// PeerAuthorities are those by which the embedded store knows its peers until it is started again. Followed has what listens for these
 	// peers, and what the store shows them, be as the authority is; nil: there are none.
-	PeerAuthorities []records.AuthorityID
+	PeerAuthorities []sealing.AuthorityID
 	Followed        func(*access.Authority) error
 	// FenceCommand is a program that proves silent nodes dead, by its absolute path; "":
 	// people do. FenceAfter is how long a node must have been silent, FenceTimeout how long

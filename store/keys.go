@@ -74,7 +74,7 @@ const (
 	EpochKey   = KindEpoch   // decimal epoch, 1 in a fresh store
 	ClusterKey = KindCluster // cluster id, written once
 
-	AuthorityKey = KindAuthority // records.Authority
+	AuthorityKey = KindAuthority // sealing.Authority
 
 	ContinuityKey = KindContinuity // records.Chain; written by the leader
 	HoldKey       = KindHold       // records.Hold; written by who finds that the store went back

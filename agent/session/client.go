@@ -80,12 +80,14 @@ type Config struct {
 	FilesChanged func()
 
 	// SnapshotsChanged takes all sets after each change, and when a session begins; Listed before it the sequence of a list
-	// of all sets; HostsChanged the addresses of all nodes; TunnelChanged the tunnel between them; ServersTold those of the servers. None may block for long, nor change what it is given.
+	// of all sets; HostsChanged the addresses of all nodes; TunnelChanged the tunnel between them; ServersTold those of the servers;
+	// AuthorityTold the id of the authority that signs certificates, when it takes the place of another. None may block for long, nor change what it is given.
 	SnapshotsChanged func([]records.Snapshot)
 	Listed           func(spec.Sequence)
 	HostsChanged     func([]netip.Addr)
 	TunnelChanged    func(*records.HostTunnel)
 	ServersTold      func([]string)
+	AuthorityTold    func(id string)
 
 	// Clock is the time since boot, Now the wall clock.
 	Clock  func() time.Duration

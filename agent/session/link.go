@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"github.com/stead-project/stead/agent/home"
 	"github.com/stead-project/stead/agent/watchdog"
 	"github.com/stead-project/stead/internal/backoff"
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/trust"
@@ -44,6 +46,7 @@ type Link struct {
 	mine *trust.Credential // replaced as a whole, never changed
 	next int               // the server with which Dial begins
 	due  time.Duration     // when to renew, on clock; 0: now
+	told successor
 }
 
 // Enroll returns the node's link. At first it makes a key, and has a server sign it for a
@@ -55,7 +58,7 @@ func Enroll(ctx context.Context, h *home.Home, servers []string, token string, l
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{home: h, log: log, clock: watchdog.BootTime, mine: mine, named: servers}
+	l := &Link{home: h, log: log, clock: watchdog.BootTime, mine: mine, named: servers, told: successor{moved: notify.New(), spread: moveSpread}}
 	l.again = l.renew
 	var t trust.JoinToken
 	if token != "" {
@@ -177,7 +180,11 @@ func (l *Link) take(fresh *trust.Credential, given *proto.Certificate) error {
 	if err := fresh.Save(l.home.CredentialPath()); err != nil {
 		return err
 	}
+	another := len(l.mine.CA) > 0 && !bytes.Equal(l.mine.CA, fresh.CA)
 	l.mine, l.due = fresh, l.clock()+time.Duration(given.GetLifeMillis())*time.Millisecond*2/3
+	if another { // it is used at once: servers take a node as moved that comes with it
+		l.due = l.clock()
+	}
 	return nil
 }
 
@@ -231,17 +238,18 @@ func (l *Link) Dial(ctx context.Context) (*grpc.ClientConn, error) {
 	return conn, err
 }
 
-// Run renews the certificate: at once, unless the node has just joined, and then after
-// two thirds of its life on the clock since boot. It logs once why it cannot, tries
+// Run renews the certificate: at once, unless the node has just joined, then
+// after two thirds of its life on the clock since boot, and when another authority signs. It logs once why it cannot, tries
 // again, and returns when ctx ends.
 func (l *Link) Run(ctx context.Context) {
 	failures, last := 0, trouble.Last{}
 	for ctx.Err() == nil {
-		l.mu.Lock()
-		left := l.due - l.clock()
-		l.mu.Unlock()
+		left := l.left()
 		if left <= 0 {
 			err := l.again(ctx)
+			if err == nil && l.behind() {
+				err = errBehind
+			}
 			switch {
 			case err == nil:
 				failures, last = 0, trouble.Last{}
@@ -255,6 +263,10 @@ func (l *Link) Run(ctx context.Context) {
 			failures++
 			left = backoff.After(renewFirst, renewMost, failures)
 		}
-		backoff.Sleep(ctx, min(left, renewMost)) // not longer, for the host may have slept
+		select {
+		case <-ctx.Done():
+		case <-l.moved():
+		case <-time.After(min(left, renewMost)): // not longer, for the host may have slept
+		}
 	}
 }

@@ -111,6 +111,9 @@ func (s *Session) takeSnapshots(p *proto.Pictures) error {
 	if len(p.GetServers()) > 0 {
 		c.cfg.ServersTold(p.GetServers())
 	}
+	if p.GetAuthority() != "" {
+		c.cfg.AuthorityTold(p.GetAuthority())
+	}
 	if hosts, moved := c.cfg.Snapshots.PutHosts(p.GetHosts()); moved {
 		c.cfg.HostsChanged(hosts)
 	}

@@ -129,7 +129,7 @@ func runAgent(ctx context.Context, o hostOptions, dial session.Dial, log *slog.L
 	defer tracer.Close()
 	m.Prepare(ctx)
 	a, err := agent.New(agent.Config{
-		Home: at, RunDir: o.RunDir, Dial: to.dial, Servers: to.told,
+		Home: at, RunDir: o.RunDir, Dial: to.dial, Servers: to.told, Authority: to.signs,
 		Runtime: m.Runtime, Network: m.Network, Volumes: m.Volumes, Moves: m.Moves, Copier: m.Copier,
 		Prober: probe.New(probe.Config{Exec: m.Runtime.Exec}),
 		Boot:   facts.Boot, Facts: facts, Allocatable: m.Allocatable(), Gateway: o.Gateway, Snapshots: m.Update, Listed: m.Listed, Hosts: m.UpdateHosts, Tunnel: m.UpdateTunnel, Interests: m.SetInterests, Trace: tracer, Logger: log,
@@ -189,6 +189,8 @@ type way struct {
 	dial session.Dial
 	keep func(context.Context) // keeps it open until its context ends
 	told func(servers []string)
+	// signs takes the id of the authority that signs certificates; nil: the node has none.
+	signs func(id string)
 }
 
 // reach returns how the node connects to servers: by a socket, or with --join by a link to other
@@ -201,7 +203,7 @@ func reach(ctx context.Context, o hostOptions, at *home.Home, socket session.Dia
 	if err != nil {
 		return way{}, err
 	}
-	return way{dial: link.Dial, keep: link.Run, told: link.Told}, nil
+	return way{dial: link.Dial, keep: link.Run, told: link.Told, signs: link.AuthorityTold}, nil
 }
 
 // serveAgentMetrics serves metrics of the agent and its DNS on lis (nil: not at all) until ctx

@@ -60,7 +60,7 @@ func authorityRotate(c *cli) *cobra.Command {
 people; nodes get theirs by themselves. Until 'stead authority retire' the old one is accepted as well, and
 servers are known by it. Members, sessions and connections are not touched.
 
-A server that is away is waited for, unless it is named by --without: then it must be made anew after the
+A server that is away is waited for, unless it is named by --without: then it must be replaced after the
 retirement ('stead server replace').`,
 		Example: "  stead authority rotate\n  stead authority rotate --without s3",
 		Args:    exactly(0, "no arguments"),
@@ -81,7 +81,7 @@ func authorityRetire(c *cli) *cobra.Command {
 	var r proto.RetireAuthorityRequest
 	cmd := &cobra.Command{
 		Use:   "retire",
-		Short: "Have the old certificate authority end, once nobody depends on it",
+		Short: "Have the old certificate authority end, once no server, node or client file depends on it",
 		Long: `Have the old certificate authority end: its key is erased from the store, and what it signed is refused.
 It is refused while servers, nodes or client files depend on it, and names them.
 

@@ -335,7 +335,7 @@ func TestTheServersCertificateIsMadeAnewInTime(t *testing.T) {
 		a := r.open()
 		serial := func() string {
 			t.Helper()
-			c, err := a.servingTLS()
+			c, err := a.serving.at(a.standing.Load())
 			must(t, err)
 			roots := x509.NewCertPool()
 			roots.AddCert(a.standing.Load().now.cert)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,15 +67,15 @@ type AuthorityConfig struct {
 
 // Authority signs. It is safe for concurrent use.
 type Authority struct {
+	// Arrivals are the nodes that came to this server.
+	Arrivals *Arrivals
+
 	cfg      AuthorityConfig
 	cluster  string
 	standing atomic.Pointer[standing]
-
-	mu      sync.Mutex
-	serving own // by which others know this server
-	calling own // by which it calls others
-	came    came
-	retired atomic.Bool // see Retired
+	serving  *own        // by which others know this server
+	calling  *own        // by which it calls others
+	retired  atomic.Bool // see Retired
 }
 
 // OpenAuthority reads the cluster's authority, or makes it: of several servers one does, and
@@ -95,7 +94,7 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 			return nil, errors.New("read the authority: the store has no cluster yet")
 		}
 		if kv, ok := kvs[store.AuthorityKey]; ok {
-			record, err := store.Decode[records.Authority](kv)
+			record, err := store.Decode[sealing.Authority](kv)
 			if err != nil {
 				return nil, err
 			}
@@ -108,7 +107,7 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 		if err != nil {
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
-		record := records.Authority{}
+		record := sealing.Authority{}
 		if record.Certificate, record.Sealed, err = makeAuthority(cluster, cfg.Key); err != nil {
 			return nil, fmt.Errorf("make the authority: %w", err)
 		}
@@ -126,12 +125,13 @@ func OpenAuthority(ctx context.Context, cfg AuthorityConfig) (*Authority, error)
 	}
 }
 
-func newOpened(cfg AuthorityConfig, cluster string, record records.Authority) (*Authority, error) {
+func newOpened(cfg AuthorityConfig, cluster string, record sealing.Authority) (*Authority, error) {
 	s, err := openStanding(record, cfg.Key)
 	if err != nil {
 		return nil, err
 	}
-	a := &Authority{cfg: cfg, cluster: cluster, came: newCame()}
+	a := &Authority{cfg: cfg, cluster: cluster, Arrivals: newArrivals()}
+	a.serving, a.calling = a.ownCertificates()
 	a.standing.Store(s)
 	return a, nil
 }
@@ -147,17 +147,6 @@ func (a *Authority) Cluster() string { return a.cluster }
 
 // Certificate is that of the authority that signs, DER.
 func (a *Authority) Certificate() []byte { return a.standing.Load().signs().cert.Raw }
-
-// certificateOf is that of the authority that signed a certificate, DER.
-func (a *Authority) certificateOf(signed []byte) []byte {
-	leaf, err := x509.ParseCertificate(signed)
-	for _, t := range a.standing.Load().trusted() {
-		if err == nil && leaf.CheckSignatureFrom(t.cert) == nil {
-			return t.cert.Raw
-		}
-	}
-	return a.Certificate()
-}
 
 // Addresses are those of this server.
 func (a *Authority) Addresses() []string { return a.cfg.Addresses }

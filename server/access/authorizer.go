@@ -67,7 +67,7 @@ func (a *authorizer) authorize(ctx context.Context, method string) (context.Cont
 		}
 	}
 	if c.role == roleNode {
-		a.authority.NoteArrival(spec.NodeName(c.subject.Name), c.subject.UID, c.by)
+		a.authority.Arrivals.Note(spec.NodeName(c.subject.Name), c.subject.UID, c.by)
 	}
 	if c.role&(roleAdmin|roleOperator|roleViewer) != 0 { // the certificate says who it is and what it may, whatever else is said
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -86,7 +86,7 @@ func (a *authorizer) checkOwn(c caller, msg any) error {
 	case roleNode:
 	case roleRoot:
 		if m, ok := msg.(*proto.FromNode); ok && m.GetHello() != nil && a.authority != nil {
-			a.authority.NoteArrival(spec.NodeName(m.GetHello().GetNode()), spec.UID(m.GetHello().GetUid()), bySocket)
+			a.authority.Arrivals.Note(spec.NodeName(m.GetHello().GetNode()), spec.UID(m.GetHello().GetUid()), bySocket)
 		}
 		return nil
 	case roleOperator, roleViewer:

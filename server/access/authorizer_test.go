@@ -65,7 +65,7 @@ func from(t *testing.T, c *trust.Credential) context.Context {
 
 func TestEveryMethodHasItsRule(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
-	server := New(Config{Nodes: &dispatch.Server{}, Control: &control.Server{}, Audits: &audit.Service{}, Logger: log})
+	server := New(Config{Nodes: &dispatch.Server{}, Control: &control.Server{}, Audits: &audit.Service{}, Authorities: proto.UnimplementedAuthorityServer{}, Logger: log})
 	g := newAuthorizer(Config{Authority: newAuthority(t, memstore.New()), Refusals: &Refusals{}, Logger: log})
 	known := map[string]bool{}
 	for service, info := range server.newServer(t.Context(), g).GetServiceInfo() {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -41,7 +41,7 @@ type caller struct {
 	subject trust.Subject // of roleCertified
 	host    string        // where a call over the network comes from
 	until   time.Time     // the certificate's end
-	by      records.AuthorityID
+	by      sealing.AuthorityID
 }
 
 // String names the caller for the log.

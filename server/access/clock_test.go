@@ -14,7 +14,7 @@ func TestAHostWhoseClockIsBehindTakesACertificate(t *testing.T) {
 	a := newAuthority(t, memstore.New())
 	node, err := x509.ParseCertificate(credential(t, a, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"}, DefaultLife).Certificate)
 	must(t, err)
-	own, err := a.servingTLS()
+	own, err := a.serving.at(a.standing.Load())
 	must(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(a.standing.Load().now.cert)

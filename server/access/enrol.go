@@ -73,7 +73,7 @@ func (j *joinAPI) Renew(ctx context.Context, r *proto.RenewRequest) (*proto.Cert
 
 func certificate(ctx context.Context, a *Authority, der []byte, life time.Duration) *proto.Certificate {
 	return &proto.Certificate{
-		Certificate: der, Ca: a.certificateOf(der), Cluster: a.Cluster(), Servers: a.AllAddresses(ctx), LifeMillis: life.Milliseconds(),
+		Certificate: der, Ca: a.standing.Load().certificateOf(der), Cluster: a.Cluster(), Servers: a.AllAddresses(ctx), LifeMillis: life.Milliseconds(),
 	}
 }
 
@@ -152,7 +152,7 @@ func (s *trustAPI) CreateClient(ctx context.Context, r *proto.CreateClientReques
 	made := time.Now().UTC()
 	client := people.ClientFile{ID: spec.UID(id), Name: r.GetName(), Role: string(role), Namespaces: r.GetNamespaces(), Made: made, Until: made.Add(life)}
 	der, err := s.authority.issueClient(ctx, r.GetRequest(),
-		trust.Subject{Role: role, Name: r.GetName(), UID: spec.UID(id), Namespaces: strings.Join(r.GetNamespaces(), ",")}, client)
+		trust.Subject{Role: role, Name: r.GetName(), UID: spec.UID(id), Namespaces: strings.Join(r.GetNamespaces(), ",")}, life, client)
 	if err != nil {
 		return nil, err
 	}

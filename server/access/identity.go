@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/stead-project/stead/internal/durable"
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -19,7 +19,7 @@ import (
 // store. It is kept beside the key that opens it.
 type ServerIdentity struct {
 	Cluster   string            `json:"cluster"`
-	Authority records.Authority `json:"authority"`
+	Authority sealing.Authority `json:"authority"`
 	// UID is made with the data directory. See records.Server.
 	UID spec.UID `json:"uid"`
 }
@@ -51,17 +51,17 @@ func (i ServerIdentity) Open(cfg AuthorityConfig) (*Authority, error) {
 }
 
 // Stored is the authority as the store has it now, sealed with the key that seals now.
-func (a *Authority) Stored(ctx context.Context) (records.Authority, error) {
+func (a *Authority) Stored(ctx context.Context) (sealing.Authority, error) {
 	_, kvs, err := a.cfg.Store.Get(ctx, store.AuthorityKey)
 	if err != nil {
-		return records.Authority{}, fmt.Errorf("read the authority: %w", err)
+		return sealing.Authority{}, fmt.Errorf("read the authority: %w", err)
 	}
-	record, err := store.DecodeIn[records.Authority](kvs, store.AuthorityKey)
+	record, err := store.DecodeIn[sealing.Authority](kvs, store.AuthorityKey)
 	switch {
 	case err != nil:
-		return records.Authority{}, err
+		return sealing.Authority{}, err
 	case record == nil:
-		return records.Authority{}, errors.New("read the authority: the store has none")
+		return sealing.Authority{}, errors.New("read the authority: the store has none")
 	}
 	return *record, nil
 }

@@ -34,7 +34,7 @@ func OpenKey(ctx context.Context, s store.Store, file string, complete func(*sea
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := store.DecodeIn[records.Authority](authority, store.AuthorityKey)
+	sealed, err := store.DecodeIn[sealing.Authority](authority, store.AuthorityKey)
 	if err != nil {
 		return nil, err
 	}

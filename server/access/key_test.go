@@ -39,7 +39,7 @@ func TestARestoredStoreIsSealedWithItsOwnKey(t *testing.T) {
 	}
 	open(old)
 	must(t, k.Use(next))
-	put(store.AuthorityKey, records.Authority{Sealed: k.SealAt(store.AuthorityKey, []byte("x"))})
+	put(store.AuthorityKey, sealing.Authority{Sealed: k.SealAt(store.AuthorityKey, []byte("x"))})
 	open(next) // the authority's counts
 	put(store.KeyringKey, sealing.Ring{Sealing: old})
 	open(next) // the keyring says it; whoever follows it sets it

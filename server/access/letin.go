@@ -16,12 +16,12 @@ import (
 )
 
 // issueClient signs the certificate of a client file, and records that.
-func (a *Authority) issueClient(ctx context.Context, request []byte, s trust.Subject, c people.ClientFile) ([]byte, error) {
+func (a *Authority) issueClient(ctx context.Context, request []byte, s trust.Subject, life time.Duration, c people.ClientFile) ([]byte, error) {
 	_, same, err := a.fresh(ctx)
 	if err != nil {
 		return nil, err
 	}
-	der, err := a.Issue(request, s, c.Until.Sub(c.Made))
+	der, err := a.Issue(request, s, life)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/trust"
 )
 
@@ -29,7 +29,7 @@ const (
 )
 
 // pemEvery is how often it is looked whether the certificate by which the store calls its
-// peers is due: see Authority.ownTLS.
+// peers is due: see own.at.
 const pemEvery = time.Minute
 
 // PeerPort is the port at which the store's members on other servers reach this one's. Only
@@ -42,7 +42,7 @@ type PeerPort struct {
 	limit     *limit
 	refusals  Refusals
 	log       *slog.Logger
-	started   []records.AuthorityID
+	started   []sealing.AuthorityID
 
 	renewing sync.Mutex
 	written  *tls.Certificate // what is in the file
@@ -89,13 +89,13 @@ func (p *PeerPort) writeAuthorities() error {
 }
 
 // Started are the authorities by which the store knows its peers until it is started again.
-func (p *PeerPort) Started() []records.AuthorityID { return p.started }
+func (p *PeerPort) Started() []sealing.AuthorityID { return p.started }
 
 // Renew writes the certificate's file, if there is another one.
 func (p *PeerPort) Renew() error {
 	p.renewing.Lock()
 	defer p.renewing.Unlock()
-	mine, err := p.authority.callingTLS()
+	mine, err := p.authority.calling.at(p.authority.standing.Load())
 	if err != nil || mine == p.written {
 		return err
 	}
@@ -184,7 +184,7 @@ func (p *PeerPort) tls() *tls.Config {
 	}
 	config := demand(p.authority.TLS())
 	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		return demand(p.authority.listening(p.authority.standing.Load(), nil)), nil
+		return demand(listening(p.authority.standing.Load(), p.authority.serving, nil)), nil
 	}
 	return config
 }

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec/scalar"
@@ -26,24 +25,24 @@ type signer struct {
 }
 
 // AuthorityID is that of the authority whose certificate (DER) it is; "": it is none.
-func AuthorityID(certificate []byte) records.AuthorityID {
-	return records.AuthorityID(trust.ShortID(certificate))
+func AuthorityID(certificate []byte) sealing.AuthorityID {
+	return sealing.AuthorityID(trust.ShortID(certificate))
 }
 
-func idOf(ca *x509.Certificate) records.AuthorityID {
-	return records.AuthorityID(trust.PinOf(ca).Short())
+func idOf(ca *x509.Certificate) sealing.AuthorityID {
+	return sealing.AuthorityID(trust.PinOf(ca).Short())
 }
 
 // standing is the authority at one moment, never changed: SAFETY S24.
 type standing struct {
-	record records.Authority // as it is stored
+	record sealing.Authority // as it is stored
 	now    signer            // by whose certificates servers are known
 	next   *signer           // trusted, too; nil: there is none
 	bridge *x509.Certificate // of now's key, by the one before it; nil: it is the first
 }
 
 // openStanding opens what a record has sealed.
-func openStanding(record records.Authority, key *seal.Key) (*standing, error) {
+func openStanding(record sealing.Authority, key *seal.Key) (*standing, error) {
 	s := &standing{record: record}
 	var err error
 	if s.now, err = unsealAuthority(record.Certificate, record.Sealed, key); err != nil {
@@ -80,8 +79,19 @@ func (s *standing) trusted() []signer {
 	return []signer{s.now}
 }
 
+// certificateOf is that of the authority that signed a certificate, DER.
+func (s *standing) certificateOf(signed []byte) []byte {
+	leaf, err := x509.ParseCertificate(signed)
+	for _, t := range s.trusted() {
+		if err == nil && leaf.CheckSignatureFrom(t.cert) == nil {
+			return t.cert.Raw
+		}
+	}
+	return s.signs().cert.Raw
+}
+
 // IDs are those of the authorities that a trusts, the present one first.
-func (a *Authority) IDs() (ids []records.AuthorityID) {
+func (a *Authority) IDs() (ids []sealing.AuthorityID) {
 	for _, t := range a.standing.Load().trusted() {
 		ids = append(ids, idOf(t.cert))
 	}
@@ -89,11 +99,11 @@ func (a *Authority) IDs() (ids []records.AuthorityID) {
 }
 
 // Signs is the authority that signs the certificates of nodes and people.
-func (a *Authority) Signs() records.AuthorityID { return idOf(a.standing.Load().signs().cert) }
+func (a *Authority) Signs() sealing.AuthorityID { return idOf(a.standing.Load().signs().cert) }
 
 // Follow has a be as record says, which the store has; every connection from then on is judged by it. It fails, and changes
 // nothing, where this server's key does not open it.
-func (a *Authority) Follow(record records.Authority) error {
+func (a *Authority) Follow(record sealing.Authority) error {
 	if bytes.Equal(store.Encode(record), store.Encode(a.standing.Load().record)) {
 		return nil
 	}
@@ -115,7 +125,7 @@ func (a *Authority) followed(kvs map[string]store.KV) (*standing, store.Compare,
 	if !ok {
 		return nil, store.Compare{}, errors.New("read the authority: the store has none")
 	}
-	record, err := store.Decode[records.Authority](kv)
+	record, err := store.Decode[sealing.Authority](kv)
 	if err == nil {
 		err = a.Follow(record)
 	}
@@ -190,7 +200,7 @@ func (s signer) anchor() (*x509.Certificate, error) {
 }
 
 // Next is what the record becomes by a rotation, with a new authority, whose key is sealed by that of Secrets which seals.
-func (a *Authority) Next(ring *sealing.Ring) (*records.NextAuthority, error) {
+func (a *Authority) Next(ring *sealing.Ring) (*sealing.NextAuthority, error) {
 	if ring != nil {
 		if err := a.cfg.Key.Use(ring.Sealing); err != nil {
 			return nil, err
@@ -200,12 +210,12 @@ func (a *Authority) Next(ring *sealing.Ring) (*records.NextAuthority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make an authority: %w", err)
 	}
-	return &records.NextAuthority{Certificate: certificate, Sealed: sealed}, nil
+	return &sealing.NextAuthority{Certificate: certificate, Sealed: sealed}, nil
 }
 
 // Retire is the record by which the next authority is the present one, and the key of the present one is gone. The store's record,
 // which is given, must have been followed.
-func (a *Authority) Retire(record records.Authority) (records.Authority, error) {
+func (a *Authority) Retire(record sealing.Authority) (sealing.Authority, error) {
 	s, err := openStanding(record, a.cfg.Key)
 	if err != nil {
 		return record, err
@@ -219,6 +229,6 @@ func (a *Authority) Retire(record records.Authority) (records.Authority, error) 
 	if err != nil {
 		return record, fmt.Errorf("retire the authority: %w", err)
 	}
-	return records.Authority{Certificate: record.Next.Certificate, Sealed: record.Next.Sealed,
-		Retired: &records.RetiredAuthority{Certificate: record.Certificate, Bridge: bridge}}, nil
+	return sealing.Authority{Certificate: record.Next.Certificate, Sealed: record.Next.Sealed,
+		Retired: &sealing.RetiredAuthority{Certificate: record.Certificate, Bridge: bridge}}, nil
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -24,7 +24,7 @@ import (
 )
 
 // authorityOf makes an authority whose certificate is as an earlier release made it: nothing below it signs.
-func earlierAuthority(t *testing.T, key *seal.Key) records.Authority {
+func earlierAuthority(t *testing.T, key *seal.Key) sealing.Authority {
 	t.Helper()
 	mine, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -35,15 +35,15 @@ func earlierAuthority(t *testing.T, key *seal.Key) records.Authority {
 	must(t, err)
 	plain, err := x509.MarshalPKCS8PrivateKey(mine)
 	must(t, err)
-	return records.Authority{Certificate: der, Sealed: key.SealAt(store.AuthorityKey, plain)}
+	return sealing.Authority{Certificate: der, Sealed: key.SealAt(store.AuthorityKey, plain)}
 }
 
 // change writes the authority's record as change makes it of the present one.
-func (r *rig) change(change func(*records.Authority)) {
+func (r *rig) change(change func(*sealing.Authority)) {
 	r.t.Helper()
 	_, kvs, err := r.store.Get(r.t.Context(), store.AuthorityKey)
 	must(r.t, err)
-	record, err := store.Decode[records.Authority](kvs[store.AuthorityKey])
+	record, err := store.Decode[sealing.Authority](kvs[store.AuthorityKey])
 	must(r.t, err)
 	change(&record)
 	r.put(store.Put(store.AuthorityKey, store.Encode(record)))
@@ -88,7 +88,7 @@ func (r *rig) holder(a *Authority, name string) *tls.Config {
 	c, csr := request(r.t)
 	der, err := a.Issue(csr, trust.Subject{Role: trust.RoleNode, Name: name, UID: spec.UID("u-" + name)}, time.Hour)
 	must(r.t, err)
-	must(r.t, c.Take(der, a.certificateOf(der)))
+	must(r.t, c.Take(der, a.standing.Load().certificateOf(der)))
 	config, err := c.TLS("127.0.0.1:1")
 	must(r.t, err)
 	return config
@@ -115,7 +115,7 @@ func TestWhoKnowsWhomInARotation(t *testing.T) {
 				if !roots.AppendCertsFromPEM(text) {
 					t.Fatal("no authority is written")
 				}
-				mine, err := a.callingTLS()
+				mine, err := a.calling.at(a.standing.Load())
 				must(t, err)
 				return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: "127.0.0.1", RootCAs: roots, Certificates: []tls.Certificate{*mine}}
 			}
@@ -144,7 +144,7 @@ func TestWhoKnowsWhomInARotation(t *testing.T) {
 
 			next, err := a.Next(nil)
 			must(t, err)
-			r.change(func(now *records.Authority) { now.Next = next })
+			r.change(func(now *sealing.Authority) { now.Next = next })
 			r.follow(a)
 			who["a token in it"] = pin()
 			all["a token in it"] = true
@@ -153,14 +153,14 @@ func TestWhoKnowsWhomInARotation(t *testing.T) {
 				t.Error("the next one signs before all trust it")
 			}
 
-			r.change(func(now *records.Authority) { now.Next.Issuing = true })
+			r.change(func(now *sealing.Authority) { now.Next.Issuing = true })
 			r.follow(a)
 			who["a node of B"], who["a server of B"], who["the store in it"] = r.holder(a, "n2"), calls(), rooms()
 			all["a node of B"], all["a server of B"], all["the store in it"] = true, true, true
 			who["a token of B"] = trust.PinOf(a.standing.Load().next.cert).TLS("127.0.0.1")
 			all["a token of B"] = true
 			check("the next one signs", all, who)
-			shown, err := a.servingTLS()
+			shown, err := a.serving.at(a.standing.Load())
 			must(t, err)
 
 			// Who has the key of A, and saw what servers showed, signs for himself.
@@ -176,7 +176,7 @@ func TestWhoKnowsWhomInARotation(t *testing.T) {
 			record := a.standing.Load().record
 			after, err := a.Retire(record)
 			must(t, err)
-			r.change(func(now *records.Authority) { *now = after })
+			r.change(func(now *sealing.Authority) { *now = after })
 			r.follow(a)
 			who["the store after"], who["a token after"], who["a node of B renewed"] = rooms(), pin(), r.holder(a, "n3")
 			check("it is retired", map[string]bool{
@@ -188,7 +188,7 @@ func TestWhoKnowsWhomInARotation(t *testing.T) {
 			}
 
 			// The store of a server that was started before the rotation calls with the certificate that is in its file now.
-			mine, err := a.callingTLS()
+			mine, err := a.calling.at(a.standing.Load())
 			must(t, err)
 			before := who["the store before"].Clone()
 			before.Certificates = []tls.Certificate{*mine}
@@ -204,12 +204,12 @@ func TestAServerThatWasAwayThroughARotationIsTold(t *testing.T) {
 	kept := a.Identity("u")
 	next, err := a.Next(nil)
 	must(t, err)
-	r.change(func(now *records.Authority) { now.Next = next; now.Next.Issuing = true })
+	r.change(func(now *sealing.Authority) { now.Next = next; now.Next.Issuing = true })
 	r.follow(a)
 	knew := a.Identity("u")
 	after, err := a.Retire(a.standing.Load().record)
 	must(t, err)
-	r.change(func(now *records.Authority) { *now = after })
+	r.change(func(now *sealing.Authority) { *now = after })
 	r.follow(a)
 	for name, c := range map[string]struct {
 		id   ServerIdentity
@@ -233,7 +233,7 @@ func TestWhatIsSignedIsOfTheAuthorityThatTheStoreHas(t *testing.T) {
 	token := r.token(a, "")
 	next, err := a.Next(nil)
 	must(t, err)
-	r.change(func(now *records.Authority) { now.Next = next; now.Next.Issuing = true })
+	r.change(func(now *sealing.Authority) { now.Next = next; now.Next.Issuing = true })
 	_, csr := request(t)
 	der, err := behind.Enroll(t.Context(), Enrollment{Token: token.ID, Secret: token.Secret, Node: "n1", UID: "u1", Request: csr})
 	must(t, err)
@@ -251,7 +251,7 @@ func TestWhatIsSignedIsOfTheAuthorityThatTheStoreHas(t *testing.T) {
 		t.Error("a node that joins gets a certificate of the old authority")
 	}
 	behind = r.open()
-	behind.standing.Store(mustStanding(t, r.key, records.Authority{Certificate: a.standing.Load().record.Certificate, Sealed: a.standing.Load().record.Sealed}))
+	behind.standing.Store(mustStanding(t, r.key, sealing.Authority{Certificate: a.standing.Load().record.Certificate, Sealed: a.standing.Load().record.Sealed}))
 	der, err = behind.Renew(t.Context(), csr, trust.Subject{Role: trust.RoleNode, Name: "n1", UID: "u1"})
 	must(t, err)
 	if by(der) != "B" {
@@ -261,7 +261,7 @@ func TestWhatIsSignedIsOfTheAuthorityThatTheStoreHas(t *testing.T) {
 	r.follow(a)
 	after, err := a.Retire(a.standing.Load().record)
 	must(t, err)
-	r.between(func() { r.change(func(now *records.Authority) { *now = after }) })
+	r.between(func() { r.change(func(now *sealing.Authority) { *now = after }) })
 	if _, err := a.CreateToken(t.Context(), time.Hour, "", ""); !errors.Is(err, store.ErrConflict) {
 		t.Errorf("a token of the old authority: %v", err)
 	}
@@ -270,7 +270,7 @@ func TestWhatIsSignedIsOfTheAuthorityThatTheStoreHas(t *testing.T) {
 	}
 }
 
-func mustStanding(t *testing.T, key *seal.Key, record records.Authority) *standing {
+func mustStanding(t *testing.T, key *seal.Key, record sealing.Authority) *standing {
 	t.Helper()
 	s, err := openStanding(record, key)
 	must(t, err)

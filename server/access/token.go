@@ -61,7 +61,7 @@ func (a *Authority) makeToken(ctx context.Context, record records.JoinToken) (tr
 	}
 	_, err = a.cfg.Store.Commit(ctx, txn)
 	if errors.Is(err, store.ErrConflict) {
-		return trust.JoinToken{}, a.whyNot(ctx, by)
+		return trust.JoinToken{}, whyNot(ctx, a.cfg.Store, by)
 	}
 	if err != nil {
 		return trust.JoinToken{}, fmt.Errorf("write join token: %w", err)
@@ -73,9 +73,9 @@ func (a *Authority) makeToken(ctx context.Context, record records.JoinToken) (tr
 var errReplaced = fmt.Errorf("the authority was replaced, or its key sealed anew, at this moment; try again: %w", store.ErrConflict)
 
 // whyNot is why what client by wanted was not written: it was revoked, or the authority changed.
-func (a *Authority) whyNot(ctx context.Context, by spec.UID) error {
+func whyNot(ctx context.Context, s store.Store, by spec.UID) error {
 	if by != "" {
-		_, kvs, err := a.cfg.Store.Get(ctx, store.RevokedKey(by))
+		_, kvs, err := s.Get(ctx, store.RevokedKey(by))
 		if err != nil {
 			return fmt.Errorf("read revoked: %w", err)
 		}

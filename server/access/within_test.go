@@ -23,7 +23,7 @@ func TestTheTableOfRoles(t *testing.T) {
 		"viewer":   "Control: Info Get List Watch Explain Logs Usage Images Servers: List Quorum",
 		"operator": "Control: Apply Scale Undo Pause Restart Move Rebalance Delete ReclaimVolume RestoreVolume Exec Forward",
 		"admin": "Control: EditNode DrainNode FenceNode RemoveNode Restore End Backup LoadImage Servers: Health Remove Audit: Read " +
-			"Trust: CreateToken ListTokens RevokeToken Revoke ListClients Join: Enroll EnrollServer Keyring: List Rotate Remove",
+			"Trust: CreateToken ListTokens RevokeToken Revoke ListClients Join: Enroll EnrollServer Keyring: List Rotate Remove Authority: List Rotate Retire",
 		"root": "Trust: CreateClient Servers: Replace",
 	}
 	roles := map[string]role{"viewer": roleViewer, "operator": roleOperator, "admin": roleAdmin, "root": roleRoot}

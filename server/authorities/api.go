@@ -51,7 +51,7 @@ func (s *Service) fresh(ctx context.Context) (a cache.AuthorityState, w rotation
 	w.Nodes = slices.DeleteFunc(w.Nodes, func(n rotation.CertifiedNode) bool { return revoked[n.Name] })
 	for id, c := range clients.Known {
 		if !clients.Revoked[id] && time.Now().Before(c.Until) && (c.Authority != "" || a.Record.Retired == nil) {
-			w.Clients = append(w.Clients, rotation.CertifiedClient{Name: c.Name, ID: id, By: records.AuthorityID(c.Authority)})
+			w.Clients = append(w.Clients, rotation.CertifiedClient{Name: c.Name, ID: id, By: sealing.AuthorityID(c.Authority)})
 		}
 	}
 	w.Clients = slices.DeleteFunc(w.Clients, func(c rotation.CertifiedClient) bool { return c.By != "" && c.By != w.Now && c.By != w.Next })
@@ -115,7 +115,7 @@ func (s *Service) List(ctx context.Context, _ *proto.ListAuthoritiesRequest) (*p
 		show(a.Record.Next.Certificate, next)
 	}
 	if w.Issuing {
-		out.Wait = "it signs; retire the other one with 'stead authority retire' when nobody depends on it"
+		out.Wait = "no server, node or client file depends on the old one any more; retire it with 'stead authority retire'"
 		if err := rotation.RetireAuthority(w, rotation.Leave{}); err != nil {
 			out.Wait = err.Error()
 		}
@@ -164,7 +164,7 @@ func (s *Service) Rotate(ctx context.Context, r *proto.RotateAuthorityRequest) (
 }
 
 // commit writes the authority as a person wants it.
-func (s *Service) commit(ctx context.Context, a cache.AuthorityState, record records.Authority, more ...store.Compare) error {
+func (s *Service) commit(ctx context.Context, a cache.AuthorityState, record sealing.Authority, more ...store.Compare) error {
 	rev, err := s.cfg.Store.Commit(ctx, store.Txn{
 		If:   append(more, store.NotHeld(), store.Seen(store.AuthorityKey, a.Rev)),
 		Then: []store.Op{store.Put(store.AuthorityKey, store.Encode(record))},
@@ -186,7 +186,7 @@ func (s *Service) Retire(ctx context.Context, r *proto.RetireAuthorityRequest) (
 	}
 	leave := rotation.Leave{Clients: r.GetEndClients()}
 	for _, name := range r.GetWithoutNodes() {
-		if !slices.ContainsFunc(a.Nodes, func(n cache.CertifiedNode) bool { return string(n.Name) == name }) {
+		if !slices.ContainsFunc(a.Nodes, func(n cache.NodeAuthority) bool { return string(n.Name) == name }) {
 			return nil, status.Errorf(codes.NotFound, "there is no node %s", name)
 		}
 		leave.Nodes = append(leave.Nodes, spec.NodeName(name))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/rotation"
@@ -31,7 +31,7 @@ type Config struct {
 	Authority *access.Authority // nil: no other host is listened to
 	Server    string            // its name
 	// Started are the authorities by which the store of this server knows its peers until it is started again; nil: it has none.
-	Started []records.AuthorityID
+	Started []sealing.AuthorityID
 	// Kept has what this server keeps and shows beside the store be as the authority is; nil: it keeps nothing.
 	Kept func(context.Context) error
 	// Settle takes the place of the time above; zero: that.
@@ -89,7 +89,7 @@ func (s *Service) Run(ctx context.Context) error {
 		if err := s.own(ctx); last.IsErr(err) && ctx.Err() == nil {
 			s.cfg.Logger.Warn("authority of this server is not as it should be", "err", err)
 		}
-		if !await(ctx, sub, s.cfg.Authority.Arrivals()) {
+		if !await(ctx, sub, s.cfg.Authority.Arrivals.C()) {
 			return nil
 		}
 	}
@@ -123,7 +123,7 @@ func (s *Service) Lead(ctx context.Context, term store.Leadership) {
 	sub := s.cfg.Cache.Subscribe()
 	defer sub.Close()
 	var last trouble.Last
-	var next records.AuthorityID
+	var next sealing.AuthorityID
 	var since time.Time
 	for {
 		a := s.look()

@@ -31,7 +31,7 @@ type world struct {
 	key     *seal.Key
 	term    store.Leadership
 	servers map[string]*Service
-	kept    map[string]records.Authority // what each server keeps beside the store
+	kept    map[string]sealing.Authority // what each server keeps beside the store
 }
 
 func newWorld(t *testing.T, names ...string) *world {
@@ -41,7 +41,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		t.Fatal(err)
 	}
 	w := &world{Mirrored: servertest.Mirror(t, slog.New(slog.DiscardHandler), store.Put(store.ClusterKey, []byte("0123456789abcdef"))), t: t, key: key,
-		servers: map[string]*Service{}, kept: map[string]records.Authority{}}
+		servers: map[string]*Service{}, kept: map[string]sealing.Authority{}}
 	for _, name := range names {
 		w.Record(store.ServerKey(name), records.Server{Name: name})
 		w.start(name)
@@ -93,10 +93,10 @@ func (w *world) rounds(names ...string) {
 	w.catchUp()
 }
 
-func (w *world) record() records.Authority {
+func (w *world) record() sealing.Authority {
 	w.t.Helper()
 	kv, _ := w.Get(store.AuthorityKey)
-	a, err := store.Decode[records.Authority](kv)
+	a, err := store.Decode[sealing.Authority](kv)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ func TestAnAuthorityIsReplacedWhenAllServersTrustTheNext(t *testing.T) {
 func (w *world) arrive(server, node string) {
 	w.t.Helper()
 	a := w.servers[server].cfg.Authority
-	a.NoteArrival(spec.NodeName(node), spec.UID("u-"+node), a.Signs())
+	a.Arrivals.Note(spec.NodeName(node), spec.UID("u-"+node), a.Signs())
 	w.catchUp()
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/rotation"
 	"github.com/stead-project/stead/store"
@@ -38,7 +38,7 @@ func (s *Service) own(ctx context.Context) error {
 
 // say writes what this server trusts, if the store has it otherwise.
 func (s *Service) say(ctx context.Context, a cache.AuthorityState) error {
-	now := records.ServerAuthorities{Server: s.cfg.Server, Trusts: s.cfg.Authority.IDs(), Calls: s.cfg.Authority.Signs(), Store: s.cfg.Started}
+	now := sealing.ServerAuthorities{Server: s.cfg.Server, Trusts: s.cfg.Authority.IDs(), Calls: s.cfg.Authority.Signs(), Store: s.cfg.Started}
 	if said := a.Said[s.cfg.Server]; said != nil && slices.Equal(said.Trusts, now.Trusts) && said.Calls == now.Calls && slices.Equal(said.Store, now.Store) {
 		return nil
 	}
@@ -52,11 +52,11 @@ func (s *Service) note(ctx context.Context, a cache.AuthorityState) error {
 		return nil
 	}
 	for _, n := range a.Nodes {
-		came := s.cfg.Authority.Came(n.Name, n.UID, next) || n.Server == s.cfg.Server && s.cfg.Authority.CameBySocket(n.Name, n.UID)
+		came := s.cfg.Authority.Arrivals.Has(n.Name, n.UID, next) || n.Server == s.cfg.Server && s.cfg.Authority.Arrivals.BySocket(n.Name, n.UID)
 		if n.By == next || !came {
 			continue
 		}
-		if err := s.put(ctx, store.CertifiedKey(n.Name), records.Certified{Node: n.Name, UID: n.UID, By: next}); err != nil {
+		if err := s.put(ctx, store.CertifiedKey(n.Name), sealing.Certified{Node: n.Name, UID: n.UID, By: next}); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/seal"
 	"github.com/stead-project/stead/store"
@@ -67,8 +68,8 @@ func (c *Content) take(kind string, kv store.KV, key *seal.Key) (err error) {
 		_, err = store.Decode[records.Revoked](kv)
 	case store.KindAuthority:
 		c.Sealed++
-		var record records.Authority
-		if record, err = store.Decode[records.Authority](kv); err == nil && key != nil {
+		var record sealing.Authority
+		if record, err = store.Decode[sealing.Authority](kv); err == nil && key != nil {
 			_, err = key.OpenAt(kv.Key, record.Sealed)
 			if err == nil && record.Next != nil {
 				_, err = key.OpenAt(kv.Key, record.Next.Sealed)

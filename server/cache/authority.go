@@ -1,27 +1,27 @@
 package cache
 
 import (
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
 // AuthorityState is what the store has about the cluster's authority. It is the reader's own, but for its records.
 type AuthorityState struct {
-	Record *records.Authority // nil: no other host is listened to, or it cannot be read
+	Record *sealing.Authority // nil: no other host is listened to, or it cannot be read
 	Rev    store.Rev
-	Said   map[string]*records.ServerAuthorities // by server
+	Said   map[string]*sealing.ServerAuthorities // by server
 	// Servers are as in KeyState.
 	Servers []string
 	// Nodes are all that are known, by whose certificate each came last in a rotation; "": not in any.
-	Nodes []CertifiedNode
+	Nodes []NodeAuthority
 }
 
-// CertifiedNode is a node of AuthorityState.
-type CertifiedNode struct {
+// NodeAuthority is a node of AuthorityState.
+type NodeAuthority struct {
 	Name spec.NodeName
 	UID  spec.UID
-	By   records.AuthorityID
+	By   sealing.AuthorityID
 	// Server has its session; "": it has none.
 	Server string
 }
@@ -33,7 +33,7 @@ func AuthorityOf(v View) AuthorityState {
 		if n.Node == nil {
 			continue
 		}
-		node := CertifiedNode{Name: n.Node.Name, UID: n.Node.UID}
+		node := NodeAuthority{Name: n.Node.Name, UID: n.Node.UID}
 		if c := v.certified[string(n.Node.Name)].record; c != nil && c.UID == node.UID {
 			node.By = c.By
 		}
@@ -46,15 +46,15 @@ func AuthorityOf(v View) AuthorityState {
 }
 
 // AuthorityRecord is the record of the authority; nil: there is none that can be read.
-func AuthorityRecord(v View) *records.Authority { return v.authority.record }
+func AuthorityRecord(v View) *sealing.Authority { return v.authority.record }
 
 func applyAuthority(s *state, kind, rest string, ev store.Event) (err error) {
 	switch kind {
 	case store.KindServerAuthorities:
-		return keep(s, s.serverTrust, rest, ev, func(r *records.ServerAuthorities) string { return store.ServerAuthoritiesKey(r.Server) })
+		return keep(s, s.serverTrust, rest, ev, func(r *sealing.ServerAuthorities) string { return store.ServerAuthoritiesKey(r.Server) })
 	case store.KindCertified:
-		return keep(s, s.certified, rest, ev, func(r *records.Certified) string { return store.CertifiedKey(r.Node) })
+		return keep(s, s.certified, rest, ev, func(r *sealing.Certified) string { return store.CertifiedKey(r.Node) })
 	}
-	s.authority, err = decode(s, ev, func(*records.Authority) string { return store.AuthorityKey })
+	s.authority, err = decode(s, ev, func(*sealing.Authority) string { return store.AuthorityKey })
 	return err
 }

@@ -64,9 +64,9 @@ type state struct {
 	keyring         entry[sealing.Ring]
 	serverKeys      map[string]entry[sealing.ServerKeys]
 	givenKeys       map[string]entry[sealing.GivenKeys]
-	authority       entry[records.Authority]
-	serverTrust     map[string]entry[records.ServerAuthorities]
-	certified       map[string]entry[records.Certified]
+	authority       entry[sealing.Authority]
+	serverTrust     map[string]entry[sealing.ServerAuthorities]
+	certified       map[string]entry[sealing.Certified]
 }
 
 func newState(rev store.Rev) *state {
@@ -99,8 +99,8 @@ func newState(rev store.Rev) *state {
 		servers:         map[string]entry[records.Server]{},
 		serverKeys:      map[string]entry[sealing.ServerKeys]{},
 		givenKeys:       map[string]entry[sealing.GivenKeys]{},
-		serverTrust:     map[string]entry[records.ServerAuthorities]{},
-		certified:       map[string]entry[records.Certified]{},
+		serverTrust:     map[string]entry[sealing.ServerAuthorities]{},
+		certified:       map[string]entry[sealing.Certified]{},
 	}
 }
 

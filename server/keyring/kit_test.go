@@ -44,7 +44,7 @@ func newWorld(t *testing.T, names ...string) *world {
 		w.start(name)
 	}
 	w.term = store.Leadership{Value: names[0], Created: w.Put(store.LeaderKey, []byte(names[0]))}
-	w.Record(store.AuthorityKey, records.Authority{Certificate: []byte("x"), Sealed: first.SealAt(store.AuthorityKey, []byte("authority"))})
+	w.Record(store.AuthorityKey, sealing.Authority{Certificate: []byte("x"), Sealed: first.SealAt(store.AuthorityKey, []byte("authority"))})
 	for i := range manySecrets {
 		w.secret(first, fmt.Sprint("s", i))
 	}
@@ -167,7 +167,7 @@ func (w *world) opens(name string, under ...sealing.KeyID) {
 		}
 	}
 	kv, _ := w.Get(store.AuthorityKey)
-	a, err := store.Decode[records.Authority](kv)
+	a, err := store.Decode[sealing.Authority](kv)
 	if err != nil {
 		w.t.Fatal(err)
 	}

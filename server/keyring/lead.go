@@ -56,7 +56,7 @@ func (s *Service) write(ctx context.Context, term store.Leadership, k cache.KeyS
 
 // sealedRecords are what the store has sealed.
 type sealedRecords struct {
-	authority *records.Authority
+	authority *sealing.Authority
 	at        store.Rev // its mod-revision
 	secrets   []records.SecretRecord
 	mods      []store.Rev
@@ -70,7 +70,7 @@ func (s *Service) sealed(ctx context.Context) (all sealedRecords, err error) {
 	if err != nil {
 		return all, err
 	}
-	if all.authority, err = store.DecodeIn[records.Authority](kvs, store.AuthorityKey); err != nil {
+	if all.authority, err = store.DecodeIn[sealing.Authority](kvs, store.AuthorityKey); err != nil {
 		return all, err
 	}
 	if all.authority != nil {

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/spec"
 )
 
 // AuthorityWorld is what a step of the rotation of the authority is decided by.
 type AuthorityWorld struct {
-	Now  records.AuthorityID
-	Next records.AuthorityID // "": no rotation is under way
-	// Issuing and Without are as in records.NextAuthority.
+	Now  sealing.AuthorityID
+	Next sealing.AuthorityID // "": no rotation is under way
+	// Issuing and Without are as in sealing.NextAuthority.
 	Issuing bool
 	Without []string
 	// Servers are all that are known of, and Said what each said.
 	Servers []string
-	Said    map[string]*records.ServerAuthorities
+	Said    map[string]*sealing.ServerAuthorities
 	// Settled: servers of which the store knows nothing had time to say what they trust.
 	Settled bool
 	// Nodes are all that are known and not revoked; Clients have a file that has not expired, and are not revoked.
@@ -30,14 +30,14 @@ type AuthorityWorld struct {
 // CertifiedNode is a node, and by whose certificate it came last; "": not since the rotation.
 type CertifiedNode struct {
 	Name spec.NodeName
-	By   records.AuthorityID
+	By   sealing.AuthorityID
 }
 
 // CertifiedClient is a person's program, and who signed its certificate.
 type CertifiedClient struct {
 	Name string
 	ID   spec.UID
-	By   records.AuthorityID
+	By   sealing.AuthorityID
 }
 
 // NextAuthority decides whether the next authority comes to sign; wait says what is waited for.
@@ -58,16 +58,16 @@ func NextAuthority(w AuthorityWorld) (issue bool, wait string) {
 
 // Distrusting are the servers that have not said that they trust the next authority, but for those that are not waited for.
 func (w AuthorityWorld) Distrusting() []string {
-	return w.lacking(func(s *records.ServerAuthorities) bool { return slices.Contains(s.Trusts, w.Next) })
+	return w.lacking(func(s *sealing.ServerAuthorities) bool { return slices.Contains(s.Trusts, w.Next) })
 }
 
 // Staying are the servers that have not said that they call the others by a certificate of the next authority, but for those that
 // are not waited for.
 func (w AuthorityWorld) Staying() []string {
-	return w.lacking(func(s *records.ServerAuthorities) bool { return s.Calls == w.Next })
+	return w.lacking(func(s *sealing.ServerAuthorities) bool { return s.Calls == w.Next })
 }
 
-func (w AuthorityWorld) lacking(has func(*records.ServerAuthorities) bool) (out []string) {
+func (w AuthorityWorld) lacking(has func(*sealing.ServerAuthorities) bool) (out []string) {
 	for _, name := range w.Servers {
 		if s := w.Said[name]; (s == nil || !has(s)) && !slices.Contains(w.Without, name) {
 			out = append(out, name)
@@ -112,7 +112,7 @@ func RetireAuthority(w AuthorityWorld, leave Leave) error {
 	var why []string
 	if servers := w.Staying(); len(servers) > 0 {
 		why = append(why, fmt.Sprintf("%s still call other servers with a certificate of %s: start them, or, if one is gone for good, run 'stead authority rotate --without NAME'; "+
-			"it must then be made anew ('stead server replace')", strings.Join(servers, ", "), w.Now))
+			"it must then be replaced ('stead server replace')", strings.Join(servers, ", "), w.Now))
 	}
 	var nodes []string
 	for _, n := range w.Nodes {

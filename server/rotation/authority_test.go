@@ -4,16 +4,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/spec"
 )
 
 // said is what a server says that trusts these, and calls by the last one.
-func said(trusts ...records.AuthorityID) *records.ServerAuthorities {
-	return &records.ServerAuthorities{Trusts: trusts, Calls: trusts[len(trusts)-1]}
+func said(trusts ...sealing.AuthorityID) *sealing.ServerAuthorities {
+	return &sealing.ServerAuthorities{Trusts: trusts, Calls: trusts[len(trusts)-1]}
 }
 
-type saying = map[string]*records.ServerAuthorities
+type saying = map[string]*sealing.ServerAuthorities
 
 func TestTheNextStepOfAnAuthoritysRotation(t *testing.T) {
 	for _, tt := range []struct {
@@ -71,7 +71,7 @@ func TestWhenAnAuthorityMayBeRetired(t *testing.T) {
 		{name: "a server was not there", w: awayServer, says: []string{"s2 still call"}, not: "s1"},
 		{name: "it is not waited for", w: with(func(w *AuthorityWorld) { w.Servers, w.Without = []string{"s1", "s2"}, []string{"s2"} })},
 		{name: "a server trusts both, and does not use the new one yet", w: with(func(w *AuthorityWorld) {
-			w.Said = saying{"s1": {Trusts: []records.AuthorityID{"a", "b"}, Calls: "a"}}
+			w.Said = saying{"s1": {Trusts: []sealing.AuthorityID{"a", "b"}, Calls: "a"}}
 		}), says: []string{"s1 still call"}},
 		{name: "all at once", w: with(func(w *AuthorityWorld) {
 			w.Said, w.Nodes, w.Clients = nil, twoNodes.Nodes, oldClient.Clients
@@ -96,7 +96,7 @@ func TestWhenAnAuthorityMayBeRetired(t *testing.T) {
 
 func TestWhenAnAuthorityMayBeRotated(t *testing.T) {
 	old := AuthorityWorld{Now: "b", Servers: []string{"s1", "s2", "s3"}, Said: saying{
-		"s1": {Store: []records.AuthorityID{"a"}}, "s2": {Store: []records.AuthorityID{"a", "b"}}, "s3": {}}}
+		"s1": {Store: []sealing.AuthorityID{"a"}}, "s2": {Store: []sealing.AuthorityID{"a", "b"}}, "s3": {}}}
 	if err := RotateAuthority(AuthorityWorld{Now: "a", Servers: []string{"s1"}}, nil); err != nil {
 		t.Errorf("the first time: %v", err)
 	}

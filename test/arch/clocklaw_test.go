@@ -23,11 +23,12 @@ type comparison struct {
 
 // wallAllowed are the files that may compare kept times, and why.
 var wallAllowed = map[string]string{
-	"server/engine/address.go": "which address rested longest is only an order; how long is measured by the leader",
-	"server/backup/rules.go":   "the age of a file has no other clock; a wrong one makes one backup too many or too few, and the newest good one stays",
-	"server/audit/log.go":      "since when people want to see entries",
-	"server/gauges.go":         "how old a backup is, for people",
-	"server/engine/event.go":   "which of a hundred events is the oldest is for people, too",
+	"server/engine/address.go":  "which address rested longest is only an order; how long is measured by the leader",
+	"server/backup/rules.go":    "the age of a file has no other clock; a wrong one makes one backup too many or too few, and the newest good one stays",
+	"server/audit/log.go":       "since when people want to see entries",
+	"server/authorities/api.go": "whether a client file has expired, as certificates do; a wrong clock names one too many, or one that ends for it",
+	"server/gauges.go":          "how old a backup is, for people",
+	"server/engine/event.go":    "which of a hundred events is the oldest is for people, too",
 }
 
 // read notes a file's kept times and its comparisons.
