@@ -26,13 +26,13 @@ func (a *Authority) issueClient(ctx context.Context, request []byte, s trust.Sub
 		return nil, err
 	}
 	c.Authority = string(a.Signs())
-	return der, a.keepClient(ctx, c, same)
+	return der, keepClient(ctx, a.cfg.Store, c, same)
 }
 
 // keepClient records that a client file is given.
-func (a *Authority) keepClient(ctx context.Context, c people.ClientFile, same ...store.Compare) error {
+func keepClient(ctx context.Context, s store.Store, c people.ClientFile, same ...store.Compare) error {
 	key := store.ClientKey(c.ID)
-	_, err := a.cfg.Store.Commit(ctx, store.Txn{If: append(same, store.Absent(key)), Then: []store.Op{store.Put(key, store.Encode(c))}})
+	_, err := s.Commit(ctx, store.Txn{If: append(same, store.Absent(key)), Then: []store.Op{store.Put(key, store.Encode(c))}})
 	if errors.Is(err, store.ErrConflict) {
 		err = errReplaced
 	}

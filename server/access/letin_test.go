@@ -33,7 +33,7 @@ func TestWhatAClientLetInIsKnown(t *testing.T) {
 		must(t, err)
 		return made
 	}
-	must(t, a.keepClient(t.Context(), people.ClientFile{ID: "ann", Name: "Ann", Role: "admin"}))
+	must(t, keepClient(t.Context(), r.store, people.ClientFile{ID: "ann", Name: "Ann", Role: "admin"}))
 	enter(a, token("", "ann"), "n1")
 	enter(a, token("", ""), "n2")
 	enter(a, token("", "bob"), "n3")

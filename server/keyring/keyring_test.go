@@ -243,3 +243,36 @@ func TestAKeyUnderWhichSomethingIsStays(t *testing.T) {
 	}
 
 }
+
+// While the authority is replaced there are two, with two keys: neither is lost with the key that seals them (SAFETY S24).
+func TestBothAuthoritiesAreSealedAgain(t *testing.T) {
+	w := newWorld(t, "s1")
+	key := w.servers["s1"].cfg.Key
+	old := key.Sealing()
+	kv, _ := w.Get(store.AuthorityKey)
+	record, err := store.Decode[sealing.Authority](kv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record.Next = &sealing.NextAuthority{Certificate: []byte("y"), Sealed: key.SealAt(store.AuthorityKey, []byte("the next")), Issuing: true}
+	w.Record(store.AuthorityKey, record)
+	next := w.rotate("s1")
+	for range 12 {
+		_ = w.round("s1", "s1") // it waits where one of the two cannot be sealed again
+	}
+	w.settled()
+	kv, _ = w.Get(store.AuthorityKey)
+	if record, err = store.Decode[sealing.Authority](kv); err != nil {
+		t.Fatal(err)
+	}
+	plain, err := key.OpenAt(store.AuthorityKey, record.Next.Sealed)
+	if err != nil || string(plain) != "the next" || !record.Next.Issuing || string(record.Next.Certificate) != "y" {
+		t.Fatalf("got %q, %v", plain, err)
+	}
+	if key.Under(store.AuthorityKey, record.Next.Sealed) != next || key.Under(store.AuthorityKey, record.Sealed) != next {
+		t.Error("one of the two is under the old key")
+	}
+	if err := w.remove("s1", old); err != nil {
+		t.Error(err)
+	}
+}

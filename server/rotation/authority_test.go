@@ -15,6 +15,7 @@ func said(trusts ...sealing.AuthorityID) *sealing.ServerAuthorities {
 
 type saying = map[string]*sealing.ServerAuthorities
 
+// SAFETY S24.
 func TestTheNextStepOfAnAuthoritysRotation(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
