@@ -51,7 +51,7 @@ type gauges struct {
 func (g *gauges) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		setsGauge, wantedGauge, membersGauge, readyGauge, blockedGauge, restartsGauge, nodesGauge, sessionsGauge, leaderGauge,
-		bytesGauge, quotaGauge, alarmGauge, answerGauge, votersGauge, quorumGauge, indexGauge, ignoredCount, backupAge, backupFailing, auditLost, planTime, commitTime,
+		bytesGauge, quotaGauge, alarmGauge, answerGauge, votersGauge, quorumGauge, indexGauge, ignoredCount, backupAge, backupFailing, auditLost, planTime, commitTime, quotaUsedGauge, quotaHardGauge,
 	} {
 		out <- d
 	}
@@ -91,6 +91,7 @@ func (g *gauges) Collect(out chan<- prometheus.Metric) {
 	if g.s.audit != nil {
 		out <- prometheus.MustNewConstMetric(auditLost, prometheus.CounterValue, float64(g.s.audit.Lost()))
 	}
+	g.quotas(tell)
 	g.backups(tell)
 	g.peers(tell)
 	g.store(tell)
