@@ -24,6 +24,8 @@ import (
 	"github.com/stead-project/stead/server/access"
 	"github.com/stead-project/stead/server/servertest"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/quota"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -318,6 +320,10 @@ func TestMetricsAndHealth(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	team := records.QuotaRecord{Meta: records.Meta{Namespace: "default", Name: "team"}, Spec: quota.ResourceQuotaSpec{Hard: map[string]scalar.Quantity{"pods": {Milli: 5000}, "cpu": {Milli: 2500}}}}
+	put(store.Put(store.QuotaKey("default", "team"), store.Encode(team)))
+	tells(`stead_quota_used{namespace="default",quota="team",resource="pods"} 1`+"\n", `stead_quota_hard{namespace="default",quota="team",resource="pods"} 5`+"\n",
+		`stead_quota_hard{namespace="default",quota="team",resource="requests.cpu"} 2.5`+"\n")
 	put(store.Put(store.NodeKey("n1"), store.Encode(records.Node{Name: "n1", UID: "x"})),
 		store.Put(store.FactsKey("n1"), store.Encode(records.NodeFacts{Name: "n1", UID: "x", Boot: "b"})),
 		store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x", Boot: "b", ID: 1})))

@@ -88,6 +88,8 @@ type Clients struct {
 	Revoked map[spec.UID]bool
 	// Unrecorded are nodes of which only the first join is known: they were let in by an earlier version.
 	Unrecorded []spec.NodeName
+
+	tokens []records.JoinToken // all, used ones too
 }
 
 // Clients reads what clients there are, and what they let in.
@@ -97,9 +99,8 @@ func (a *Authority) Clients(ctx context.Context) (Clients, error) {
 	if err == nil {
 		c.Revoked, err = a.Revoked(ctx)
 	}
-	var tokens []records.JoinToken
 	if err == nil {
-		tokens, err = a.Tokens(ctx)
+		c.tokens, err = a.Tokens(ctx)
 	}
 	var nodes []records.Node
 	var unreadNodes error
@@ -118,7 +119,7 @@ func (a *Authority) Clients(ctx context.Context) (Clients, error) {
 		c.Known[k.ID] = k
 		c.of(k.ID)
 	}
-	for _, t := range tokens {
+	for _, t := range c.tokens {
 		if t.By != "" && t.UsedBy == "" {
 			c.of(t.By).Tokens = append(c.of(t.By).Tokens, t.ID)
 		}
@@ -173,15 +174,11 @@ func (a *Authority) RevokeClient(ctx context.Context, client spec.UID, also bool
 	if err := a.Revoke(ctx, client); err != nil {
 		return LetIn{}, Clients{}, err
 	}
-	all, err := a.Tokens(ctx)
-	if err != nil {
-		return LetIn{}, Clients{}, err
-	}
 	c, err := a.Clients(ctx) // no token of the client lets in anybody from here on
 	if err != nil {
 		return LetIn{}, c, err
 	}
-	for _, t := range all {
+	for _, t := range c.tokens {
 		if t.By == client {
 			if _, err := a.RevokeToken(ctx, t.ID); err != nil {
 				return LetIn{}, c, err

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"slices"
@@ -87,5 +88,35 @@ func TestEntriesOfAMachineAreBounded(t *testing.T) {
 	}
 	if n := len(a.Entries); n != 32 || !a.ByClient("a") || !a.ByClient(spec.UID(string(rune('a'+99)))) || a.ByClient("b") {
 		t.Errorf("%d entries: %+v", n, a.Entries)
+	}
+}
+
+// tokenReads counts how often all join tokens are read.
+type tokenReads struct {
+	store.Store
+	n int
+}
+
+func (r *tokenReads) Snapshot(ctx context.Context, prefix string) (store.Rev, []store.KV, error) {
+	if kind, _ := store.Kind(prefix); kind == store.KindToken {
+		r.n++
+	}
+	return r.Store.Snapshot(ctx, prefix)
+}
+
+// What ends and what is told of it are of one read.
+func TestARevocationReadsTheTokensOnce(t *testing.T) {
+	a := newRig(t).open()
+	_, err := a.CreateToken(t.Context(), time.Hour, "", "ann")
+	must(t, err)
+	reads := &tokenReads{Store: a.cfg.Store}
+	a.cfg.Store = reads
+	gone, _, err := a.RevokeClient(t.Context(), "ann", false)
+	must(t, err)
+	if reads.n != 1 || len(gone.Tokens) != 1 {
+		t.Errorf("the tokens were read %d times, and %v ended; want once, and one", reads.n, gone.Tokens)
+	}
+	if left, err := a.Tokens(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("%v are left, %v", left, err)
 	}
 }
