@@ -98,30 +98,6 @@ func (e *Embedded) belongs() error {
 	return nil
 }
 
-// settle makes the member what it is to be once it serves: a lone one gets the address at
-// which others reach it.
-func (e *Embedded) settle(ctx context.Context) error {
-	p := e.config.Peers
-	if p == nil {
-		return nil
-	}
-	members, err := e.Members(ctx)
-	if err != nil {
-		return err
-	}
-	at := slices.IndexFunc(members, func(m stores.StoreMember) bool { return m.ID == e.Self() })
-	if at < 0 {
-		return stores.ErrRemoved
-	}
-	if members[at].Peer == p.Address {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, e.etcd.Server.Cfg.ReqTimeout())
-	defer cancel()
-	_, err = e.client.MemberUpdate(ctx, uint64(e.etcd.Server.MemberID()), []string{peerScheme + "://" + p.Address})
-	return plain("change the member's address", err)
-}
-
 // Self is the id of this member, in hex.
 func (e *Embedded) Self() string { return e.etcd.Server.MemberID().String() }
 
