@@ -206,13 +206,13 @@ bench-dns: ## dnsd beside bare miekg/dns, CoreDNS, Knot and NSD (root, dnsperf, 
 
 # Not part of test: it needs memory (5 GB), and the first time five minutes for the image of its hosts. Where
 # user-mode Linux is not to be had, its tests are skipped, and say so (test/lab/SKIPS).
-lab: build $(GOTEST) image ## hosts with kernels of their own, systemd and cgroup v2: power loss, reboot, freeze, clocks (root; ten minutes)
+lab: build $(GOTEST) image ## hosts with kernels of their own, systemd and cgroup v2: power loss, reboot, freeze, clocks, upgrades of the package (root; half an hour)
 	$(call say,"lab")
 	-@scripts/setup --lab
-	@STEAD_LAB=1 $(GOTEST) -skips test/lab/SKIPS -timeout 40m ./test/lab
+	@STEAD_LAB=1 $(GOTEST) -skips test/lab/SKIPS -timeout 100m ./test/lab
 
 soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root, up to 30 minutes a piece)
-	@$(GO) run ./scripts/debimage galera
+	@$(GO) run ./scripts/debimage galera patroni
 	@$(GO) run ./test/soak $(SOAK)
 
 test: ## all of it: setup, check, bench-guard, race, conformance, box, e2e (root, under twenty minutes)

@@ -120,7 +120,7 @@ func runUpgrade(t *testing.T, b *book) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	c := &realServer{t: t, dir: filepath.Join(dir, "server"), socket: filepath.Join(dir, "s")}
 	stop := c.start()
-	b.run(c, "stead backup save /var/backups/stead/before.db", "keys at revision")
+	b.run(c, "stead backup save /var/backups/stead-before.db", "keys at revision")
 	stop()
 	c.start()
 	b.run(c, "stead version", "server")

@@ -2,6 +2,8 @@ package lab
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +24,9 @@ func (h *hosts) act(what string, do func()) {
 // on is who of the members named is on a host now.
 func (h *hosts) on(i int, names ...string) (here []member) {
 	h.Helper()
+	all := h.known(names...)
 	for _, name := range names {
-		if m := h.member(name); m.Node == host(i) {
+		if m := all[name]; m.Node == host(i) {
 			here = append(here, m)
 		}
 	}
@@ -89,9 +92,9 @@ func (h *hosts) losePower(i int, off time.Duration, names ...string) {
 // lives are the lives that members have now, by name.
 func (h *hosts) lives(names ...string) map[string]member {
 	h.Helper()
-	all := map[string]member{}
+	known, all := h.known(names...), map[string]member{}
 	for _, name := range names {
-		all[name] = h.member(name)
+		all[name] = known[name]
 	}
 	return all
 }
@@ -99,8 +102,9 @@ func (h *hosts) lives(names ...string) map[string]member {
 // assertHeld fails the test when one of them has another life now, or was started again.
 func (h *hosts) assertHeld(was map[string]member) {
 	h.Helper()
+	known := h.known(slices.Collect(maps.Keys(was))...)
 	for name, before := range was {
-		if now := h.member(name); now.Token != before.Token || now.Restarts != before.Restarts {
+		if now := known[name]; now.Token != before.Token || now.Restarts != before.Restarts {
 			judge.Broken(h, "%s was touched: it was %+v and is %+v", name, before, now)
 		}
 	}

@@ -69,11 +69,7 @@ func (h *hosts) assertKernel() {
 // assertNames asks the DNS of a host all the time while its agent is restarted, and killed.
 func (h *hosts) assertNames(i int, d *database) {
 	h.Helper()
-	if out, err := h.try(hanging, script, "put", fmt.Sprint(i), h.tool, "/root/"); err != nil {
-		h.Fatalf("%v %s", err, out)
-	}
-	h.ssh(i, fmt.Sprintf("systemd-run -q --unit=asks -p StandardOutput=file:/root/asked /root/tool ask --every 25ms %s.etcd.default.svc.cluster.local=%s",
-		d.members[0], h.member(d.members[0]).Address))
+	h.startAsking(i, d)
 	started := h.ssh(i, "systemctl show -P ExecMainPID stead-agent")
 	h.ssh(i, "systemctl restart stead-agent && systemctl kill -s KILL stead-agent")
 	h.eventually("the agent runs again", func() error {
@@ -84,6 +80,22 @@ func (h *hosts) assertNames(i int, d *database) {
 		return nil
 	})
 	h.connected()
+	h.assertAnswered(i)
+}
+
+// startAsking asks the DNS of a host for a member of the database, all the time.
+func (h *hosts) startAsking(i int, d *database) {
+	h.Helper()
+	if _, err := h.trySSH(i, "test -e /root/tool"); err != nil {
+		h.lab("put", fmt.Sprint(i), h.tool, "/root/")
+	}
+	h.ssh(i, fmt.Sprintf("systemd-run -q --unit=asks -p StandardOutput=truncate:/root/asked /root/tool ask --every 50ms %s.%s.default.svc.cluster.local=%s",
+		d.members[0], d.set, h.member(d.members[0]).Address))
+}
+
+// assertAnswered ends the asking, and fails the test when a question had no answer or a wrong one.
+func (h *hosts) assertAnswered(i int) {
+	h.Helper()
 	h.ssh(i, "systemctl stop asks")
 	var seen struct {
 		Asked, Lost int
@@ -97,7 +109,7 @@ func (h *hosts) assertNames(i int, d *database) {
 	if len(seen.Wrong) > 0 || seen.Lost > 0 {
 		h.Errorf("%d of %d questions had no answer while the agent ended: %v", seen.Lost, seen.Asked, seen.Wrong)
 	}
-	h.Logf("%d questions, the slowest %.1f s", seen.Asked, seen.Slow)
+	h.Logf("%s: %d questions, the slowest %.1f s", host(i), seen.Asked, seen.Slow)
 }
 
 // drain takes a host out of use and back; its members stop by their budgets, and return with what they had.

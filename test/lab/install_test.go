@@ -36,18 +36,30 @@ func (h *hosts) install(archives ...string) {
 		h.join(i)
 	}
 	h.connected()
+	h.startWitness()
+	archives = append(archives, h.toolArchive())
+	h.each(func(i int) { h.loadImages(i, archives...) })
+}
+
+// startWitness has lives heard from now on.
+func (h *hosts) startWitness() {
+	h.Helper()
 	h.heard = filepath.Join(h.dir, "witness.log")
 	h.start(h.tool, "witness", "--datagrams", "--listen", witnessAddress, "--file", h.heard)
-	tool := filepath.Join(h.dir, "tool.tar")
+}
+
+// toolArchive is the image of the test tool.
+func (h *hosts) toolArchive() string {
+	h.Helper()
+	archive := filepath.Join(h.dir, "tool.tar")
 	program, err := os.ReadFile(h.tool)
 	if err == nil {
-		err = os.WriteFile(tool, runtimetest.Archive(h, "stead.local/tool:1", program, runtimetest.ImageConfig{}), 0o600)
+		err = os.WriteFile(archive, runtimetest.Archive(h, "stead.local/tool:1", program, runtimetest.ImageConfig{}), 0o600)
 	}
 	if err != nil {
 		h.Fatal(err)
 	}
-	archives = append(archives, tool)
-	h.each(func(i int) { h.loadImages(i, archives...) })
+	return archive
 }
 
 func (h *hosts) loadImages(i int, archives ...string) {
@@ -94,20 +106,19 @@ func (h *hosts) join(i int) {
 // connected waits until every host has a session.
 func (h *hosts) connected() {
 	h.Helper()
-	h.eventually("all nodes are connected", func() error {
-		for i := 1; i <= h.n; i++ {
-			if err := h.hasSession(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	var all []int
+	for i := 1; i <= h.n; i++ {
+		all = append(all, i)
+	}
+	h.eventually("all nodes are connected", func() error { return h.hasSession(all...) })
 }
 
-func (h *hosts) hasSession(i int) error {
+func (h *hosts) hasSession(which ...int) error {
 	out, err := h.tryStead("get", "nodes")
-	if err == nil && !strings.Contains(lineWith(out, host(i)+" "), " Ready") {
-		err = fmt.Errorf("%s has no session", host(i))
+	for _, i := range which {
+		if err == nil && !strings.Contains(lineWith(out, host(i)+" "), " Ready") {
+			err = fmt.Errorf("%s has no session", host(i))
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, out)
@@ -142,6 +153,40 @@ func (h *hosts) tryMember(name string) (member, error) {
 		return o.Status, fmt.Errorf("%w: %s", err, out)
 	}
 	return o.Status, json.Unmarshal([]byte(out), &o)
+}
+
+// tryMembers are all members of the default namespace by one question, each of which takes seconds on a busy machine.
+func (h *hosts) tryMembers() (map[string]member, error) {
+	var list struct{ Items []struct{ Status member } }
+	out, err := h.tryStead("get", "members", "-o", "json")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	all := map[string]member{}
+	for _, m := range list.Items {
+		all[m.Status.Name] = m.Status
+	}
+	return all, nil
+}
+
+// known waits until a server tells of these members.
+func (h *hosts) known(names ...string) (all map[string]member) {
+	h.Helper()
+	h.eventually("members are known", func() (err error) {
+		if all, err = h.tryMembers(); err != nil {
+			return err
+		}
+		for _, name := range names {
+			if _, known := all[name]; !known {
+				return fmt.Errorf("%s is not", name)
+			}
+		}
+		return nil
+	})
+	return all
 }
 
 // member waits until a server tells of the member.

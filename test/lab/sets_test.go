@@ -93,9 +93,15 @@ func (h *hosts) newDatabase(set, port string) *database {
 	if err != nil {
 		h.Fatal(err)
 	}
+	return h.newDatabaseOf(set, port, string(example))
+}
+
+// newDatabaseOf does it with another manifest.
+func (h *hosts) newDatabaseOf(set, port, example string) *database {
+	h.Helper()
 	// To start a program for a probe takes seconds here; three of ZooKeeper, each with a host's one processor for its
 	// start, are never ready otherwise.
-	text := strings.NewReplacer("periodSeconds: 2", "periodSeconds: 5", "timeoutSeconds: 3", "timeoutSeconds: 30").Replace(string(example))
+	text := strings.NewReplacer("periodSeconds: 2", "periodSeconds: 5", "timeoutSeconds: 3", "timeoutSeconds: 30").Replace(example)
 	file := filepath.Join(h.dir, set+".yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		h.Fatal(err)
@@ -154,14 +160,20 @@ func (d *database) read() {
 		return
 	}
 	for _, name := range d.members {
-		has := -1
-		began := time.Now()
-		for ; has < acked && time.Since(began) < looking; time.Sleep(time.Second) { // the last of it is on its way
-			has = d.counted(name)
-		}
-		if has < acked {
-			judge.Broken(d, "%s itself has %d keys of %d acknowledged", name, has, acked)
-		}
+		d.hasAll(name, acked)
+	}
+}
+
+// hasAll fails the test when a member itself does not have as many keys as were acknowledged.
+func (d *database) hasAll(name string, acked int) {
+	d.Helper()
+	has := -1
+	began := time.Now()
+	for ; has < acked && time.Since(began) < looking; time.Sleep(time.Second) { // the last of it is on its way
+		has = d.counted(name)
+	}
+	if has < acked {
+		judge.Broken(d, "%s itself has %d keys of %d acknowledged", name, has, acked)
 	}
 }
 
@@ -187,7 +199,13 @@ func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) 
 func (h *hosts) whole(names ...string) {
 	h.Helper()
 	h.connected()
-	for _, name := range names {
-		h.ready(name)
-	}
+	h.eventually("all members are ready", func() error {
+		all, err := h.tryMembers()
+		for _, name := range names {
+			if err == nil && !all[name].Ready {
+				err = fmt.Errorf("%s: %+v", name, all[name])
+			}
+		}
+		return err
+	})
 }

@@ -109,6 +109,10 @@ var pieces = []piece{
 		pkg: "./test/lab", test: "^TestAHostLostForGoodIsReplaced$", env: inLab, tells: []string{"members of the host are back", "load:"},
 	},
 	{
+		name: "lab-databases", what: "the same with a server on each host, etcd and PostgreSQL: the leader's host loses its power, is moved from, is cut off",
+		pkg: "./test/lab", test: "^TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff$", env: inLab, tells: []string{"acts:", "load:"},
+	},
+	{
 		name: "lab-runtime", what: "a host with cgroup v2: the runtime's promises with runc and with crun, and how long a start takes",
 		pkg: "./test/lab", test: "^TestTheRuntimeKeepsItsPromisesOnCGroup2$", env: inLab, tells: []string{"tests passed", "-ms", "load:"},
 	},

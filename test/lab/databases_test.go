@@ -1,0 +1,142 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const patroniArchive = "../../.cache/images/patroni.tar"
+
+// TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff: three hosts, each with a server and an agent, and a member of etcd and of
+// PostgreSQL that are written to from all three. The host of PostgreSQL's leader loses its power, all is moved from it and back, and
+// it is cut off. Once.
+func TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff(t *testing.T) {
+	soakFor(t)
+	h := newLab(t, 3)
+	c := &bases{hosts: h, held: holds}
+	h.act("Stead is installed", func() { h.installServers(h.pack(version), etcdArchive, patroniArchive) })
+	h.act("sets are up", func() {
+		h.applyLives()
+		for _, d := range []struct{ set, port string }{{"etcd", "2379"}, {"postgresql", "5432"}} {
+			w := h.newDatabase(d.set, d.port).writeInside()
+			c.all, c.held = append(c.all, w), slices.Concat(c.held, w.members)
+		}
+	})
+	c.act("the leader's host loses its power", c.losePower)
+	c.act("the leader's host is drained, its members move, and return", c.moveAway)
+	c.act("the leader's host is cut off", c.cutOff)
+	c.act("what was acknowledged is read", func() {
+		for _, w := range c.all {
+			w.readBack(1, 2, 3)
+		}
+	})
+}
+
+// bases are databases under writes, and lives beside them.
+type bases struct {
+	*hosts
+	all  []*inside
+	held []string
+}
+
+// act does something and says how long nothing was acknowledged meanwhile, whoever wrote.
+func (c *bases) act(what string, do func()) {
+	c.Helper()
+	from := clock(c)
+	c.hosts.act(what, func() {
+		do()
+		c.quorate()
+		c.whole(slices.Concat(c.held, guards)...)
+		for _, w := range c.all {
+			for i := 1; i <= c.n; i++ {
+				w.goesOn(i)
+			}
+		}
+	})
+	if c.Failed() {
+		return
+	}
+	for _, w := range c.all {
+		c.Logf("acts: %s: %s acknowledged nothing for %.1f s at most", what, w.set, w.gap(from).Seconds())
+	}
+	c.judge()
+}
+
+// leaderHost is the host of the member of PostgreSQL that leads.
+func (c *bases) leaderHost() (i int) {
+	c.Helper()
+	c.eventually("PostgreSQL has a leader", func() error {
+		out, err := c.tryStead("get", "members")
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		for line := range strings.Lines(out) {
+			if f := strings.Fields(line); strings.HasPrefix(line, "postgresql-") && slices.Contains(f, "leader") {
+				i = c.hostOf(c.member(f[0]))
+				return nil
+			}
+		}
+		return fmt.Errorf("%s", out)
+	})
+	return i
+}
+
+// others go on: each writes to each database from now on.
+func (c *bases) othersGoOn(i int) {
+	c.Helper()
+	for n := 1; n <= c.n; n++ {
+		for _, w := range c.all {
+			if n != i {
+				w.goesOn(n)
+			}
+		}
+	}
+}
+
+func (c *bases) losePower() {
+	c.Helper()
+	i := c.leaderHost()
+	was := c.on(i, c.held...)
+	c.lab("kill", fmt.Sprint(i))
+	c.othersGoOn(i)
+	c.lab("start", fmt.Sprint(i))
+	for _, m := range was {
+		c.returned(m)
+	}
+}
+
+func (c *bases) cutOff() {
+	c.Helper()
+	i := c.leaderHost()
+	lives := c.lives(c.held...)
+	c.lab("cut", fmt.Sprint(i))
+	c.othersGoOn(i)
+	c.lab("heal", fmt.Sprint(i))
+	c.connected()
+	for name := range lives {
+		c.ready(name)
+	}
+	c.assertHeld(lives)
+}
+
+func (c *bases) moveAway() {
+	c.Helper()
+	i := c.leaderHost()
+	was := c.on(i, c.held...)
+	c.stead("drain", host(i), "--move", "--timeout", "4m")
+	c.stead("uncordon", host(i))
+	for _, m := range was {
+		if now := c.ready(m.Name, m); now.Node == host(i) || now.Address != m.Address {
+			c.Errorf("%+v was moved, and is %+v", m, now)
+		}
+		c.stead("move", m.Name, "--to", host(i), "--wait", "--timeout", "4m")
+		c.ready(m.Name, m)
+	}
+	for _, w := range c.all {
+		for n := range w.members {
+			w.route(n)
+		}
+	}
+}
