@@ -80,7 +80,7 @@ func (h *hosts) assertNames(i int, d *database) {
 		return nil
 	})
 	h.connected()
-	h.assertAnswered(i)
+	h.assertAnswered(i, all)
 }
 
 // startAsking asks the DNS of a host for a member of the database, all the time.
@@ -93,24 +93,31 @@ func (h *hosts) startAsking(i int, d *database) {
 		d.members[0], d.set, h.member(d.members[0]).Address))
 }
 
-// assertAnswered ends the asking, and fails the test when a question had no answer or a wrong one.
-func (h *hosts) assertAnswered(i int) {
+// assertAnswered ends the asking, and fails the test when a question had a wrong answer, or more than one of so many had none.
+func (h *hosts) assertAnswered(i, of int) {
 	h.Helper()
 	h.ssh(i, "systemctl stop asks")
 	var seen struct {
-		Asked, Lost int
-		Wrong       []string
-		Slow        float64
+		Asked, Lost, Other int
+		Wrong              []string
+		Slow               float64
 	}
 	out := h.ssh(i, "cat /root/asked")
 	if err := json.Unmarshal([]byte(out), &seen); err != nil || seen.Asked < 100 {
 		h.Errorf("asked %q: %v", out, err)
 	}
-	if len(seen.Wrong) > 0 || seen.Lost > 0 {
-		h.Errorf("%d of %d questions had no answer while the agent ended: %v", seen.Lost, seen.Asked, seen.Wrong)
+	if seen.Other > 0 || seen.Lost*of > seen.Asked {
+		h.Errorf("of %d questions %d had no answer and %d another one: %v", seen.Asked, seen.Lost, seen.Other, seen.Wrong)
 	}
-	h.Logf("%s: %d questions, the slowest %.1f s", host(i), seen.Asked, seen.Slow)
+	h.Logf("%s: %d questions, %d without an answer, the slowest %.1f s", host(i), seen.Asked, seen.Lost, seen.Slow)
 }
+
+// all: none may have no answer.
+const all = 1 << 30
+
+// busy is the share of questions that may find no answer in minutes in which a host's one processor is short: a name server ends
+// a connection over TCP that says nothing for 2 s, and the program that asks there tries once.
+const busy = 500
 
 // drain takes a host out of use and back; its members stop by their budgets, and return with what they had.
 func (h *hosts) drain(i int, names ...string) {

@@ -123,7 +123,7 @@ func (r *rolling) upgrade(deb, version string, units ...string) {
 		}
 	})
 	for i := 1; i <= r.n; i++ {
-		r.assertAnswered(i)
+		r.assertAnswered(i, busy)
 		if said := r.ssh(i, "stead version"); strings.Count(said, version) < 2 {
 			r.Errorf("%s is of %q, want %s", host(i), said, version)
 		}

@@ -18,7 +18,8 @@ import (
 type asked struct {
 	Asked int      `json:"asked"`
 	Lost  int      `json:"lost"`            // not answered within the patience of a resolver
-	Wrong []string `json:"wrong,omitempty"` // the first of what was answered else
+	Other int      `json:"other"`           // answered else than wanted
+	Wrong []string `json:"wrong,omitempty"` // the first of what was lost, or answered else
 	Slow  float64  `json:"slow"`            // seconds that the slowest answer took
 }
 
@@ -67,6 +68,9 @@ func ask(ctx context.Context, args []string) error {
 				seen.Lost++
 				fallthrough
 			case got != want[name]:
+				if err == nil {
+					seen.Other++
+				}
 				if len(seen.Wrong) < 20 {
 					seen.Wrong = append(seen.Wrong, fmt.Sprintf("%s over %s: %q, %v", name, network, got, err))
 				}
