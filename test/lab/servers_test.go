@@ -118,18 +118,19 @@ func (h *hosts) storing(do func()) (longest time.Duration) {
 	h.Helper()
 	stop, done := make(chan struct{}), make(chan struct{})
 	file := filepath.Join(h.dir, "beat.yaml")
+	taken, said := 0, ""
 	go func() {
 		defer close(done)
 		last := time.Now()
 		for n := 0; ; n++ {
-			text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beat}\ndata: {n: %q}\n", strconv.Itoa(n))
+			text := fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: beat}\ndata: {beat: %q}\n", strconv.Itoa(n))
 			err := os.WriteFile(file, []byte(text), 0o600)
 			if err == nil {
-				_, err = h.try(looking/2, script, "wire", steadBin, "--config", h.people, "apply", "-f", file)
+				said, err = h.try(looking/2, script, "wire", steadBin, "--config", h.people, "apply", "-f", file)
 			}
 			longest = max(longest, time.Since(last))
 			if err == nil {
-				last = time.Now()
+				last, taken = time.Now(), taken+1
 			}
 			select {
 			case <-stop:
@@ -138,7 +139,12 @@ func (h *hosts) storing(do func()) (longest time.Duration) {
 			}
 		}
 	}()
-	defer func() { close(stop); <-done }()
+	defer func() {
+		close(stop)
+		if <-done; taken == 0 {
+			h.Errorf("no change was taken: %s", said)
+		}
+	}()
 	do()
 	return longest
 }
