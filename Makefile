@@ -30,7 +30,7 @@ RELEASE_VERSION = $(if $(filter command line,$(origin VERSION)),-version $(VERSI
 # Looked up once: release-check builds twice, and something may be committed meanwhile.
 RELEASE_COMMIT := $(shell $(GIT) rev-parse HEAD 2>/dev/null)
 
-.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz release release-check bench bench-guard bench-kubernetes bench-dns soak test proto proto-check measure image demo demo-clean clean FORCE
+.PHONY: help build check fmt fmt-check tidy tidy-check vet staticcheck misspell arch unit race conformance box e2e lab sim mutants fuzz release release-check bench bench-guard bench-kubernetes bench-dns soak test proto proto-check measure image image-jvm demo demo-clean clean FORCE
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -224,6 +224,9 @@ START := $(shell date +%s)
 
 image: ## the container images of examples and tests, from Debian packages
 	@$(GO) run ./scripts/debimage etcd zookeeper box redis redis-exporter
+
+image-jvm: ## images of what Debian has no package of: Cassandra (needs Maven Central)
+	@$(GO) run ./scripts/debimage cassandra
 
 PROTOC_GEN := .cache/bin/protoc-gen-go .cache/bin/protoc-gen-go-grpc
 .cache/bin/protoc-gen-go: go.sum

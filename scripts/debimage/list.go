@@ -19,6 +19,7 @@ type List struct {
 	Env        []string // NAME=VALUE; PATH takes the place of the usual one
 	Entrypoint string   // a program; "": none
 	Packages   []Package
+	Jars       []Jar
 }
 
 // User is a name for a uid, also the name and id of its group.
@@ -51,7 +52,7 @@ func ParseList(path, text string) (List, error) {
 		if len(words) == 0 {
 			continue
 		}
-		bad := fmt.Errorf("%s:%d: %q is not understood; write PACKAGE=VERSION, image NAME:TAG, from LIST, user NAME UID, env NAME=VALUE or entrypoint PROGRAM", path, n, strings.TrimSpace(line))
+		bad := fmt.Errorf("%s:%d: %q is not understood; write PACKAGE=VERSION, jar GROUP:NAME:VERSION[:CLASSIFIER] SHA256, image NAME:TAG, from LIST, user NAME UID, env NAME=VALUE or entrypoint PROGRAM", path, n, strings.TrimSpace(line))
 		switch {
 		case len(words) == 2 && words[0] == "image":
 			l.Image = words[1]
@@ -61,6 +62,8 @@ func ParseList(path, text string) (List, error) {
 			l.Env = append(l.Env, words[1])
 		case len(words) == 2 && words[0] == "entrypoint" && strings.HasPrefix(words[1], "/"):
 			l.Entrypoint = words[1]
+		case len(words) == 3 && words[0] == "jar" && jarName.MatchString(words[1]) && jarSum.MatchString(words[2]):
+			l.Jars = append(l.Jars, Jar{Name: words[1], SHA256: words[2], Line: n})
 		case len(words) == 3 && words[0] == "user" && userName.MatchString(words[1]):
 			uid, err := strconv.Atoi(words[2])
 			if err != nil || uid < 1 {

@@ -15,6 +15,8 @@
 //	env NAME=VALUE     a variable of the image
 //	entrypoint PROGRAM what containers without a command run
 //	PACKAGE=VERSION    a package, nothing of what it depends on
+//	jar GROUP:NAME:VERSION[:CLASSIFIER] SHA256
+//	                   a file of Maven Central, with that sum, below /usr/share/java/LIST; kept in .cache/jars
 package main
 
 import (
@@ -31,6 +33,7 @@ import (
 func main() {
 	lists := flag.String("lists", "scripts/images", "folder of the lists")
 	debs := flag.String("debs", ".cache/debs", "folder that keeps downloaded packages")
+	jars := flag.String("jars", ".cache/jars", "folder that keeps downloaded files of Maven Central")
 	out := flag.String("out", ".cache/images", "folder for the images")
 	repin := flag.Bool("repin", false, "write the versions that Debian offers now into the lists")
 	flag.Parse()
@@ -43,7 +46,7 @@ func main() {
 		if *repin {
 			err = Repin(*lists, name)
 		} else {
-			err = build(*lists, *debs, *out, name)
+			err = build(*lists, *debs, *jars, *out, name)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "debimage:", err)
@@ -53,7 +56,7 @@ func main() {
 }
 
 // build makes one image, unless the same program made it from the same lists before.
-func build(lists, debs, out, name string) error {
+func build(lists, debs, jars, out, name string) error {
 	began := time.Now()
 	chain, err := ReadChain(lists, name)
 	if err != nil {
@@ -82,6 +85,9 @@ func build(lists, debs, out, name string) error {
 			if err := tree.AddPackage(f); err != nil {
 				return err
 			}
+		}
+		if err := tree.AddJars(list, jars); err != nil {
+			return err
 		}
 		if i == 0 {
 			tree.AddSkeleton()

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,8 @@ type Lab struct {
 	program    string   // of the next server or agent; empty: the program under test
 	boot       string   // file with the host's boot id; empty: the kernel's
 	client     string   // client file of who has no server on the machine; empty: Socket
+
+	slow time.Duration // what counts as hanging here; zero: hanging
 }
 
 // gateway is where DNS answers inside a lab.
@@ -114,7 +117,7 @@ func (l *Lab) inside(limit time.Duration, name string, args ...string) (string, 
 // stead runs the command line against the lab's server and fails the test when it fails.
 func (l *Lab) stead(args ...string) string {
 	l.t.Helper()
-	out, err := l.trySteadFor(hanging, args...)
+	out, err := l.trySteadFor(cmp.Or(l.slow, hanging), args...)
 	if err != nil {
 		l.t.Fatalf("stead %s: %v\n%s\n%s", strings.Join(args, " "), err, out, l.logs())
 	}
@@ -135,11 +138,14 @@ const hanging = 4 * time.Minute
 // patience is stead's own limit where it waits, for then it tells for what.
 const patience = "230s"
 
+// patience is the same where all is slow.
+func (l *Lab) patience() string { return (cmp.Or(l.slow, hanging) - 10*time.Second).String() }
+
 // eventually waits until f says nil, or fails with its last word. Less than hanging
 // counts as hanging.
 func (l *Lab) eventually(limit time.Duration, what string, f func() error) {
 	l.t.Helper()
-	limit = max(limit, hanging)
+	limit = max(limit, hanging, l.slow)
 	deadline := time.Now().Add(limit)
 	for {
 		err := f()

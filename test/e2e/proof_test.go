@@ -146,7 +146,7 @@ func (d *database) replaced(was [3]tale, ordinals ...int) {
 func (d *database) roll() {
 	d.t.Helper()
 	was := d.tales()
-	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
+	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", d.patience())
 	d.replaced(was, 0, 1, 2)
 	d.waitWhole(3)
 }
@@ -165,7 +165,7 @@ func (d *database) wedge() {
 func (d *database) cure() {
 	d.t.Helper()
 	was := d.tales()
-	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
+	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", d.patience())
 	d.replaced(was, 0, 1, 2)
 	d.waitWhole(3)
 }

@@ -68,6 +68,7 @@ var pieces = []piece{
 		pkg: "./test/e2e", test: "^TestGaleraLosesNothingWhenItsSetIsMadeAgain$", env: byChance,
 		tells: []string{"load:"},
 	},
+	ofCatalogue("cassandra", "Cassandra; its image needs Maven Central"),
 	ofCatalogue("nats", "NATS JetStream"),
 	ofCatalogue("postgresql", "PostgreSQL with failover by Patroni"),
 	ofCatalogue("rabbitmq", "RabbitMQ with quorum queues"),
