@@ -8,7 +8,7 @@ var quotaFaults = []fault{
 	{"S7", "server/control/quota.go", "\t\tt.Then = append(t.Then, store.Put(b.seen.Key, []byte(\"changed\")))\n", "",
 		suite{"server/control", "^TestTwoAtOnceDoNotBothFit$"}},
 	{"S7", "server/control/quota.go", "\tif b.none() && !brings && !again {\n", "\tif b.none() && !brings {\n",
-		suite{"server/control", "^TestAQuotaThatComesMeanwhileIsSeen$"}},
+		suite{"server/control", "^TestAQuotaThatTheViewDoesNotShowYetIsWaitedFor$"}},
 	{"S7", "server/control/reclaim.go", "\tif q.Verb == records.VerbRestore {\n\t\tif err := s.restores", "\tif false {\n\t\tif err := s.restores",
 		suite{"server/control", "^TestVolumesThatStayCount$"}},
 	{"S7", "server/cache/quota.go", "e.record.Verb != records.VerbRestore || l.volumes", "true || l.volumes",

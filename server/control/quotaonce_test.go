@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,4 +205,51 @@ func (c *counting) take() (n int) {
 	defer c.mu.Unlock()
 	n, c.n = c.n, 0
 	return n
+}
+
+// lagging is a cache that shows what was there when it was stopped, until somebody waits for more.
+type lagging struct {
+	cache.Reader
+	now    cache.Reader
+	waited atomic.Bool
+}
+
+func (l *lagging) Look(f func(cache.View)) {
+	if l.waited.Load() {
+		l.now.Look(f)
+		return
+	}
+	l.Reader.Look(f)
+}
+
+func (l *lagging) Wait(ctx context.Context, rev store.Rev) error {
+	l.waited.Store(true)
+	return l.now.Wait(ctx, rev)
+}
+
+// A server whose view is old, and shows no quota, is not told for ever that something changed: it waits for what it did not see.
+func TestAQuotaThatTheViewDoesNotShowYetIsWaitedFor(t *testing.T) {
+	r := newRig(t)
+	r.mustApply(small("a", 2))
+	old := cache.New(r.Store, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = old.Run(ctx) })
+	if err := old.Wait(r.ctx, r.rev()); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	running.Wait()
+	r.mustApply(quotaYAML("pods: 3"))
+	for name, call := range map[string]func(*Server) error{"apply": applied(small("b", 2)), "scale": scaled("a", 4)} {
+		cfg := r.shared.cfg
+		cfg.Cache = &lagging{Reader: old, now: r.Cache}
+		s, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := call(s); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), "asked for 2 more, hard 3") {
+			t.Errorf("%s: got %v, want to be refused by the quota", name, err)
+		}
+	}
 }
