@@ -203,7 +203,7 @@ func (a *Agent) newClient() *session.Client {
 		Home: a.c.Home, Boot: a.c.Boot, Facts: a.c.Facts, Workers: &a.workers, Ledger: a.ledger, Deadlines: a.deadlines,
 		Reclaimer: a.reclaimer, Outbox: a.outbox, Known: a.known, Snapshots: a.snapshots, Interests: a.interests, Conditions: a.conditions,
 		Prepared: a.prepared, Prepare: a.preparer.Load().Take,
-		MoveReports: a.moved, TakeMoves: a.takeMoves(),
+		MoveReports: a.moved, TakeMoves: a.takeMoves(), InPlace: a.c.Volumes.InPlace,
 		Files: &a.files, FilesChanged: a.saveFiles, SnapshotsChanged: a.traces.around(a.c.Snapshots), Listed: a.c.Listed, HostsChanged: a.c.Hosts, TunnelChanged: a.c.Tunnel, ServersTold: a.c.Servers, AuthorityTold: a.c.Authority,
 		Clock: a.c.Clock, Now: time.Now, Logger: a.log,
 	})

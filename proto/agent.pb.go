@@ -637,8 +637,10 @@ type Hello struct {
 	// differences: the node takes sets and histories of Pictures, and is sent neither in JSON.
 	Differences bool `protobuf:"varint,9,opt,name=differences,proto3" json:"differences,omitempty"`
 	// interest: the node is sent sets without a member there in brief, but those that it asks for.
-	Interest      bool    `protobuf:"varint,10,opt,name=interest,proto3" json:"interest,omitempty"`
-	Follow        *Follow `protobuf:"bytes,11,opt,name=follow,proto3" json:"follow,omitempty"` // as it is at first
+	Interest bool    `protobuf:"varint,10,opt,name=interest,proto3" json:"interest,omitempty"`
+	Follow   *Follow `protobuf:"bytes,11,opt,name=follow,proto3" json:"follow,omitempty"` // as it is at first
+	// volumes are those that the node has in their places, all of them if its facts say that it lists them.
+	VolumesJson   [][]byte `protobuf:"bytes,12,rep,name=volumes_json,json=volumesJson,proto3" json:"volumes_json,omitempty"` // records.HostVolume
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -746,6 +748,13 @@ func (x *Hello) GetInterest() bool {
 func (x *Hello) GetFollow() *Follow {
 	if x != nil {
 		return x.Follow
+	}
+	return nil
+}
+
+func (x *Hello) GetVolumesJson() [][]byte {
+	if x != nil {
+		return x.VolumesJson
 	}
 	return nil
 }
@@ -2291,7 +2300,7 @@ const file_agent_proto_rawDesc = "" +
 	"\x06stored\x18\x05 \x01(\v2\x10.stead.v1.StoredH\x00R\x06stored\x12$\n" +
 	"\x04pong\x18\x06 \x01(\v2\x0e.stead.v1.PongH\x00R\x04pong\x12!\n" +
 	"\x03ask\x18\a \x01(\v2\r.stead.v1.AskH\x00R\x03askB\x06\n" +
-	"\x04kind\"\xe8\x02\n" +
+	"\x04kind\"\x8b\x03\n" +
 	"\x05Hello\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x10\n" +
 	"\x03uid\x18\x02 \x01(\tR\x03uid\x12\x12\n" +
@@ -2305,7 +2314,8 @@ const file_agent_proto_rawDesc = "" +
 	"\vdifferences\x18\t \x01(\bR\vdifferences\x12\x1a\n" +
 	"\binterest\x18\n" +
 	" \x01(\bR\binterest\x12(\n" +
-	"\x06follow\x18\v \x01(\v2\x10.stead.v1.FollowR\x06follow\"\x81\x01\n" +
+	"\x06follow\x18\v \x01(\v2\x10.stead.v1.FollowR\x06follow\x12!\n" +
+	"\fvolumes_json\x18\f \x03(\fR\vvolumesJson\"\x81\x01\n" +
 	"\x05Known\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\"\n" +

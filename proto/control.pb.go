@@ -1387,7 +1387,9 @@ type ReclaimVolumeRequest struct {
 	TrashMillis *int64                 `protobuf:"varint,5,opt,name=trash_millis,json=trashMillis,proto3,oneof" json:"trash_millis,omitempty"` // how long it lies in the trash; absent: as its claim says
 	// lost: it is missing, says its node, and the caller says that it is lost for good. Also
 	// of a member that the set wants.
-	Lost          bool `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
+	Lost bool `protobuf:"varint,6,opt,name=lost,proto3" json:"lost,omitempty"`
+	// node has it in its place, and the store does not know it; "": it is one that the store knows.
+	Node          string `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1464,11 +1466,18 @@ func (x *ReclaimVolumeRequest) GetLost() bool {
 	return false
 }
 
+func (x *ReclaimVolumeRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 type RestoreVolumeRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // its id, or as it is shown
-	// node in whose trash it lies; "": the one that the store knew to have it.
+	// node in whose trash it lies, or that has it in its place while the store does not know it; "": the one that the store knew to have it.
 	Node          string `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3584,14 +3593,15 @@ const file_control_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
 	"\acascade\x18\x04 \x01(\tR\acascade\"*\n" +
 	"\x0eDeleteResponse\x12\x18\n" +
-	"\aeffects\x18\x01 \x03(\tR\aeffects\"\xc6\x01\n" +
+	"\aeffects\x18\x01 \x03(\tR\aeffects\"\xda\x01\n" +
 	"\x14ReclaimVolumeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
 	"\x06volume\x18\x03 \x01(\tR\x06volume\x12\x17\n" +
 	"\adry_run\x18\x04 \x01(\bR\x06dryRun\x12&\n" +
 	"\ftrash_millis\x18\x05 \x01(\x03H\x00R\vtrashMillis\x88\x01\x01\x12\x12\n" +
-	"\x04lost\x18\x06 \x01(\bR\x04lostB\x0f\n" +
+	"\x04lost\x18\x06 \x01(\bR\x04lost\x12\x12\n" +
+	"\x04node\x18\a \x01(\tR\x04nodeB\x0f\n" +
 	"\r_trash_millis\"\\\n" +
 	"\x14RestoreVolumeRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +

@@ -86,6 +86,12 @@ type NodeFacts struct {
 	MoveReports []moves.MoveReport `json:"moveReports,omitempty"`
 	// MovesBack: the agent knows how to take the volumes of a move back (moves.MoveBack).
 	MovesBack bool `json:"movesBack,omitempty"`
+	// ListsVolumes: the node's agent says which volumes it has. UnknownVolumes are those of them that the store does not know;
+	// AbsentVolumes are the ids of those that their records place there, and that it has not in their place, or sealed. Both are in order,
+	// as of its hello.
+	ListsVolumes   bool         `json:"listsVolumes,omitempty"`
+	UnknownVolumes []HostVolume `json:"unknownVolumes,omitempty"`
+	AbsentVolumes  []VolumeID   `json:"absentVolumes,omitempty"`
 	// Epoch is that of the store when the node last said hello: in an older one it did
 	// not say what it runs now (SAFETY S8).
 	Epoch int64 `json:"epoch,omitempty"`

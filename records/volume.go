@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/stead-project/stead/spec"
@@ -32,6 +33,8 @@ const (
 	FateGone      VolumeFate = "Gone"
 	// FateUnbound is shown of a claim that has no volume yet: none of its users has started.
 	FateUnbound VolumeFate = "Unbound"
+	// FateUnknown is shown of what the store does not know, and a node has in its place.
+	FateUnknown VolumeFate = "Unknown"
 	// FateTrashed is shown of what has no record any more and lies in the trash of a node.
 	FateTrashed VolumeFate = "Trashed"
 )
@@ -152,6 +155,24 @@ type VolumeReport struct {
 	Message string       `json:"message,omitempty"`
 }
 
+// HostVolume is a volume that a node has in its place, or may have, as it says when it says hello.
+type HostVolume struct {
+	ID     spec.Identity  `json:"id"`
+	Claim  spec.ClaimName `json:"claim"`
+	Volume VolumeID       `json:"volume"`
+	Number int            `json:"number"`
+	Class  string         `json:"class"`
+	// SealedFor is the target of the move that sealed it; "": it is not sealed.
+	SealedFor spec.NodeName `json:"sealedFor,omitempty"`
+	// Unseen: its disk is not there or does not answer, so that it is not known whether it is in its place.
+	Unseen bool `json:"unseen,omitempty"`
+}
+
+// Compare orders them by what they are of, and by their ids.
+func (h *HostVolume) Compare(o *HostVolume) int {
+	return cmp.Or(h.ID.Compare(o.ID), cmp.Compare(h.Claim, o.Claim), cmp.Compare(h.Volume, o.Volume))
+}
+
 // VolumeOrder tells a node what to do with one volume of its. Absence is no order.
 type VolumeOrder struct {
 	ID     spec.Identity  `json:"id"`
@@ -197,7 +218,8 @@ type VolumeRequest struct {
 	Claim  spec.ClaimName `json:"claim"`
 	Volume VolumeID       `json:"volume"`
 	Verb   VolumeVerb     `json:"verb"`
-	// Node in whose trash the volume lies; of VerbRestore. "": of an older version.
+	// Node in whose trash the volume lies, of VerbRestore; "": of an older version. Of a volume that the store does not know, and which
+	// is to be the member's, or to be given up, by VerbRestore and VerbReclaim: the one that has it in its place.
 	Node spec.NodeName `json:"node,omitempty"`
 	// Token is the newest that the identity had; zero: none.
 	Token spec.Token `json:"token"`

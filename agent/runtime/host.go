@@ -154,6 +154,9 @@ type Volumes interface {
 	// not there is moved to the trash. ErrNotFound, ErrForeign, ErrExists: as Ensure; they
 	// prove nothing.
 	Lost(ctx context.Context, o records.VolumeOrder) (records.VolumeState, error)
+	// InPlace lists the volumes that are in their places, sealed ones among them, in order; and as Unseen those of which that is not
+	// known before ctx ends, for their disk is not there, or does not answer. An error says that the list is not whole.
+	InPlace(ctx context.Context) ([]records.HostVolume, error)
 	// Trash lists what is in the trash, by volume id. An entry that cannot be read is
 	// left out, and stays; an error says that the list is not whole, and names what is
 	// not known: a storage class that is not there, an entry that cannot be read.

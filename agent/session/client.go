@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/agent/ledger"
 	"github.com/stead-project/stead/agent/reclaim"
+	"github.com/stead-project/stead/internal/trouble"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
@@ -60,6 +62,8 @@ type Config struct {
 	Ledger    *ledger.Ledger
 	Deadlines *deadline.Keeper // nil: this node guards no lives
 	Reclaimer *reclaim.Reclaimer
+	// InPlace lists the volumes that the node has in their places (records.HostVolume), until ctx ends; nil: it does not say.
+	InPlace   func(context.Context) ([]records.HostVolume, error)
 	Outbox    *Outbox
 	Known     *Known
 	Snapshots *SnapshotCache
@@ -98,11 +102,12 @@ type Config struct {
 // Client is a node's side of its sessions, of which it has one at a time. Its methods are for
 // the goroutine that runs sessions, but those that say otherwise.
 type Client struct {
-	cfg     Config
-	log     *slog.Logger
-	contact contact
-	newest  spec.Sequence // of the wanted lists that were accepted
-	guards  bool          // the last hello said that this node guards lives
+	cfg      Config
+	log      *slog.Logger
+	unlisted trouble.Last // of volumes
+	contact  contact
+	newest   spec.Sequence // of the wanted lists that were accepted
+	guards   bool          // the last hello said that this node guards lives
 	// confirmed is the moment, on Clock, until which snapshots and histories are.
 	confirmed atomic.Int64
 }
@@ -121,7 +126,7 @@ func (c *Client) ConfirmedUntil() time.Duration { return time.Duration(c.confirm
 func (c *Client) Contact() (age, margin time.Duration) { return c.contact.look() }
 
 // Hello is the first message of a session.
-func (c *Client) Hello() (*proto.FromNode, error) {
+func (c *Client) Hello(ctx context.Context) (*proto.FromNode, error) {
 	facts := c.cfg.Facts
 	c.guards = c.cfg.Deadlines.Watched()
 	facts.Guards = c.guards
@@ -130,6 +135,10 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 	facts.Hooks = true
 	facts.Moves, facts.MoveReports = c.cfg.MoveReports != nil, c.cfg.MoveReports.all()
 	facts.MovesBack = facts.Moves
+	kept, err := c.inPlace(ctx, &facts)
+	if err != nil {
+		return nil, err
+	}
 	doc, err := json.Marshal(facts)
 	if err != nil {
 		return nil, fmt.Errorf("encode the node's facts: %w", err)
@@ -149,6 +158,24 @@ func (c *Client) Hello() (*proto.FromNode, error) {
 		Node: string(c.cfg.Home.Name()), Uid: string(c.cfg.Home.UID()), Boot: string(c.cfg.Boot), Cluster: c.cfg.Home.Cluster(),
 		FactsJson: doc, Inventory: inventory, Newest: wire.Sequence(c.newest),
 		Known: wire.Known(c.cfg.Known.Now()), Differences: true,
-		Interest: true, Follow: c.cfg.Interests.all(),
+		Interest: true, Follow: c.cfg.Interests.all(), VolumesJson: kept,
 	}}}, nil
+}
+
+// lookTime is how long a hello waits for a disk.
+const lookTime = 2 * time.Second
+
+// inPlace are the node's volumes for a hello. A list that is not whole does not count as one.
+func (c *Client) inPlace(ctx context.Context, facts *records.NodeFacts) ([][]byte, error) {
+	if c.cfg.InPlace == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	list, err := c.cfg.InPlace(ctx)
+	if c.unlisted.IsErr(err) {
+		c.log.Warn("volumes not listed", "err", err)
+	}
+	facts.ListsVolumes = err == nil
+	return wire.Documents(list)
 }

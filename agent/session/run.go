@@ -104,7 +104,7 @@ func (c *Client) sayHello(ctx context.Context, cancel context.CancelCauseFunc, c
 	if err != nil {
 		return nil, nil, err
 	}
-	hello, err := c.Hello()
+	hello, err := c.Hello(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

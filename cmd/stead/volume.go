@@ -32,9 +32,14 @@ func volumeRestore(c *cli) *cobra.Command {
 member must have no life and no other volume of that claim: scale the set down, or give
 up the other volume first. VOLUME is an id, or a name as 'stead volume ls' shows it. A
 volume that only its node has reported, for example after a restore of the store, needs
---node: use it only if you trust that node.`,
+--node: use it only if you trust that node.
+
+A volume that a node has in its place, and that the store does not know (its fate is
+Unknown), becomes its member's in the same way, with --node. It is refused while it is
+not known whether another copy is newer: the message says what to look at.`,
 		Example: `  stead volume restore data-etcd-3
-  stead volume restore data-etcd-3.0f3a9c71 --wait`,
+  stead volume restore data-etcd-3.0f3a9c71 --wait
+  stead volume restore data-etcd-3 --node host-b --wait`,
 		Args:              exactly(1, "a volume in the trash, for example 'data-db-3'"),
 		ValidArgsFunction: c.completeNames(proto.KindVolume),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +53,7 @@ volume that only its node has reported, for example after a restore of the store
 			})
 		},
 	}
-	cmd.Flags().StringVar(&node, "node", "", "the node whose trash contains the volume")
+	cmd.Flags().StringVar(&node, "node", "", "the node whose trash contains the volume, or that has it unknown to the store")
 	wait.add(cmd, "wait until it is restored")
 	return cmd
 }
@@ -60,10 +65,15 @@ func restored(v *shownVolume) (end string, err error) {
 		return "", errors.New("it was erased before it could be restored")
 	case v.Spec.Fate == records.FateKeep && v.Status.Asked == "":
 		return fmt.Sprintf("is restored on node %s", v.Spec.Node), nil
-	case v.Spec.Fate == records.FateTrashed && v.Status.Asked == "":
+	case notDone(v), v.Spec.Fate == records.FateTrashed && v.Status.Asked == "":
 		return "", errors.New("it was not restored: its member has a life or another volume; see 'stead get events'")
 	}
 	return "", nil
+}
+
+// notDone: what was asked of a volume that the store does not know was not done.
+func notDone(v *shownVolume) bool {
+	return v.Spec.Fate == records.FateUnknown && v.Status.Asked == "" && v.Status.Said == nil
 }
 
 // volumeNote says what happens to a volume that is given up, or why it cannot be.

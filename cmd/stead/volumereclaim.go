@@ -33,11 +33,15 @@ volume of a member that its set wants. First check that its disk is mounted. The
 looks for the volume once more: if it is found it is kept, otherwise the member starts
 with a new, empty volume. A node that is off for good ('stead node fence') cannot look:
 the member starts elsewhere at once, and if the node returns, the old volume goes to its
-trash.`,
+trash.
+
+--node names the node that has a volume which the store does not know (its fate is
+Unknown): that one is given up, whatever the store has of its member.`,
 		Example: `  stead volume reclaim data-etcd-3
   stead volume reclaim data-etcd-3 --yes --wait
   stead volume reclaim data-etcd-3 --yes --trash-period 0s
-  stead volume reclaim data-etcd-1 --lost`,
+  stead volume reclaim data-etcd-1 --lost
+  stead volume reclaim data-etcd-1 --node host-b`,
 		Args:              exactly(1, "a volume, for example 'data-db-3'"),
 		ValidArgsFunction: c.completeNames(proto.KindVolume),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -67,6 +71,7 @@ trash.`,
 	cmd.Flags().BoolVar(&request.Lost, "lost", false, "declare that the volume is missing, and lost for good")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().StringVar(&trash, "trash-period", "", "how long it is kept in the trash (default: that of its claim, or 24h)")
+	cmd.Flags().StringVar(&request.Node, "node", "", "the node that has the volume, which the store does not know")
 	wait.add(cmd, "wait until it is in the trash")
 	return cmd
 }
@@ -119,6 +124,8 @@ func reclaimed(v *shownVolume) (end string, err error) {
 	switch {
 	case v == nil:
 		return "is gone", nil
+	case notDone(v):
+		return "", errors.New("it was not given up; see 'stead get events'")
 	case v.Spec.Fate == records.FateTrashed:
 		return fmt.Sprintf("is in the trash of node %s, %s", v.Spec.Node, volumeNote(v.Status)), nil
 	case v.Spec.Fate == records.FateKeep && v.Status.Asked == "":

@@ -28,6 +28,7 @@ var allFaults = slices.Concat(
 	imageFaults,
 	moveFaults,
 	backFaults,
+	unknownFaults,
 	upgradeFaults,
 	copyFaults,
 	contract, leave,

@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -58,39 +57,11 @@ func (s *state) applyNode(kind string, name spec.NodeName, ev store.Event, ch *C
 	case store.KindFacts:
 		old := n.facts.record
 		n.facts, err = decode(s, ev, func(r *records.NodeFacts) string { return store.FactsKey(r.Name) })
-		s.moveUnknownLives(name, old, n.facts.record, ch)
+		s.moveUnknown(name, old, n.facts.record, ch)
 	}
 	touchMoves(s, name, ch)
 	s.dropIdleNode(name)
 	return err
-}
-
-// moveUnknownLives replaces the unknown lives of node by those that it reports now.
-func (s *state) moveUnknownLives(node spec.NodeName, old, now *records.NodeFacts, ch *Changes) {
-	touched := map[spec.Identity]bool{}
-	if old != nil {
-		for _, l := range old.Strays {
-			touched[l.ID] = true
-			s.unknownLives[l.ID] = slices.DeleteFunc(slices.Clone(s.unknownLives[l.ID]),
-				func(x plan.NodeStray) bool { return x.Node == node })
-		}
-	}
-	if now != nil {
-		for _, l := range now.Strays {
-			touched[l.ID] = true
-			s.unknownLives[l.ID] = append(slices.Clone(s.unknownLives[l.ID]), plan.NodeStray{Node: node, Stray: l})
-		}
-	}
-	for id := range touched {
-		slices.SortFunc(s.unknownLives[id], func(a, b plan.NodeStray) int { // ours alone until refresh
-			return cmp.Or(cmp.Compare(a.Node, b.Node), a.Stray.Token.Compare(b.Stray.Token))
-		})
-		if len(s.unknownLives[id]) == 0 {
-			delete(s.unknownLives, id)
-		}
-		_ = s.changeSlot(s.set(id.Ref()), id, ch, func(*slot) error { return nil })
-		ch.Sets[id.Ref()] = true
-	}
 }
 
 // node is the state of a node, made when there is none.

@@ -29,6 +29,7 @@ type viewContent struct {
 	Orders    [][]*records.Volume
 	Said      [][]*records.VolumeReport
 	Moves     [][]*moves.Move
+	Placed    [][]*records.Volume
 	Removed   []spec.SetRef
 	Claims    []*plan.ClaimState
 	Users     int // members that have the volume of a claim
@@ -68,10 +69,11 @@ func contentOf(c *Cache) (p viewContent) {
 			p.Orders = append(p.Orders, v.VolumesOn(nodeOf(i)))
 			p.Said = append(p.Said, v.VolumeReportsOn(nodeOf(i)))
 			p.Moves = append(p.Moves, MovesOn(v, nodeOf(i)))
+			p.Placed = append(p.Placed, PlacedOn(v, nodeOf(i)))
 		}
 	})
 	p.Users = len(c.state.claimUsers[files])
-	p.Held = len(c.state.sets) + 100*len(c.state.nodes) + 10000*len(c.state.unknownLives)
+	p.Held = len(c.state.sets) + 100*len(c.state.nodes) + 10000*len(c.state.unknownLives) + 1000000*len(c.state.unknownVolumes) + 10000000*len(c.state.placed)
 	return p
 }
 

@@ -114,7 +114,7 @@ func (t *setState) dropIdleSet(s *state) {
 
 func (l *slot) idle() bool {
 	return l.member.mod == 0 && l.report.mod == 0 && l.identity.mod == 0 && l.request.mod == 0 && l.move.mod == 0 && l.moveAsk.mod == 0 &&
-		len(l.volumes)+len(l.requests)+len(l.reports) == 0 && len(l.view.Strays) == 0
+		len(l.volumes)+len(l.requests)+len(l.reports) == 0 && len(l.view.Strays)+len(l.view.Unknown) == 0
 }
 
 // refresh makes the planner's view again; its maps and slices are never changed in
@@ -129,7 +129,7 @@ func (l *slot) refresh(s *state) {
 	}
 	v.Volumes, v.Asked, v.Said, v.Left = readable(l.volumes), readable(l.requests), l.currentReports(), l.leftOn()
 	v.Move, v.MoveAsked = l.move.record, l.moveAsk.record
-	v.Strays = s.unknownLives[v.ID]
+	v.Strays, v.Unknown = s.unknownLives[v.ID], s.unknownVolumes[v.ID]
 	l.view = v
 }
 

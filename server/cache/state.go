@@ -40,6 +40,8 @@ type state struct {
 	withTerms       map[spec.SetRef]int    // lives with terms about members, by their set
 	lastSessionEnd  store.Rev              // when a session ended last
 	unknownLives    map[spec.Identity][]plan.NodeStray
+	unknownVolumes  map[spec.Identity][]plan.UnknownVolume
+	placed          map[spec.NodeName]map[string]*records.Volume // by the node that has them, and key
 	services        map[spec.Namespace]map[string]entry[records.ServiceRecord]
 	endpoints       map[spec.Namespace]map[string]entry[records.EndpointsRecord]
 	slices          map[spec.Namespace]map[string]entry[records.SliceRecord]
@@ -79,6 +81,8 @@ func newState(rev store.Rev) *state {
 		hosts:           map[netip.Addr]int{},
 		withTerms:       map[spec.SetRef]int{},
 		unknownLives:    map[spec.Identity][]plan.NodeStray{},
+		unknownVolumes:  map[spec.Identity][]plan.UnknownVolume{},
+		placed:          map[spec.NodeName]map[string]*records.Volume{},
 		services:        map[spec.Namespace]map[string]entry[records.ServiceRecord]{},
 		endpoints:       map[spec.Namespace]map[string]entry[records.EndpointsRecord]{},
 		slices:          map[spec.Namespace]map[string]entry[records.SliceRecord]{},

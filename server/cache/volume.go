@@ -84,8 +84,19 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event, c
 	})
 }
 
-// moveVolume keeps the list of volumes about which each node has an order.
+// moveVolume keeps the lists of volumes that each node has, and about which it has an order.
 func (s *state) moveVolume(key string, old, now *records.Volume) {
+	if old != nil {
+		if delete(s.placed[old.Node], key); len(s.placed[old.Node]) == 0 {
+			delete(s.placed, old.Node)
+		}
+	}
+	if now != nil {
+		if s.placed[now.Node] == nil {
+			s.placed[now.Node] = map[string]*records.Volume{}
+		}
+		s.placed[now.Node][key] = now
+	}
 	if old != nil && old.Ordered() {
 		delete(s.node(old.Node).volumes, key)
 		s.dropIdleNode(old.Node)

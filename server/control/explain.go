@@ -96,6 +96,8 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			add(a.ID.MemberName(), fmt.Sprintf("its volume %s is gone", a.Claim), a.Text)
 		case plan.RestoreVolume:
 			add(a.Volume.ID.MemberName(), fmt.Sprintf("its volume %s: %s", a.Volume.Claim, a.Volume.Fate), a.Text)
+		case plan.LeaveVolume:
+			add(a.Left.ID.MemberName(), fmt.Sprintf("its volume %s on node %s, which the store does not know, is given up", a.Left.Claim, a.Left.Node), a.Text)
 		case plan.VoidRequest:
 			add(a.ID.MemberName(), fmt.Sprintf("what was asked of its volume %s is not done", a.Claim), a.Text)
 		case plan.BeginMove:

@@ -21,6 +21,9 @@ import (
 // ReclaimVolume implements proto.ControlServer. It writes a request; the engine gives
 // the volume up, if what was judged here holds then.
 func (s volumes) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeRequest) (*proto.VolumeResponse, error) {
+	if r.GetNode() != "" {
+		return s.reclaimUnknown(ctx, r)
+	}
 	vol, err := s.findVolume(ctx, r.GetNamespace(), r.GetName(), r.GetVolume())
 	if err != nil {
 		return nil, err
@@ -34,17 +37,25 @@ func (s volumes) ReclaimVolume(ctx context.Context, r *proto.ReclaimVolumeReques
 		q.Verb = records.VerbLost
 		return out, s.ask(ctx, q, nil, r.GetDryRun(), func(f plan.Forecast) { out.Effects = describeLoss(f, vol) })
 	}
-	if r.TrashMillis != nil {
-		if r.GetTrashMillis() < 0 {
-			return nil, invalid("the trash period must be 0 or more")
-		}
-		q.Trash = &scalar.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}
+	if q.Trash, err = trashOf(r); err != nil {
+		return nil, err
 	}
 	if vol.Fate == records.FateReclaiming {
 		out.Effects = []string{nameOf(vol) + " is being given up already"}
 		return out, nil
 	}
 	return out, s.ask(ctx, q, nil, r.GetDryRun(), func(f plan.Forecast) { out.Effects = describeReclaim(f, vol) })
+}
+
+// trashOf is how long a volume is to lie in the trash; nil: as its claim says.
+func trashOf(r *proto.ReclaimVolumeRequest) (*scalar.Duration, error) {
+	switch {
+	case r.TrashMillis == nil:
+		return nil, nil
+	case r.GetTrashMillis() < 0:
+		return nil, invalid("the trash period must be 0 or more")
+	}
+	return &scalar.Duration{Duration: time.Duration(r.GetTrashMillis()) * time.Millisecond}, nil
 }
 
 // describeLoss says what it means to say that a volume is lost.
@@ -87,6 +98,9 @@ func waitsForNode(f plan.Forecast, id spec.Identity) bool {
 
 // RestoreVolume implements proto.ControlServer.
 func (s volumes) RestoreVolume(ctx context.Context, r *proto.RestoreVolumeRequest) (*proto.VolumeResponse, error) {
+	if u, err := s.findUnknown(r.GetNamespace(), r.GetName(), spec.NodeName(r.GetNode())); err != nil || u != nil {
+		return s.restoreUnknown(ctx, u, err)
+	}
 	said, err := s.findTrashed(ctx, r.GetNamespace(), r.GetName(), spec.NodeName(r.GetNode()))
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/records"
@@ -72,6 +73,17 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 			delete(byID, vol.UID)
 		}
 	})
+	var unknown []plan.UnknownVolume
+	s.cfg.Cache.Look(func(v cache.View) { unknown = cache.AllUnknownVolumes(v, q.ns) })
+	for _, u := range unknown {
+		if slices.ContainsFunc(volumes, func(v records.Volume) bool { return v.UID == u.Volume }) { // it was, a moment ago
+			continue
+		}
+		items = append(items, showVolume(records.Volume{
+			ID: u.ID, Claim: u.Claim, UID: u.Volume, Number: u.Number, Class: u.Class, Node: u.Node, Fate: records.FateUnknown,
+		}, nil, records.ShownVolume{Said: byID[u.Volume], Asked: asked[u.Volume]}))
+		delete(byID, u.Volume)
+	}
 	for _, r := range said {
 		if byID[r.Volume] == nil || r.State != records.VolumeTrashed && asked[r.Volume] == "" {
 			continue
@@ -129,7 +141,7 @@ func userOf(v cache.View, vol records.Volume) string {
 // showVolume shows the volume of a PersistentVolumeClaim with what marks that now; claim is nil for others.
 func showVolume(v records.Volume, claim *records.ClaimRecord, st records.ShownVolume) item {
 	name := records.VolumeName(v.ID, v.Claim)
-	if v.Fate == records.FateTrashed {
+	if v.Fate == records.FateTrashed || v.Fate == records.FateUnknown {
 		name = trashName(name, v.UID)
 	}
 	var annotations map[string]string

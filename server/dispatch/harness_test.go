@@ -166,16 +166,18 @@ type hello struct {
 	holds                    []spec.LifeID
 	differences, interest    bool
 	prepares, moves          bool
-	asks                     []spec.SetName // in namespace default
+	asks                     []spec.SetName       // in namespace default
+	volumes                  []records.HostVolume // nil: it does not list them
 }
 
 var n1 = hello{node: "n1", uid: "uid1", boot: "b1", cluster: "c1"}
 
 // message is the hello on the wire.
 func (h hello) message() *proto.Hello {
-	facts, _ := json.Marshal(records.NodeFacts{CPUMillis: 2000, Prepares: h.prepares, Moves: h.moves})
+	facts, _ := json.Marshal(records.NodeFacts{CPUMillis: 2000, Prepares: h.prepares, Moves: h.moves, ListsVolumes: h.volumes != nil})
 	hm := &proto.Hello{Node: h.node, Uid: h.uid, Boot: h.boot, Cluster: h.cluster, FactsJson: facts,
 		Newest: wire.Sequence(h.newest), Known: wire.Known(h.known), Inventory: &proto.Inventory{}, Differences: h.differences, Interest: h.interest, Follow: followOf(h.asks...).GetFollow()}
+	hm.VolumesJson, _ = wire.Documents(h.volumes)
 	for _, l := range h.holds {
 		hm.Inventory.Holdings = append(hm.Inventory.Holdings, &proto.Holding{Id: wire.Identity(l.ID), Token: wire.Token(l.Token)})
 	}

@@ -78,6 +78,10 @@ func (s *Server) join(ctx context.Context, h *proto.Hello) (*session, *proto.Wel
 			}
 		}
 		slices.SortFunc(req.facts.Strays, compareLives)
+		req.facts.UnknownVolumes = onlyUnknown(v, req.node, req.volumes)
+		if req.facts.ListsVolumes {
+			req.facts.AbsentVolumes = absentOf(v, req.node, req.volumes)
+		}
 	})
 	if other != "" {
 		return nil, nil, status.Errorf(codes.FailedPrecondition,
@@ -104,6 +108,8 @@ func (s *Server) checkLimits(req joinRequest) error {
 	switch n := len(req.facts.Strays); {
 	case n > maxUnknownLives:
 		why = fmt.Sprintf("it runs %d lives that the store does not know, of at most %d", n, maxUnknownLives)
+	case tooManyUnknown(len(req.facts.UnknownVolumes)) != "":
+		why = tooManyUnknown(len(req.facts.UnknownVolumes))
 	case !s.writes.mayWrite(req.node):
 		limit, why = LimitRate, "it had more written than the store can keep; try again later"
 	default:
@@ -232,6 +238,8 @@ func (s *Server) keepSession(ctx context.Context, req joinRequest, stored stored
 		return nil, cause
 	case facts.UID != req.uid || facts.Boot != req.boot || facts.Epoch != stored.epoch || !slices.Equal(facts.Strays, req.facts.Strays):
 		return nil, cause
+	case !slices.Equal(facts.UnknownVolumes, req.facts.UnknownVolumes):
+		return nil, cause
 	case req.gap != "" || stored.hold != nil || count != nil || unread != nil || stored.keys[store.FenceKey(req.node)].Mod != 0:
 		return nil, cause
 	}
@@ -250,12 +258,12 @@ func (s *Server) keepSession(ctx context.Context, req joinRequest, stored stored
 }
 
 // addToCount adds to the transaction of a join what others decide by: that a node is new or runs
-// other lives that the store does not know (see noteHello), and that a restore's count, while
+// other lives that the store does not know, or has other volumes (see noteHello), and that a restore's count, while
 // it is open, waits for this node, too (SAFETY S8). A join that changes neither costs no
 // write besides its own.
 func (req *joinRequest) addToCount(stored storedNode, txn *store.Txn) error {
 	facts, _ := store.DecodeIn[records.NodeFacts](stored.keys, store.FactsKey(req.node)) // unreadable ones are written over
-	if stored.node == nil || facts == nil || !slices.Equal(facts.Strays, req.facts.Strays) {
+	if stored.node == nil || facts == nil || !slices.Equal(facts.Strays, req.facts.Strays) || !slices.Equal(facts.UnknownVolumes, req.facts.UnknownVolumes) {
 		txn.Then = append(txn.Then, noteHello(req.node))
 	}
 	count, err := stored.openCount()
@@ -269,6 +277,6 @@ func (req *joinRequest) addToCount(stored storedNode, txn *store.Txn) error {
 	return nil
 }
 
-// noteHello changes the key that every transaction compares which relies on no node running a life
+// noteHello changes the key that every transaction compares which relies on no node running a life, or having a volume,
 // that the store does not know.
 func noteHello(node spec.NodeName) store.Op { return store.Put(store.HellosKey, []byte(node)) }

@@ -35,7 +35,8 @@ type joinRequest struct {
 	conditions []records.NodeCondition
 	prepared   []records.Prepared // the same
 	moves      []moves.MoveReport // the same
-	gap        string             // why the store is not the continuation of what it knows; "": it is
+	volumes    []records.HostVolume
+	gap        string // why the store is not the continuation of what it knows; "": it is
 }
 
 func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
@@ -54,6 +55,11 @@ func decodeJoinRequest(h *proto.Hello) (joinRequest, error) {
 	if err := json.Unmarshal(h.GetFactsJson(), &req.facts); err != nil {
 		return req, status.Errorf(codes.InvalidArgument, "hello of node %s: decode facts: %v", req.node, err)
 	}
+	var err error
+	if req.volumes, err = hostVolumes(h); err != nil {
+		return req, err
+	}
+	req.facts.UnknownVolumes, req.facts.AbsentVolumes = nil, nil
 	req.facts.Conditions = saneConditions(req.facts.Conditions)
 	req.conditions = req.facts.Conditions
 	req.facts.Prepared = sanePrepared(req.facts.Prepared)

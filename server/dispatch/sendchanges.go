@@ -164,9 +164,10 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	conditions, again := se.nextConditions()
 	prepared := se.nextPrepared()
 	told, moving, later := se.nextMoveReports()
+	volumes, known := se.nextUnknownVolumes()
 	again = again || later
 	moved, worse, further := !slices.Equal(unknown, se.facts.Strays), !records.SameConditions(conditions, se.facts.Conditions), !slices.Equal(prepared, se.facts.Prepared)
-	if !moved && !worse && !further && !moving {
+	if !moved && !worse && !further && !moving && !known {
 		return again, nil
 	}
 	if len(unknown) > maxUnknownLives {
@@ -178,7 +179,7 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	}
 	facts := se.facts
 	facts.Strays, facts.Conditions, facts.Prepared = unknown, conditions, prepared
-	facts.MoveReports = told
+	facts.MoveReports, facts.UnknownVolumes = told, volumes
 	then := []store.Op{store.Put(store.FactsKey(se.node), store.Encode(facts))}
 	if moved {
 		then = append(then, noteHello(se.node))

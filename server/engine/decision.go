@@ -151,6 +151,8 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		err = d.dropVolume(v, a, now)
 	case plan.RestoreVolume:
 		err = d.restoreVolume(v, a)
+	case plan.LeaveVolume:
+		err = d.leaveVolume(v, a)
 	case plan.VoidRequest:
 		d.removeSeen(v, store.VolumeRequestKey(a.ID, a.Claim)) // a newer one stays
 	case plan.BeginMove:

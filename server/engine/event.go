@@ -61,6 +61,8 @@ func actionEvents(ref spec.SetRef, d *decision, now time.Time) (list []namedEven
 		}
 	case plan.RestoreVolume:
 		fate(a.Volume, a.Text)
+	case plan.LeaveVolume:
+		volume(a.Left.ID, a.Left.Volume, 0, "Left", fmt.Sprintf("volume %s of %s on node %s is given up: %s", a.Left.Claim, a.Left.ID.MemberName(), a.Left.Node, a.Text))
 	case plan.DropVolume:
 		volume(a.ID, a.Volume, a.Turn, "Gone", fmt.Sprintf("volume %s of %s is gone: %s", a.Claim, a.ID.MemberName(), a.Text))
 	case plan.VoidRequest:

@@ -48,6 +48,7 @@ type stage struct {
 	fenced  bool             // n2 is lost for good, as a person says
 	hook    *hooks.HookOrder // what the life is to run; of forget it is about member 1
 	result  hooks.HookResult // what came of it
+	unknown bool             // n2 has a volume that the store does not know, and n1 has its own not
 	lost    bool             // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
@@ -96,6 +97,13 @@ func base(st stage) []store.Op {
 		store.Put(store.IdentityKey(id), store.Encode(records.IdentityRecord{ID: id, LastToken: token, Address: ip, Due: hash, VolumeNumbers: map[spec.ClaimName]int{"data": 1}})),
 		store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: cmp.Or(st.fate, records.FateKeep)})),
 		store.Put(store.AddressKey(ip), store.Encode(records.AddressRecord{Address: ip, ID: id})),
+	}
+	if st.unknown {
+		facts.ListsVolumes, facts.AbsentVolumes = true, []records.VolumeID{"v"}
+		ops = append(slices.DeleteFunc(ops, func(op store.Op) bool { return op.Key == store.FactsKey("n1") }), store.Put(store.FactsKey("n1"), store.Encode(facts)),
+			store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})), store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y"})),
+			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Epoch: 1, ListsVolumes: true,
+				UnknownVolumes: []records.HostVolume{{ID: id, Claim: "data", Volume: "w", Number: 1, Class: "local"}}})))
 	}
 	if st.lost {
 		ops = append(ops, store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
@@ -237,6 +245,10 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			relies: []string{store.MemberKey(id), store.IdentityKey(id), volume, said}},
 		{name: "a volume in the trash that comes back", without: append(own[:2:2], volume), ordinal: true, said: true, asked: records.VolumeRequest{Verb: records.VerbRestore}, action: plan.RestoreVolume{},
 			relies: []string{store.HellosKey, store.MemberKey(id), store.IdentityKey(id), volume, said, asked, store.FactsKey("n1")}},
+		{name: "a volume that the store did not know", report: records.PhaseStopped, unknown: true, asked: records.VolumeRequest{Verb: records.VerbRestore, Volume: "w", Node: "n2"},
+			action: plan.RestoreVolume{}, relies: slices.Concat(hellos, both, own, []string{volume, asked, move, said})},
+		{name: "a volume that the store did not know, given up", report: records.PhaseRunning, unknown: true, asked: records.VolumeRequest{Verb: records.VerbReclaim, Volume: "w", Node: "n2"},
+			action: plan.LeaveVolume{}, relies: []string{store.FactsKey("n2"), volume, asked, store.VolumeReportKey(id, "data", "w")}},
 		{name: "a life that is forgotten", report: records.PhaseStopped, ordinal: true, action: plan.Forget{}, relies: own},
 		{name: "a life that is forgotten with its address", without: []string{volume}, report: records.PhaseStopped, ordinal: true,
 			action: plan.Forget{}, relies: slices.Concat(hellos, own, []string{address})},

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -97,6 +98,9 @@ func (d *decision) removeClaim(v cache.View, a plan.RemoveClaim) error {
 // restoreVolume makes the record of a volume in the trash, where its claim has none, and
 // no life could get another meanwhile.
 func (d *decision) restoreVolume(v cache.View, a plan.RestoreVolume) error {
+	if a.Unknown {
+		return d.knowVolume(v, a)
+	}
 	id, claim := a.Volume.ID, a.Volume.Claim
 	w := v.World(id.Ref())
 	said := w.Said(id, claim)
@@ -111,6 +115,60 @@ func (d *decision) restoreVolume(v cache.View, a plan.RestoreVolume) error {
 	d.put(store.VolumeKey(id, claim), a.Volume)
 	d.put(store.IdentityKey(id), a.Identity)
 	d.removeIfThere(v, store.VolumeRequestKey(id, claim))
+	return nil
+}
+
+// knowVolume makes the record of a volume that a node has in its place and the store did not know, instead of that of which both nodes
+// say that it is not there. It compares both nodes, and that no other one came with an unknown life or volume.
+func (d *decision) knowVolume(v cache.View, a plan.RestoreVolume) error {
+	id, claim := a.Volume.ID, a.Volume.Claim
+	if err := isUnknown(v, id, a.Volume.Node, a.Volume.UID); err != nil {
+		return err
+	}
+	if m := v.Member(id); m != nil && !proof.Ended(m, v.Report(id)) {
+		return fmt.Errorf("restore volume %s of %s: token %s may be running", a.Volume.UID, id, m.Token)
+	}
+	old := v.Volume(id, claim)
+	if (old == nil) != (v.ModRev(store.VolumeKey(id, claim)) == 0) {
+		return fmt.Errorf("restore volume %s of %s: the record of the one that it has cannot be read", a.Volume.UID, id)
+	}
+	c := d.comparing(v)
+	c.life(id)
+	c.machine(a.Volume.Node)
+	c.once(store.MoveKey(id))
+	if old != nil {
+		n := proof.FindNode(v.Nodes(), old.Node)
+		if n == nil || n.Facts == nil || n.Facts.Epoch != v.Epoch() || !slices.Contains(n.Facts.AbsentVolumes, old.UID) {
+			return fmt.Errorf("restore volume %s of %s: node %s does not say that it has not %s", a.Volume.UID, id, old.Node, old.UID)
+		}
+		c.machine(old.Node)
+	}
+	d.noUnknownLives(v)
+	d.leave(v, a.Left)
+	d.removeIfThere(v, store.VolumeReportKey(id, claim, a.Volume.UID)) // of when it was in a trash
+	d.putSeen(v, store.VolumeKey(id, claim), a.Volume)
+	d.put(store.IdentityKey(id), a.Identity)
+	d.removeSeen(v, store.VolumeRequestKey(id, claim))
+	return nil
+}
+
+// leaveVolume gives up a volume that a node has in its place and the store does not know, where it is.
+func (d *decision) leaveVolume(v cache.View, a plan.LeaveVolume) error {
+	r := a.Left
+	if err := isUnknown(v, r.ID, r.Node, r.Volume); err != nil {
+		return err
+	}
+	d.seen(v, store.FactsKey(r.Node), store.VolumeKey(r.ID, r.Claim))
+	d.leave(v, []records.VolumeReport{r})
+	d.removeSeen(v, store.VolumeRequestKey(r.ID, r.Claim))
+	return nil
+}
+
+// isUnknown fails unless a node says that it has this volume, which the store does not know.
+func isUnknown(v cache.View, id spec.Identity, node spec.NodeName, volume records.VolumeID) error {
+	if !slices.ContainsFunc(cache.UnknownVolumes(v, id), func(u plan.UnknownVolume) bool { return u.Node == node && u.Volume == volume }) {
+		return fmt.Errorf("volume %s of %s: node %s does not say that it has it", volume, id, node)
+	}
 	return nil
 }
 

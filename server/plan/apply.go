@@ -121,12 +121,20 @@ func (w *World) apply(a Action) {
 		w.applyDrop(a)
 	case RestoreVolume:
 		slot := w.slotOf(a.Volume.ID)
-		if slot.Volumes[a.Volume.Claim] != nil {
+		if slot.Volumes[a.Volume.Claim] != nil && !a.Unknown {
 			panic("a volume came back beside another")
+		}
+		for _, left := range a.Left {
+			slot.Left = append(slices.Clone(slot.Left), left.Node)
 		}
 		slot.put(&a.Volume)
 		slot.Identity = &a.Identity
 		slot.Said, slot.Asked = without(slot.Said, a.Volume.Claim), without(slot.Asked, a.Volume.Claim)
+	case LeaveVolume:
+		slot := w.slotOf(a.Left.ID)
+		slot.Left = append(slices.Clone(slot.Left), a.Left.Node)
+		slot.Unknown = slices.DeleteFunc(slices.Clone(slot.Unknown), func(u UnknownVolume) bool { return u.Volume == a.Left.Volume })
+		slot.Asked = without(slot.Asked, a.Left.Claim)
 	case VoidRequest:
 		slot := w.slotOf(a.ID)
 		slot.Asked = without(slot.Asked, a.Claim)

@@ -69,6 +69,8 @@ func brief(p Plan) string {
 			}
 		case RestoreVolume:
 			words = append(words, fmt.Sprintf("restore=%d", a.Volume.ID.Ordinal))
+		case LeaveVolume:
+			words = append(words, fmt.Sprintf("leave=%d@%s", a.Left.ID.Ordinal, a.Left.Node))
 		case VoidRequest:
 			words = append(words, fmt.Sprintf("void=%d", a.ID.Ordinal))
 		case RemoveSet:

@@ -111,6 +111,8 @@ type Slot struct {
 	MoveAsked *moves.MoveRequest
 	// Strays are lives that a node says it runs and the store does not know.
 	Strays []NodeStray
+	// Unknown are volumes that a node says it has and the store does not know.
+	Unknown []UnknownVolume
 }
 
 // Said is what was said of the present volume of a claim; nil: nothing.
@@ -125,6 +127,12 @@ func (w *World) Said(id spec.Identity, claim spec.ClaimName) *records.VolumeRepo
 type NodeStray struct {
 	Node  spec.NodeName
 	Stray spec.LifeID
+}
+
+// UnknownVolume is a volume that the store does not know, and the node that has it.
+type UnknownVolume struct {
+	Node spec.NodeName
+	records.HostVolume
 }
 
 // Node is one host as the leader knows it, Resident a life on one.
@@ -246,11 +254,20 @@ type DropVolume struct {
 }
 
 // RestoreVolume gives a volume that lies in the trash a record again, for its claim has
-// none, and answers the request for it. Identity is the identity's record as it is to be.
+// none, and answers the request for it. Identity is the identity's record as it is to be. Unknown: it is in its place, and was not
+// known; a volume that its claim had is left where it is not.
 type RestoreVolume struct {
 	Volume   records.Volume
 	Identity records.IdentityRecord
+	Unknown  bool
+	Left     []records.VolumeReport
 	Text     string
+}
+
+// LeaveVolume gives up a volume that the store does not know, where it is, and answers the request for that.
+type LeaveVolume struct {
+	Left records.VolumeReport
+	Text string
 }
 
 // VoidRequest removes what a person asked of a volume and what will not be done; Text
@@ -311,6 +328,7 @@ func (ForgetBootstrapped) action() {}
 func (SetVolumes) action()         {}
 func (DropVolume) action()         {}
 func (RestoreVolume) action()      {}
+func (LeaveVolume) action()        {}
 func (VoidRequest) action()        {}
 func (RemoveClaim) action()        {}
 func (RemoveSet) action()          {}

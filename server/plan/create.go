@@ -83,7 +83,10 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 		s.wake(rest)
 		return s.block(t, causes.BlockedBackOff, "its last starts failed one after another; waiting before the next attempt: "+t.endedText())
 	}
-	no := s.awaitsForgetting(t)
+	no := s.heldByRival(t)
+	if no == nil {
+		no = s.awaitsForgetting(t)
+	}
 	if no != nil {
 		return s.block(t, no.Reason, no.Text)
 	}

@@ -57,7 +57,7 @@ func (c classifier) classify(slot Slot) foldedMember {
 }
 
 func (c classifier) kindOf(t *memberState) kind {
-	if len(t.Asked) > 0 || t.Request != nil || t.Move != nil || t.MoveAsked != nil || t.owed() || t.Member != nil && t.Member.Hook != nil || t.lastToken().Epoch > c.world.Epoch {
+	if len(t.Asked)+len(t.Unknown) > 0 || t.Request != nil || t.Move != nil || t.MoveAsked != nil || t.owed() || t.Member != nil && t.Member.Hook != nil || t.lastToken().Epoch > c.world.Epoch {
 		return listed
 	}
 	if t.Report != nil && (t.Report.Claim.Leads && c.leaderLast() || t.Report.Claim.Busy != "") {
@@ -92,7 +92,7 @@ func (m *memberFacts) readyUnder(set *records.Set) bool {
 
 // empty: nothing is stored of the identity.
 func (slot *Slot) empty() bool {
-	return slot.Identity == nil && slot.Member == nil && slot.Move == nil && slot.MoveAsked == nil && len(slot.Volumes)+len(slot.Said)+len(slot.Left)+len(slot.Asked)+len(slot.Strays) == 0
+	return slot.Identity == nil && slot.Member == nil && slot.Move == nil && slot.MoveAsked == nil && len(slot.Volumes)+len(slot.Said)+len(slot.Left)+len(slot.Asked)+len(slot.Strays)+len(slot.Unknown) == 0
 }
 
 // slotsOf are the slots of a set, and in their order those without any record of ordinals in reach.

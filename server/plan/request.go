@@ -41,6 +41,8 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 		return "nothing is done for its set: " + orphanedText
 	case s.ofMoves().movesVolumes(t):
 		return fmt.Sprintf("it is being moved from node %s to node %s; abort that first: stead move %s --abort", t.Move.From.Node, t.Move.To.Node, name)
+	case t.unknown(q) != nil:
+		return s.whyNotUnknown(t, t.unknown(q), q)
 	case q.Verb == records.VerbRestore:
 		return s.whyNotRestore(t, q)
 	case v == nil || v.UID != q.Volume:
@@ -67,10 +69,10 @@ func (s volumes) uses(t *memberState) string {
 		t.Member.Token, t.ID.MemberName(), t.ID.Set)
 }
 
-// askedFor is the request to do this with the volume of a claim; nil: none that holds.
+// askedFor is the request to do this with the volume that the store knows of a claim, or in a trash; nil: none that holds.
 func (s volumes) askedFor(t *memberState, claim spec.ClaimName, verb records.VolumeVerb) *records.VolumeRequest {
 	q := t.Asked[claim]
-	if q == nil || q.Verb != verb || s.refusal(t, q) != "" {
+	if q == nil || q.Verb != verb || t.unknown(q) != nil || s.refusal(t, q) != "" {
 		return nil
 	}
 	return q
@@ -85,8 +87,13 @@ func (s volumes) applyRequests() {
 		}
 		s.markLost(t)
 		for _, claim := range inOrder(t.Asked) {
-			if q := s.askedFor(t, claim, records.VerbRestore); q != nil && len(t.Strays) == 0 {
-				s.restore(t, q, t.Said[claim])
+			q := t.Asked[claim]
+			switch u := t.unknown(q); {
+			case s.refusal(t, q) != "":
+			case u != nil:
+				s.doUnknown(t, u, q)
+			case q.Verb == records.VerbRestore && len(t.Strays) == 0:
+				s.comesBack(t, s.restored(t, q, t.Said[claim]))
 			}
 		}
 	}
@@ -190,9 +197,9 @@ func (s volumes) whyNotRestore(t *memberState, q *records.VolumeRequest) string 
 	return ""
 }
 
-// restore gives a volume its record again, with its id and number. It counts as used: it is
+// restored gives a volume its record again, with its id and number. It counts as used: it is
 // never made anew, and no member is told that it is new.
-func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records.VolumeReport) {
+func (s volumes) restored(t *memberState, q *records.VolumeRequest, said *records.VolumeReport) RestoreVolume {
 	v := records.Volume{
 		ID: t.ID, Claim: q.Claim, UID: q.Volume, Number: said.Number, Class: said.Class, Node: said.Node,
 		SizeBytes: said.SizeBytes, Grown: true, // it may not have grown so far when it was given up
@@ -211,9 +218,14 @@ func (s volumes) restore(t *memberState, q *records.VolumeRequest, said *records
 	rec.VolumeNumbers = raised(rec.VolumeNumbers, v.Claim, v.Number)
 	rec.VolumeReady = raised(rec.VolumeReady, v.Claim, v.Number)
 	rec.ReadyOnce = "" // under whichever set it was used, it is none of the present one's first
-	s.act(RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("restore requested from the trash of node %s", v.Node)})
-	t.become(t.withIdentity(&rec))
-	t.become(t.withAnswer(&v))
+	return RestoreVolume{Volume: v, Identity: rec, Text: fmt.Sprintf("restore requested from the trash of node %s", v.Node)}
+}
+
+// comesBack has a volume be that of its claim.
+func (s volumes) comesBack(t *memberState, a RestoreVolume) {
+	s.act(a)
+	t.become(t.withIdentity(&a.Identity))
+	t.become(t.withAnswer(&a.Volume))
 }
 
 // raised is numbers with at least n for the claim.

@@ -35,6 +35,7 @@ const (
 	BlockedNoClaim      BlockedReason = "NoClaim"                    // a PersistentVolumeClaim that it mounts is not there
 	BlockedClaimInUse   BlockedReason = "ClaimInUse"                 // another life has what one life at a time may have
 	BlockedReclaiming   BlockedReason = "VolumeReclaiming"           // its volume is being given up, or is lost; a new one follows
+	BlockedUnknown      BlockedReason = "VolumeUnknown"              // a node has a volume of it that the store does not know, and that may be newer
 	BlockedRestoring    BlockedReason = "VolumeRestoring"            // its volume is being brought back from the trash
 	BlockedBackOff      BlockedReason = "BackOff"                    // its last lives failed one after another
 	BlockedUnreadable   BlockedReason = "Unreadable"                 // a stored record cannot be read

@@ -19,7 +19,12 @@ import (
 
 // steadCommand is a command line against the lab's server, not yet started.
 func (l *Lab) steadCommand(args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(l.t.Context(), steadBinary, append([]string{"--server", "unix://" + l.Socket}, args...)...)
+	argv := []string{steadBinary, "--server", "unix://" + l.Socket}
+	if l.client != "" {
+		argv = []string{"nsenter", "--net=/run/netns/" + l.Name, steadBinary, "--config", l.client}
+	}
+	argv = append(argv, args...)
+	cmd := exec.CommandContext(l.t.Context(), argv[0], argv[1:]...)
 	cmd.WaitDelay = time.Second
 	return cmd
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // TestServersWithTheirOwnStore: three servers, each with a member of the store in it, and four hosts with etcd under
-// acknowledged writes. The one server that hosts know becomes three; each is killed, the disk of one is lost, most are
-// lost for a while, and one stays. In a soak these follow each other by chance.
+// acknowledged writes. The one server that hosts know becomes three; the data of one is set back, that of most is lost, and one
+// stays. In a soak these follow each other by chance, with what TestServersAreKilledReplacedUpgradedAndRestoredUnderWrites does once.
 func TestServersWithTheirOwnStore(t *testing.T) {
 	length, chance := soakFor(t)
 	if length == 0 {
@@ -49,6 +49,9 @@ func TestServersWithTheirOwnStore(t *testing.T) {
 	for more := true; more && !t.Failed(); more = time.Now().Before(end) {
 		do(acts[0])
 		turns := slices.Clone(acts[1:6])
+		if length == 0 { // the others are in TestServersAreKilledReplacedUpgradedAndRestoredUnderWrites
+			turns = turns[3:]
+		}
 		chance.Shuffle(len(turns), func(i, j int) {
 			if length > 0 {
 				turns[i], turns[j] = turns[j], turns[i]
@@ -197,13 +200,20 @@ func (m *matrix) growServers() []string {
 	return nil
 }
 
+// killEachServer kills one after the other, the one that leads last.
 func (m *matrix) killEachServer() []string {
 	m.Helper()
-	for i := range controls {
-		m.kill(m.control[i].server)
+	left := []int{0, 1, 2}
+	for len(left) > 0 {
+		next, lead := left[0], m.leader()
+		if next == lead {
+			next = left[len(left)-1]
+		}
+		left = slices.DeleteFunc(left, func(i int) bool { return i == next })
+		m.kill(m.control[next].server)
 		m.writes()
 		m.connected() // by the others
-		m.startAgain(i)
+		m.startAgain(next)
 	}
 	return nil
 }
@@ -258,6 +268,12 @@ func (m *matrix) replaceRefused(i int, more ...string) {
 
 func (m *matrix) loseQuorum() []string {
 	m.Helper()
+	return m.loseQuorumWhile(func() {})
+}
+
+// loseQuorumWhile loses most servers, does something, and has them return.
+func (m *matrix) loseQuorumWhile(lost func()) []string {
+	m.Helper()
 	stays := m.anyControl()
 	for i := range controls {
 		if i != stays {
@@ -279,6 +295,7 @@ func (m *matrix) loseQuorum() []string {
 			m.Errorf("status does not name %s: %v\n%s", serverName(i), err, out)
 		}
 	}
+	lost()
 	m.stillAll(was)
 	for i := range controls {
 		if i != stays {

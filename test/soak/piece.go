@@ -90,7 +90,7 @@ var pieces = []piece{
 	},
 	{
 		name: "upgrade", what: "the same servers and hosts, from an earlier commit: upgraded, back, and servers and agents that change their program by chance",
-		pkg: "./test/e2e", test: "^TestServersAndHostsAreUpgradedOneByOne$", env: byChance,
+		pkg: "./test/e2e", test: "^TestServersAreKilledReplacedUpgradedAndRestoredUnderWrites$", env: byChance,
 		tells: []string{"soak for", "load:"},
 	},
 	{

@@ -160,6 +160,9 @@ func (d *storage) Lost(ctx context.Context, o records.VolumeOrder) (state record
 	return state, err
 }
 
+// InPlace lists nothing: what a host says of its volumes is tried on directories.
+func (d *storage) InPlace(context.Context) ([]records.HostVolume, error) { return nil, nil }
+
 // Trash lists what is in the trash.
 func (d *storage) Trash(ctx context.Context) (out []runtime.Trashed, err error) {
 	err = d.do(ctx, Call{Op: "Trash"}, func() error {
