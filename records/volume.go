@@ -33,8 +33,6 @@ const (
 	FateGone      VolumeFate = "Gone"
 	// FateUnbound is shown of a claim that has no volume yet: none of its users has started.
 	FateUnbound VolumeFate = "Unbound"
-	// FateUnknown is shown of what the store does not know, and a node has in its place.
-	FateUnknown VolumeFate = "Unknown"
 	// FateTrashed is shown of what has no record any more and lies in the trash of a node.
 	FateTrashed VolumeFate = "Trashed"
 )
@@ -167,6 +165,9 @@ type HostVolume struct {
 	// Unseen: its disk is not there or does not answer, so that it is not known whether it is in its place.
 	Unseen bool `json:"unseen,omitempty"`
 }
+
+// Unknown reports whether the fate is that which is shown of what the store does not know, and a node has in its place.
+func (f VolumeFate) Unknown() bool { return f == "Unknown" }
 
 // Compare orders them by what they are of, and by their ids.
 func (h *HostVolume) Compare(o *HostVolume) int {

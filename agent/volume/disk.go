@@ -45,7 +45,8 @@ type disks struct {
 	shared  []string          // classes whose directory other nodes have, too
 	sized   []string          // classes whose new volumes are images
 
-	first sync.Mutex // held by who notes the disk of a class at its first use
+	first   sync.Mutex // held by who notes the disk of a class at its first use
+	looking sync.Map   // of class to true: while its volumes are looked at
 }
 
 // checkDisk fails unless the directory of the class, open as root, is on the disk that was

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -164,16 +163,6 @@ func trashed(o owner, n note) runtime.Trashed {
 	}
 }
 
-// standsInPlace reports whether a volume is in its place, of which all that is noted stays then.
-func (v *Volumes) standsInPlace(root *os.Root, id records.VolumeID) (bool, error) {
-	m, known, err := v.wasMade(id)
-	if err != nil || !known {
-		return false, err
-	}
-	have, err := readOwner(root, placeOf(m.identity(), m.Claim))
-	return err == nil && have.unsealed() == m.owner, except(err, fs.ErrNotExist)
-}
-
 // Erase implements runtime.Volumes. What is being erased has another name, so that it
 // is never taken for what could come back.
 func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) (err error) {
@@ -186,10 +175,10 @@ func (v *Volumes) Erase(ctx context.Context, class string, id records.VolumeID) 
 		return err
 	}
 	defer root.Close()
+	bin, end := filepath.Join(v.trashAt(class), string(id)), filepath.Join(v.trashAt(class), erasing+string(id))
 	if there, err := v.standsInPlace(root, id); there || err != nil {
 		return err // by a store from before it came back it is in the trash
 	}
-	bin, end := filepath.Join(v.trashAt(class), string(id)), filepath.Join(v.trashAt(class), erasing+string(id))
 	if _, err := root.Lstat(bin); err == nil {
 		if o, err := readOwner(root, bin); err != nil || o.Cluster != v.cluster || o.Volume != id {
 			return errors.Join(fmt.Errorf("%w: the owner file of %s is not that of this volume; nothing was touched; move that directory away",

@@ -88,7 +88,6 @@ type Volumes struct {
 	clock   func() time.Duration
 	making  sync.Map                // of VolumeID to *sync.Mutex: while a volume is made, mounted or grown
 	unfit   sync.Map                // of VolumeID to error: why an image is smaller than it is to be
-	looking sync.Map                // of class to true: while its volumes are looked at
 	step    func(what string) error // tests fail here
 	kept    []string                // paths that no member mounts of its host
 }

@@ -73,7 +73,7 @@ func restored(v *shownVolume) (end string, err error) {
 
 // notDone: what was asked of a volume that the store does not know was not done.
 func notDone(v *shownVolume) bool {
-	return v.Spec.Fate == records.FateUnknown && v.Status.Asked == "" && v.Status.Said == nil
+	return v.Spec.Fate.Unknown() && v.Status.Asked == "" && v.Status.Said == nil
 }
 
 // volumeNote says what happens to a volume that is given up, or why it cannot be.

@@ -87,7 +87,8 @@ func (s *state) applyVolumeReport(t *setState, parts []string, ev store.Event, c
 // moveVolume keeps the lists of volumes that each node has, and about which it has an order.
 func (s *state) moveVolume(key string, old, now *records.Volume) {
 	if old != nil {
-		if delete(s.placed[old.Node], key); len(s.placed[old.Node]) == 0 {
+		delete(s.placed[old.Node], key)
+		if len(s.placed[old.Node]) == 0 {
 			delete(s.placed, old.Node)
 		}
 	}

@@ -80,7 +80,7 @@ func (s queries) fromVolumes(ctx context.Context, q query) ([]item, error) {
 			continue
 		}
 		items = append(items, showVolume(records.Volume{
-			ID: u.ID, Claim: u.Claim, UID: u.Volume, Number: u.Number, Class: u.Class, Node: u.Node, Fate: records.FateUnknown,
+			ID: u.ID, Claim: u.Claim, UID: u.Volume, Number: u.Number, Class: u.Class, Node: u.Node, Fate: "Unknown",
 		}, nil, records.ShownVolume{Said: byID[u.Volume], Asked: asked[u.Volume]}))
 		delete(byID, u.Volume)
 	}
@@ -141,7 +141,7 @@ func userOf(v cache.View, vol records.Volume) string {
 // showVolume shows the volume of a PersistentVolumeClaim with what marks that now; claim is nil for others.
 func showVolume(v records.Volume, claim *records.ClaimRecord, st records.ShownVolume) item {
 	name := records.VolumeName(v.ID, v.Claim)
-	if v.Fate == records.FateTrashed || v.Fate == records.FateUnknown {
+	if v.Fate == records.FateTrashed || v.Fate.Unknown() {
 		name = trashName(name, v.UID)
 	}
 	var annotations map[string]string

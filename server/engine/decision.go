@@ -152,7 +152,7 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 	case plan.RestoreVolume:
 		err = d.restoreVolume(v, a)
 	case plan.LeaveVolume:
-		err = d.leaveVolume(v, a)
+		err = leaveVolume(&d, v, a)
 	case plan.VoidRequest:
 		d.removeSeen(v, store.VolumeRequestKey(a.ID, a.Claim)) // a newer one stays
 	case plan.BeginMove:

@@ -98,13 +98,6 @@ func base(st stage) []store.Op {
 		store.Put(store.VolumeKey(id, "data"), store.Encode(records.Volume{ID: id, Claim: "data", UID: "v", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 50, Fate: cmp.Or(st.fate, records.FateKeep)})),
 		store.Put(store.AddressKey(ip), store.Encode(records.AddressRecord{Address: ip, ID: id})),
 	}
-	if st.unknown {
-		facts.ListsVolumes, facts.AbsentVolumes = true, []records.VolumeID{"v"}
-		ops = append(slices.DeleteFunc(ops, func(op store.Op) bool { return op.Key == store.FactsKey("n1") }), store.Put(store.FactsKey("n1"), store.Encode(facts)),
-			store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})), store.Put(store.SessionKey("n2"), store.Encode(records.Session{Node: "n2", UID: "y"})),
-			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Epoch: 1, ListsVolumes: true,
-				UnknownVolumes: []records.HostVolume{{ID: id, Claim: "data", Volume: "w", Number: 1, Class: "local"}}})))
-	}
 	if st.lost {
 		ops = append(ops, store.Put(store.NodeKey("n2"), store.Encode(records.Node{Name: "n2", UID: "y"})),
 			store.Put(store.FactsKey("n2"), store.Encode(records.NodeFacts{Name: "n2", UID: "y", Epoch: 1, Guards: true})),
@@ -119,7 +112,7 @@ func base(st stage) []store.Op {
 		q.Token = token
 		ops = append(ops, store.Put(store.VolumeRequestKey(id, "data"), store.Encode(q)))
 	}
-	others := append(st.moveOps(&facts, hash), st.hookOps(hash)...)
+	others := slices.Concat(st.moveOps(&facts, hash), st.hookOps(hash), st.unknownOps(facts))
 	ops = slices.DeleteFunc(ops, func(op store.Op) bool {
 		return slices.ContainsFunc(others, func(o store.Op) bool { return o.Key == op.Key })
 	})

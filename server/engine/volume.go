@@ -153,7 +153,7 @@ func (d *decision) knowVolume(v cache.View, a plan.RestoreVolume) error {
 }
 
 // leaveVolume gives up a volume that a node has in its place and the store does not know, where it is.
-func (d *decision) leaveVolume(v cache.View, a plan.LeaveVolume) error {
+func leaveVolume(d *decision, v cache.View, a plan.LeaveVolume) error {
 	r := a.Left
 	if err := isUnknown(v, r.ID, r.Node, r.Volume); err != nil {
 		return err

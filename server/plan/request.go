@@ -42,7 +42,7 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 	case s.ofMoves().movesVolumes(t):
 		return fmt.Sprintf("it is being moved from node %s to node %s; abort that first: stead move %s --abort", t.Move.From.Node, t.Move.To.Node, name)
 	case t.unknown(q) != nil:
-		return s.whyNotUnknown(t, t.unknown(q), q)
+		return unknowns{s}.whyNotUnknown(t, t.unknown(q), q)
 	case q.Verb == records.VerbRestore:
 		return s.whyNotRestore(t, q)
 	case v == nil || v.UID != q.Volume:
@@ -91,7 +91,7 @@ func (s volumes) applyRequests() {
 			switch u := t.unknown(q); {
 			case s.refusal(t, q) != "":
 			case u != nil:
-				s.doUnknown(t, u, q)
+				unknowns{s}.doUnknown(t, u, q)
 			case q.Verb == records.VerbRestore && len(t.Strays) == 0:
 				s.comesBack(t, s.restored(t, q, t.Said[claim]))
 			}

@@ -7,7 +7,6 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/place"
-	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
 
@@ -25,8 +24,11 @@ func (m *memberFacts) rival(u *UnknownVolume) bool {
 	return v.UID != u.Volume && !moved && u.Number >= v.Number && (u.Number > v.Number || u.SealedFor == "" || u.SealedFor != v.Node)
 }
 
+// unknowns has the rules about volumes that the store does not know.
+type unknowns struct{ volumes }
+
 // rivals are those of the claims that the set has.
-func (s volumes) rivals(t *memberState) (list []*UnknownVolume) {
+func (s unknowns) rivals(t *memberState) (list []*UnknownVolume) {
 	for i := range t.Unknown {
 		if u := &t.Unknown[i]; s.claimTemplate(u.Claim) != nil && t.rival(u) {
 			list = append(list, u)
@@ -36,7 +38,7 @@ func (s volumes) rivals(t *memberState) (list []*UnknownVolume) {
 }
 
 // heldByRival says why no life of a member starts: it would miss data that a node has; nil: no node says so.
-func (s volumes) heldByRival(t *memberState) *place.Refusal {
+func (s unknowns) heldByRival(t *memberState) *place.Refusal {
 	list := s.rivals(t)
 	if len(list) == 0 {
 		return nil
@@ -63,7 +65,7 @@ func (m *memberFacts) unknown(q *records.VolumeRequest) *UnknownVolume {
 }
 
 // whyNotUnknown says why a volume that the store does not know is not made the member's, or given up; "": it is.
-func (s volumes) whyNotUnknown(t *memberState, u *UnknownVolume, q *records.VolumeRequest) string {
+func (s unknowns) whyNotUnknown(t *memberState, u *UnknownVolume, q *records.VolumeRequest) string {
 	switch n := s.node(u.Node); {
 	case t.Move != nil:
 		return fmt.Sprintf("%s is being moved; wait for that", t.ID.MemberName())
@@ -93,7 +95,7 @@ func (s volumes) whyNotUnknown(t *memberState, u *UnknownVolume, q *records.Volu
 
 // whyNotInstead says why a volume that the store does not know does not take the place of that of which the store has a record; "": it
 // does, for the node of that says in this epoch that it has it not, or sealed.
-func (s volumes) whyNotInstead(t *memberState, u *UnknownVolume) string {
+func (s unknowns) whyNotInstead(t *memberState, u *UnknownVolume) string {
 	for _, claim := range inOrder(t.Volumes) {
 		v := t.Volumes[claim]
 		comes := slices.ContainsFunc(t.Unknown, func(o UnknownVolume) bool { return o.Claim == claim && o.Node == u.Node })
@@ -123,7 +125,7 @@ func (s volumes) whyNotInstead(t *memberState, u *UnknownVolume) string {
 }
 
 // doUnknown does what a person asks about a volume that the store does not know.
-func (s volumes) doUnknown(t *memberState, u *UnknownVolume, q *records.VolumeRequest) {
+func (s unknowns) doUnknown(t *memberState, u *UnknownVolume, q *records.VolumeRequest) {
 	c := moves.MoveClaim{Claim: u.Claim, Number: u.Number, Class: u.Class}
 	if q.Verb == records.VerbReclaim {
 		left := leftOf(t, c, string(u.Volume), u.Node)
@@ -152,10 +154,4 @@ func (s volumes) doUnknown(t *memberState, u *UnknownVolume, q *records.VolumeRe
 	for range left {
 		t.become(t.withLeft(left[0].Node))
 	}
-}
-
-// withoutAsked: what was asked about a claim is done.
-func (m memberFacts) withoutAsked(claim spec.ClaimName) *memberFacts {
-	m.Asked = without(m.Asked, claim)
-	return &m
 }

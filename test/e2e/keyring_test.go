@@ -31,7 +31,8 @@ func TestTheKeyOfSecretsIsRotatedWithAnExternalEtcd(t *testing.T) {
 	m.people.stead("keyring", "rotate")
 	before := ""
 	m.people.eventually(time.Minute, "another key seals", func() error {
-		if before = m.keyThat("opens"); before == "" {
+		before = m.keyThat("opens")
+		if before == "" {
 			return errors.New("the key of before seals still")
 		}
 		return nil

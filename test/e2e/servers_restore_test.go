@@ -83,6 +83,7 @@ func TestNewServersFromABackupWhileTheHostsRun(t *testing.T) {
 	m.boot(late)
 	m.connected()
 	node := m.hosts[late].nodeName()
+	m.people.stead("image", "load", m.hosts[0].toolArchive(), "--node", node) // purged
 	for _, set := range []string{"moved", "fresh"} {
 		m.people.eventually(2*time.Minute, set+"-0 waits for a person's word about its newer volume", func() error {
 			return m.people.steadSays("stead volume restore data-"+set+"-0 --node "+node, "explain", set)

@@ -176,7 +176,7 @@ func (m *matrix) quorumIsToldOf() {
 		if !f.ends {
 			m.people.eventually(time.Minute, f.what+" goes on", func() error {
 				_, since, _ := strings.Cut(f.said.String(), "this continues")
-				if f.cmd.Args[len(f.cmd.Args)-1] == "-w" && !strings.Contains(since, "late-0") {
+				if f.cmd.Args[len(f.cmd.Args)-1] == "-w" && !strings.Contains(since, "kept-0") {
 					return fmt.Errorf("it says %s", f.said)
 				}
 				return nil
