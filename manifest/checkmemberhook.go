@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"fmt"
+
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -17,6 +19,34 @@ func (c setChecks) memberHooks(s *spec.SetSpec) {
 		c.memberHook("spec.decommission.abort", s, d.Abort)
 	}
 	c.memberHook("spec.forget", s, s.Forget)
+	c.jobs(s)
+}
+
+// maxJobs bounds the jobs of a set.
+const maxJobs = 16
+
+// jobs checks the jobs of a set.
+func (c setChecks) jobs(s *spec.SetSpec) {
+	if len(s.Jobs) > maxJobs {
+		c.fail("spec.jobs", fmt.Sprintf("has %d jobs", len(s.Jobs)), fmt.Sprintf("write at most %d", maxJobs))
+	}
+	seen := map[string]bool{}
+	for i := range s.Jobs {
+		job, at := &s.Jobs[i], fmt.Sprintf("spec.jobs[%d]", i)
+		c.label(at+".name", job.Name)
+		if seen[job.Name] {
+			c.fail(at+".name", scalar.Quote(job.Name)+" is the name of another job", "write another")
+		}
+		seen[job.Name] = true
+		c.choice(at+".after", job.After, []string{spec.AfterBootstrapped, spec.AfterGrown})
+		c.choice(at+".onUnknown", job.OnUnknown, []string{spec.OnUnknownWait, spec.OnUnknownRepeat})
+		h := job.Hook()
+		if job.Exec == nil {
+			c.fail(at+".exec", "is missing", "write exec: {command: [...]}")
+			h.Exec = &spec.ExecAction{Command: []string{"none"}}
+		}
+		c.memberHook(at, s, &h)
+	}
 }
 
 // memberHook checks a hook that runs by order of the servers, in a container that runs with the member.

@@ -3300,6 +3300,75 @@ func (x *RemoveNodeRequest) GetName() string {
 	return ""
 }
 
+type DecideJobRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Namespace string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Set       string                 `protobuf:"bytes,2,opt,name=set,proto3" json:"set,omitempty"`
+	Job       string                 `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	// skip: it counts as done; otherwise it is run again.
+	Skip          bool `protobuf:"varint,4,opt,name=skip,proto3" json:"skip,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DecideJobRequest) Reset() {
+	*x = DecideJobRequest{}
+	mi := &file_control_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DecideJobRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DecideJobRequest) ProtoMessage() {}
+
+func (x *DecideJobRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DecideJobRequest.ProtoReflect.Descriptor instead.
+func (*DecideJobRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *DecideJobRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DecideJobRequest) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
+}
+
+func (x *DecideJobRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *DecideJobRequest) GetSkip() bool {
+	if x != nil {
+		return x.Skip
+	}
+	return false
+}
+
 type PauseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -3311,7 +3380,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +3392,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +3405,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PauseRequest) GetNamespace() string {
@@ -3373,7 +3442,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3385,7 +3454,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3398,7 +3467,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RestartRequest) GetNamespace() string {
@@ -3440,7 +3509,7 @@ type EditResponse struct {
 
 func (x *EditResponse) Reset() {
 	*x = EditResponse{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3452,7 +3521,7 @@ func (x *EditResponse) String() string {
 func (*EditResponse) ProtoMessage() {}
 
 func (x *EditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3465,7 +3534,7 @@ func (x *EditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditResponse.ProtoReflect.Descriptor instead.
 func (*EditResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *EditResponse) GetEffects() []string {
@@ -3747,7 +3816,12 @@ const file_control_proto_rawDesc = "" +
 	"\vpowered_off\x18\x02 \x01(\bR\n" +
 	"poweredOff\"'\n" +
 	"\x11RemoveNodeRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"X\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"h\n" +
+	"\x10DecideJobRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
+	"\x03set\x18\x02 \x01(\tR\x03set\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\tR\x03job\x12\x12\n" +
+	"\x04skip\x18\x04 \x01(\bR\x04skip\"X\n" +
 	"\fPauseRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -3759,7 +3833,7 @@ const file_control_proto_rawDesc = "" +
 	"\x03now\x18\x04 \x01(\bR\x03now\"F\n" +
 	"\fEditResponse\x12\x18\n" +
 	"\aeffects\x18\x01 \x03(\tR\aeffects\x12\x1c\n" +
-	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xa7\r\n" +
+	"\tunchanged\x18\x02 \x01(\bR\tunchanged2\xe8\r\n" +
 	"\aControl\x125\n" +
 	"\x04Info\x12\x15.stead.v1.InfoRequest\x1a\x16.stead.v1.InfoResponse\x128\n" +
 	"\x05Apply\x12\x16.stead.v1.ApplyRequest\x1a\x17.stead.v1.ApplyResponse\x12-\n" +
@@ -3768,7 +3842,8 @@ const file_control_proto_rawDesc = "" +
 	"\x05Watch\x12\x15.stead.v1.ListRequest\x1a\x14.stead.v1.WatchEvent0\x01\x128\n" +
 	"\x05Scale\x12\x16.stead.v1.ScaleRequest\x1a\x17.stead.v1.ScaleResponse\x125\n" +
 	"\x04Undo\x12\x15.stead.v1.UndoRequest\x1a\x16.stead.v1.EditResponse\x127\n" +
-	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
+	"\x05Pause\x12\x16.stead.v1.PauseRequest\x1a\x16.stead.v1.EditResponse\x12?\n" +
+	"\tDecideJob\x12\x1a.stead.v1.DecideJobRequest\x1a\x16.stead.v1.EditResponse\x12;\n" +
 	"\aRestart\x12\x18.stead.v1.RestartRequest\x1a\x16.stead.v1.EditResponse\x12=\n" +
 	"\bEditNode\x12\x19.stead.v1.EditNodeRequest\x1a\x16.stead.v1.EditResponse\x12D\n" +
 	"\tDrainNode\x12\x1a.stead.v1.DrainNodeRequest\x1a\x1b.stead.v1.DrainNodeResponse\x125\n" +
@@ -3803,7 +3878,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_control_proto_goTypes = []any{
 	(*InfoRequest)(nil),          // 0: stead.v1.InfoRequest
 	(*InfoResponse)(nil),         // 1: stead.v1.InfoResponse
@@ -3854,13 +3929,14 @@ var file_control_proto_goTypes = []any{
 	(*RebalanceRow)(nil),         // 46: stead.v1.RebalanceRow
 	(*FenceNodeRequest)(nil),     // 47: stead.v1.FenceNodeRequest
 	(*RemoveNodeRequest)(nil),    // 48: stead.v1.RemoveNodeRequest
-	(*PauseRequest)(nil),         // 49: stead.v1.PauseRequest
-	(*RestartRequest)(nil),       // 50: stead.v1.RestartRequest
-	(*EditResponse)(nil),         // 51: stead.v1.EditResponse
-	nil,                          // 52: stead.v1.EditNodeRequest.LabelsEntry
-	(*Frame)(nil),                // 53: stead.v1.Frame
-	(*Size)(nil),                 // 54: stead.v1.Size
-	(*NodeUsage)(nil),            // 55: stead.v1.NodeUsage
+	(*DecideJobRequest)(nil),     // 49: stead.v1.DecideJobRequest
+	(*PauseRequest)(nil),         // 50: stead.v1.PauseRequest
+	(*RestartRequest)(nil),       // 51: stead.v1.RestartRequest
+	(*EditResponse)(nil),         // 52: stead.v1.EditResponse
+	nil,                          // 53: stead.v1.EditNodeRequest.LabelsEntry
+	(*Frame)(nil),                // 54: stead.v1.Frame
+	(*Size)(nil),                 // 55: stead.v1.Size
+	(*NodeUsage)(nil),            // 56: stead.v1.NodeUsage
 }
 var file_control_proto_depIdxs = []int32{
 	6,  // 0: stead.v1.ApplyRequest.files:type_name -> stead.v1.File
@@ -3871,13 +3947,13 @@ var file_control_proto_depIdxs = []int32{
 	12, // 5: stead.v1.WatchEvent.object:type_name -> stead.v1.Object
 	25, // 6: stead.v1.ExplainResponse.rows:type_name -> stead.v1.ExplainRow
 	28, // 7: stead.v1.ExecRequest.start:type_name -> stead.v1.ExecStart
-	53, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
-	54, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
+	54, // 8: stead.v1.ExecRequest.frame:type_name -> stead.v1.Frame
+	55, // 9: stead.v1.ExecStart.terminal:type_name -> stead.v1.Size
 	30, // 10: stead.v1.ForwardRequest.start:type_name -> stead.v1.ForwardStart
-	53, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
-	55, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
+	54, // 11: stead.v1.ForwardRequest.frame:type_name -> stead.v1.Frame
+	56, // 12: stead.v1.UsageResponse.nodes:type_name -> stead.v1.NodeUsage
 	35, // 13: stead.v1.LoadImageResponse.images:type_name -> stead.v1.ImageInfo
-	52, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
+	53, // 14: stead.v1.EditNodeRequest.labels:type_name -> stead.v1.EditNodeRequest.LabelsEntry
 	41, // 15: stead.v1.DrainNodeResponse.left:type_name -> stead.v1.DrainRow
 	41, // 16: stead.v1.DrainNodeResponse.waiting:type_name -> stead.v1.DrainRow
 	46, // 17: stead.v1.RebalanceResponse.moves:type_name -> stead.v1.RebalanceRow
@@ -3889,57 +3965,59 @@ var file_control_proto_depIdxs = []int32{
 	13, // 23: stead.v1.Control.Watch:input_type -> stead.v1.ListRequest
 	16, // 24: stead.v1.Control.Scale:input_type -> stead.v1.ScaleRequest
 	37, // 25: stead.v1.Control.Undo:input_type -> stead.v1.UndoRequest
-	49, // 26: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
-	50, // 27: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
-	38, // 28: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
-	39, // 29: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
-	42, // 30: stead.v1.Control.Move:input_type -> stead.v1.MoveRequest
-	44, // 31: stead.v1.Control.Rebalance:input_type -> stead.v1.RebalanceRequest
-	47, // 32: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
-	48, // 33: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
-	4,  // 34: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
-	5,  // 35: stead.v1.Control.End:input_type -> stead.v1.EndRequest
-	2,  // 36: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
-	18, // 37: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
-	20, // 38: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
-	21, // 39: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
-	23, // 40: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
-	26, // 41: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
-	27, // 42: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
-	29, // 43: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
-	31, // 44: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
-	33, // 45: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
-	36, // 46: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
-	1,  // 47: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
-	9,  // 48: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
-	12, // 49: stead.v1.Control.Get:output_type -> stead.v1.Object
-	14, // 50: stead.v1.Control.List:output_type -> stead.v1.ListResponse
-	15, // 51: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
-	17, // 52: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
-	51, // 53: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
-	51, // 54: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
-	51, // 55: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
-	51, // 56: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
-	40, // 57: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
-	43, // 58: stead.v1.Control.Move:output_type -> stead.v1.MoveResponse
-	45, // 59: stead.v1.Control.Rebalance:output_type -> stead.v1.RebalanceResponse
-	51, // 60: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
-	51, // 61: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
-	51, // 62: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
-	51, // 63: stead.v1.Control.End:output_type -> stead.v1.EditResponse
-	3,  // 64: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
-	19, // 65: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
-	22, // 66: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
-	22, // 67: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
-	24, // 68: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
-	53, // 69: stead.v1.Control.Logs:output_type -> stead.v1.Frame
-	53, // 70: stead.v1.Control.Exec:output_type -> stead.v1.Frame
-	53, // 71: stead.v1.Control.Forward:output_type -> stead.v1.Frame
-	32, // 72: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
-	34, // 73: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
-	34, // 74: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
-	47, // [47:75] is the sub-list for method output_type
-	19, // [19:47] is the sub-list for method input_type
+	50, // 26: stead.v1.Control.Pause:input_type -> stead.v1.PauseRequest
+	49, // 27: stead.v1.Control.DecideJob:input_type -> stead.v1.DecideJobRequest
+	51, // 28: stead.v1.Control.Restart:input_type -> stead.v1.RestartRequest
+	38, // 29: stead.v1.Control.EditNode:input_type -> stead.v1.EditNodeRequest
+	39, // 30: stead.v1.Control.DrainNode:input_type -> stead.v1.DrainNodeRequest
+	42, // 31: stead.v1.Control.Move:input_type -> stead.v1.MoveRequest
+	44, // 32: stead.v1.Control.Rebalance:input_type -> stead.v1.RebalanceRequest
+	47, // 33: stead.v1.Control.FenceNode:input_type -> stead.v1.FenceNodeRequest
+	48, // 34: stead.v1.Control.RemoveNode:input_type -> stead.v1.RemoveNodeRequest
+	4,  // 35: stead.v1.Control.Restore:input_type -> stead.v1.RestoreRequest
+	5,  // 36: stead.v1.Control.End:input_type -> stead.v1.EndRequest
+	2,  // 37: stead.v1.Control.Backup:input_type -> stead.v1.BackupRequest
+	18, // 38: stead.v1.Control.Delete:input_type -> stead.v1.DeleteRequest
+	20, // 39: stead.v1.Control.ReclaimVolume:input_type -> stead.v1.ReclaimVolumeRequest
+	21, // 40: stead.v1.Control.RestoreVolume:input_type -> stead.v1.RestoreVolumeRequest
+	23, // 41: stead.v1.Control.Explain:input_type -> stead.v1.ExplainRequest
+	26, // 42: stead.v1.Control.Logs:input_type -> stead.v1.LogsRequest
+	27, // 43: stead.v1.Control.Exec:input_type -> stead.v1.ExecRequest
+	29, // 44: stead.v1.Control.Forward:input_type -> stead.v1.ForwardRequest
+	31, // 45: stead.v1.Control.Usage:input_type -> stead.v1.UsageRequest
+	33, // 46: stead.v1.Control.LoadImage:input_type -> stead.v1.LoadImageRequest
+	36, // 47: stead.v1.Control.Images:input_type -> stead.v1.ImagesRequest
+	1,  // 48: stead.v1.Control.Info:output_type -> stead.v1.InfoResponse
+	9,  // 49: stead.v1.Control.Apply:output_type -> stead.v1.ApplyResponse
+	12, // 50: stead.v1.Control.Get:output_type -> stead.v1.Object
+	14, // 51: stead.v1.Control.List:output_type -> stead.v1.ListResponse
+	15, // 52: stead.v1.Control.Watch:output_type -> stead.v1.WatchEvent
+	17, // 53: stead.v1.Control.Scale:output_type -> stead.v1.ScaleResponse
+	52, // 54: stead.v1.Control.Undo:output_type -> stead.v1.EditResponse
+	52, // 55: stead.v1.Control.Pause:output_type -> stead.v1.EditResponse
+	52, // 56: stead.v1.Control.DecideJob:output_type -> stead.v1.EditResponse
+	52, // 57: stead.v1.Control.Restart:output_type -> stead.v1.EditResponse
+	52, // 58: stead.v1.Control.EditNode:output_type -> stead.v1.EditResponse
+	40, // 59: stead.v1.Control.DrainNode:output_type -> stead.v1.DrainNodeResponse
+	43, // 60: stead.v1.Control.Move:output_type -> stead.v1.MoveResponse
+	45, // 61: stead.v1.Control.Rebalance:output_type -> stead.v1.RebalanceResponse
+	52, // 62: stead.v1.Control.FenceNode:output_type -> stead.v1.EditResponse
+	52, // 63: stead.v1.Control.RemoveNode:output_type -> stead.v1.EditResponse
+	52, // 64: stead.v1.Control.Restore:output_type -> stead.v1.EditResponse
+	52, // 65: stead.v1.Control.End:output_type -> stead.v1.EditResponse
+	3,  // 66: stead.v1.Control.Backup:output_type -> stead.v1.BackupPart
+	19, // 67: stead.v1.Control.Delete:output_type -> stead.v1.DeleteResponse
+	22, // 68: stead.v1.Control.ReclaimVolume:output_type -> stead.v1.VolumeResponse
+	22, // 69: stead.v1.Control.RestoreVolume:output_type -> stead.v1.VolumeResponse
+	24, // 70: stead.v1.Control.Explain:output_type -> stead.v1.ExplainResponse
+	54, // 71: stead.v1.Control.Logs:output_type -> stead.v1.Frame
+	54, // 72: stead.v1.Control.Exec:output_type -> stead.v1.Frame
+	54, // 73: stead.v1.Control.Forward:output_type -> stead.v1.Frame
+	32, // 74: stead.v1.Control.Usage:output_type -> stead.v1.UsageResponse
+	34, // 75: stead.v1.Control.LoadImage:output_type -> stead.v1.LoadImageResponse
+	34, // 76: stead.v1.Control.Images:output_type -> stead.v1.LoadImageResponse
+	48, // [48:77] is the sub-list for method output_type
+	19, // [19:48] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
 	19, // [19:19] is the sub-list for extension extendee
 	0,  // [0:19] is the sub-list for field type_name
@@ -3960,7 +4038,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -27,6 +27,7 @@ const (
 	Control_Scale_FullMethodName         = "/stead.v1.Control/Scale"
 	Control_Undo_FullMethodName          = "/stead.v1.Control/Undo"
 	Control_Pause_FullMethodName         = "/stead.v1.Control/Pause"
+	Control_DecideJob_FullMethodName     = "/stead.v1.Control/DecideJob"
 	Control_Restart_FullMethodName       = "/stead.v1.Control/Restart"
 	Control_EditNode_FullMethodName      = "/stead.v1.Control/EditNode"
 	Control_DrainNode_FullMethodName     = "/stead.v1.Control/DrainNode"
@@ -77,6 +78,9 @@ type ControlClient interface {
 	// Pause holds back the update of a set, or lets it go on. Effects say whom the update
 	// then restarts. Codes: NOT_FOUND; FAILED_PRECONDITION the set is being deleted.
 	Pause(ctx context.Context, in *PauseRequest, opts ...grpc.CallOption) (*EditResponse, error)
+	// DecideJob says of a job of a set that failed, or of which it is not known what came of it, that it is run again, or counts
+	// as done. Codes: NOT_FOUND; FAILED_PRECONDITION there is nothing to decide, or the set is being deleted.
+	DecideJob(ctx context.Context, in *DecideJobRequest, opts ...grpc.CallOption) (*EditResponse, error)
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(ctx context.Context, in *RestartRequest, opts ...grpc.CallOption) (*EditResponse, error)
@@ -241,6 +245,16 @@ func (c *controlClient) Pause(ctx context.Context, in *PauseRequest, opts ...grp
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EditResponse)
 	err := c.cc.Invoke(ctx, Control_Pause_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) DecideJob(ctx context.Context, in *DecideJobRequest, opts ...grpc.CallOption) (*EditResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EditResponse)
+	err := c.cc.Invoke(ctx, Control_DecideJob_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -502,6 +516,9 @@ type ControlServer interface {
 	// Pause holds back the update of a set, or lets it go on. Effects say whom the update
 	// then restarts. Codes: NOT_FOUND; FAILED_PRECONDITION the set is being deleted.
 	Pause(context.Context, *PauseRequest) (*EditResponse, error)
+	// DecideJob says of a job of a set that failed, or of which it is not known what came of it, that it is run again, or counts
+	// as done. Codes: NOT_FOUND; FAILED_PRECONDITION there is nothing to decide, or the set is being deleted.
+	DecideJob(context.Context, *DecideJobRequest) (*EditResponse, error)
 	// Restart replaces the lives of all members of a set, as an update does, or that of
 	// one member. Codes: NOT_FOUND; FAILED_PRECONDITION the member has no life, or is stopping.
 	Restart(context.Context, *RestartRequest) (*EditResponse, error)
@@ -606,6 +623,9 @@ func (UnimplementedControlServer) Undo(context.Context, *UndoRequest) (*EditResp
 }
 func (UnimplementedControlServer) Pause(context.Context, *PauseRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Pause not implemented")
+}
+func (UnimplementedControlServer) DecideJob(context.Context, *DecideJobRequest) (*EditResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DecideJob not implemented")
 }
 func (UnimplementedControlServer) Restart(context.Context, *RestartRequest) (*EditResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Restart not implemented")
@@ -821,6 +841,24 @@ func _Control_Pause_Handler(srv interface{}, ctx context.Context, dec func(inter
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ControlServer).Pause(ctx, req.(*PauseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_DecideJob_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DecideJobRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).DecideJob(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_DecideJob_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).DecideJob(ctx, req.(*DecideJobRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -1172,6 +1210,10 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Pause",
 			Handler:    _Control_Pause_Handler,
+		},
+		{
+			MethodName: "DecideJob",
+			Handler:    _Control_DecideJob_Handler,
 		},
 		{
 			MethodName: "Restart",

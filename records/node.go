@@ -81,6 +81,8 @@ type NodeFacts struct {
 	Prepared []Prepared `json:"prepared,omitempty"`
 	// Hooks: the node's agent runs hooks by order (hooks.HookOrder).
 	Hooks bool `json:"hooks,omitempty"`
+	// Jobs: it runs jobs by order, each once (hooks.RunJob).
+	Jobs bool `json:"jobs,omitempty"`
 	// Moves: the node's agent moves volumes to and from other nodes. MoveReports is what it says of its parts, in order.
 	Moves       bool               `json:"moves,omitempty"`
 	MoveReports []moves.MoveReport `json:"moveReports,omitempty"`

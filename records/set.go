@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -32,6 +33,8 @@ type Set struct {
 	Orphaned bool `json:"orphaned,omitempty"`
 	// SkipDecommission: members that are out of range stop without their hook decommission, until the range changes again.
 	SkipDecommission bool `json:"skipDecommission,omitempty"`
+	// JobDecision is what a user said last of a run of a job; void for every other run.
+	JobDecision *hooks.JobDecision `json:"jobDecision,omitempty"`
 	// CreatedAt is for people only; no decision reads it.
 	CreatedAt time.Time `json:"createdAt"`
 	// Edits are the last ones, the newest last; for people only.

@@ -72,6 +72,10 @@ func (d defaulter) memberHooks(s *SetSpec) {
 	if s.Forget != nil {
 		hook(&s.Forget.TimeoutSeconds, s.Forget.HTTPGet)
 	}
+	for i := range s.Jobs {
+		hook(&s.Jobs[i].TimeoutSeconds, nil)
+		set(d, &s.Jobs[i].OnUnknown, OnUnknownWait)
+	}
 }
 
 // FirstContainer is the one where hooks run that name none; "": the template has none.

@@ -76,6 +76,8 @@ type SetSpec struct {
 	Decommission *Decommission `json:"decommission,omitempty" stead:"only"`
 	// Forget is run in a member that is ready, the one with the lowest ordinal, after another has left for good.
 	Forget *MemberHook `json:"forget,omitempty" stead:"only"`
+	// Jobs are run once each in the member that is ready with the lowest ordinal: in this order, one at a time.
+	Jobs []Job `json:"jobs,omitempty" stead:"only"`
 }
 
 // SteadOnly reports whether a field is set that Kubernetes does not have.
@@ -86,7 +88,7 @@ func (s *SetSpec) SteadOnly() bool {
 	for c := range s.Template.Spec.All() {
 		stepDown = stepDown || c.StepDown != nil
 	}
-	return stepDown || reclaim || s.Decommission != nil || s.Forget != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
+	return stepDown || reclaim || s.Decommission != nil || s.Forget != nil || s.Jobs != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
 		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }

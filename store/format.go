@@ -24,6 +24,7 @@ var sinceFormat = map[string]struct {
 	KindServer:      {2, "servers share the store"},
 	KindQuota:       {2, "a namespace has a ResourceQuota"},
 	KindKeyring:     {2, "the key of Secrets was rotated"},
+	KindJobs:        {2, "a set has jobs"},
 }
 
 // AuthorityFormat is the format of a store in which another authority signs than the servers show.

@@ -45,6 +45,7 @@ const (
 	KindConfig         = "configs"
 	KindSecret         = "secrets"
 	KindBootstrapped   = "bootstrapped"
+	KindJobs           = "jobs"
 	KindLeader         = "leader"
 	KindEpoch          = "epoch"
 	KindCluster        = "cluster"
@@ -125,6 +126,9 @@ func nameKey(kind string, ns spec.Namespace, name string) string {
 
 // SetKey is sets/<ns>/<set>.
 func SetKey(r spec.SetRef) string { return refKey(KindSet, r) }
+
+// JobsKey is jobs/<ns>/<set>.
+func JobsKey(r spec.SetRef) string { return refKey(KindJobs, r) }
 
 // StatusKey is status/<ns>/<set>.
 func StatusKey(r spec.SetRef) string { return refKey(KindStatus, r) }
@@ -253,12 +257,12 @@ func Kind(key string) (kind, rest string) {
 }
 
 // RefOfKey is the set a key of sets, status, revisions, members, reports,
-// identities, volumes, volumereports, requests, volumerequests, moves, moverequests, events or history
+// identities, volumes, volumereports, requests, volumerequests, moves, moverequests, events, history or jobs
 // belongs to; ok is false for other keys.
 func RefOfKey(key string) (ref spec.SetRef, ok bool) {
 	kind, rest := Kind(key)
 	switch kind {
-	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindVolumeRequest, KindMove, KindMoveRequest, KindEvent, KindHistory:
+	case KindSet, KindStatus, KindRevision, KindMember, KindReport, KindIdentity, KindVolume, KindVolumeReport, KindRequest, KindVolumeRequest, KindMove, KindMoveRequest, KindEvent, KindHistory, KindJobs:
 	default:
 		return ref, false
 	}

@@ -33,7 +33,30 @@ func (p *Prober) runOrdered(ctx context.Context, id runtime.ContainerID, command
 	if err != nil {
 		return err
 	}
-	return exited(code, out.line())
+	return Exited(code, out.line())
+}
+
+// exitError says that a command of Order ended by itself, or by a signal.
+type exitError struct {
+	error
+	code int
+}
+
+// Exited is what Order returns of a command that ended with this exit code, and wrote this line first.
+func Exited(code int, line string) error {
+	if err := exited(code, line); err != nil {
+		return exitError{err, code}
+	}
+	return nil
+}
+
+// signalCode is the lowest exit code of a command that a signal ended.
+const signalCode = 128
+
+// EndedItself: the command of Order that returned err, which is not nil, ended by itself, with an exit code of its own.
+func EndedItself(err error) bool {
+	var exit exitError
+	return errors.As(err, &exit) && exit.code < signalCode
 }
 
 // exited says why a command failed that wrote this line first; nil: it did not.

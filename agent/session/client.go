@@ -132,7 +132,7 @@ func (c *Client) Hello(ctx context.Context) (*proto.FromNode, error) {
 	facts.Guards = c.guards
 	facts.Conditions = c.cfg.Conditions.all()
 	facts.Prepares, facts.Prepared = c.cfg.Prepared != nil, c.cfg.Prepared.all()
-	facts.Hooks = true
+	facts.Hooks, facts.Jobs = true, true
 	facts.Moves, facts.MoveReports = c.cfg.MoveReports != nil, c.cfg.MoveReports.all()
 	facts.MovesBack = facts.Moves
 	kept, err := c.inPlace(ctx, &facts)

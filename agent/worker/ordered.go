@@ -65,6 +65,7 @@ func (w *observer) followOrder() (o step.Ordered) {
 	if state.ID != order.ID {
 		w.takeOrder(OrderedState{HookResult: hooks.HookResult{ID: order.ID}, Since: w.c.Clock()})
 	}
+	w.followJob(order)
 	if !state.Overdue && w.c.Clock()-state.Since >= order.Hook.Timeout() {
 		state.Overdue = true
 		w.saveState()
@@ -78,7 +79,7 @@ func (w *observer) followOrder() (o step.Ordered) {
 	switch {
 	case w.ordered != nil:
 		o.State = step.HookRunning
-	case c == nil || state.Done || w.c.Now().Before(w.orderedDue):
+	case c == nil || state.Done || order.Job != nil && state.ended() || w.c.Now().Before(w.orderedDue):
 	case w.container(c.Name).seen == step.Running && !w.container(c.Name).unhealthy && !w.awaitsPostStart(c, w.container(c.Name)):
 		o.State = step.HookDue
 	}
@@ -116,6 +117,9 @@ func (w *actor) beginOrdered(ctx context.Context, container string) {
 	if order == nil || c == nil || w.ordered != nil {
 		return
 	}
+	if order.Job != nil && !w.keepBegun() {
+		return
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	run := &orderedRun{order.ID, cancel}
 	w.ordered = run
@@ -141,12 +145,14 @@ func (w *observer) takeOrderedEnds(ends []orderedEnd) {
 		w.ordered.cancel(nil)
 		w.ordered = nil
 		state := &w.state.Ordered
-		if state.ID != e.run.id || e.broken {
+		switch {
+		case state.ID != e.run.id || e.broken && !state.Begun:
 			continue
-		}
-		if e.err == nil {
+		case e.err == nil:
 			state.Done, state.Message = true, ""
-		} else {
+		case state.Begun:
+			w.takeJobEnd(e)
+		default:
 			state.Failures++
 			state.Message = e.err.Error()
 			w.orderedDue = w.c.Now().Add(backoff.After(w.c.Tuning.RetryFirst, w.c.Tuning.RetryMost, state.Failures))
@@ -170,6 +176,9 @@ func (w *actor) showReason() error {
 // orderedEnv are the variables that tell a hook what it is about.
 func orderedEnv(life *records.Life, order *hooks.HookOrder) []string {
 	env := []string{"STEAD_HOOK=" + string(order.Kind)}
+	if order.Job != nil {
+		return append(env, jobEnv(order)...)
+	}
 	g := order.Gone
 	if g == nil {
 		return env

@@ -132,7 +132,7 @@ Try it on one machine:
 	root.AddCommand(
 		devCommand(), serverCommand(c), agentCommand(),
 		applyCommand(c), diffCommand(c), getCommand(c), describeCommand(c), explainCommand(c),
-		scaleCommand(c), rolloutCommand(c), restartCommand(c), moveCommand(c), rebalanceCommand(c), waitCommand(c), deleteCommand(c),
+		scaleCommand(c), rolloutCommand(c), jobCommand(c), restartCommand(c), moveCommand(c), rebalanceCommand(c), waitCommand(c), deleteCommand(c),
 		logsCommand(c), execCommand(c), forwardCommand(c), copyCommand(c), editCommand(c), imageCommand(c), volumeCommand(c), nodeCommand(c), backupCommand(c), restoreCommand(c), auditCommand(c),
 		statusCommand(c), topCommand(c), versionCommand(c), manCommand(), tokenCommand(c), clientCommand(c), keyringCommand(c), authorityCommand(c),
 	)

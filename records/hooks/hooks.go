@@ -22,6 +22,8 @@ type HookOrder struct {
 	Hook spec.MemberHook `json:"hook"`
 	// Gone is the member that the hook is about, for Forget; nil: the one in which it runs.
 	Gone *GoneMember `json:"gone,omitempty"`
+	// Job is the run that it is, for JobRun: unlike the others it is begun once at most.
+	Job *JobFacts `json:"job,omitempty"`
 }
 
 // HookKind says what a hook is for; the command reads it as STEAD_HOOK.
@@ -32,6 +34,7 @@ const (
 	Decommission HookKind = "decommission" // the member is about to leave for good
 	Abort        HookKind = "abort"        // it stays after all
 	Forget       HookKind = "forget"       // another one has left
+	RunJob       HookKind = "job"          // a job of the set, once
 )
 
 // GoneMember is a member that has left for good, as its peers knew it.
@@ -56,4 +59,8 @@ type HookResult struct {
 	// Overdue: the hook's time-out has passed since the node learnt of the order, on the node's clock since boot, however often
 	// it was run. It is run on.
 	Overdue bool `json:"overdue,omitempty"`
+	// Begun, of a job: its command was started, or is about to be. Unknown: it ended without an exit code of its own, or nobody
+	// saw its end. With Done, Unknown or a failure the run is over.
+	Begun   bool `json:"begun,omitempty"`
+	Unknown bool `json:"unknown,omitempty"`
 }

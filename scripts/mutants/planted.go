@@ -31,7 +31,7 @@ var allFaults = slices.Concat(
 	unknownFaults,
 	upgradeFaults,
 	copyFaults,
-	contract, leave,
+	contract, leave, job,
 	serverFaults,
 	examples,
 )

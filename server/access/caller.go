@@ -99,6 +99,7 @@ var allowed = map[string]role{
 	proto.Control_Scale_FullMethodName:         operators,
 	proto.Control_Undo_FullMethodName:          operators,
 	proto.Control_Pause_FullMethodName:         operators,
+	proto.Control_DecideJob_FullMethodName:     operators,
 	proto.Control_Restart_FullMethodName:       operators,
 	proto.Control_EditNode_FullMethodName:      admins,
 	proto.Control_DrainNode_FullMethodName:     admins,

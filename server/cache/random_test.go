@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/records/sealing"
 	"github.com/stead-project/stead/server/plan"
@@ -158,6 +159,7 @@ func randomOp(r *rand.Rand) store.Op {
 		put(store.ServerKey("s1"), records.Server{Name: []string{"s1", "s2"}[r.IntN(2)], UID: "u"}),
 		store.Put(store.BootstrappedKey(spec.UID(fmt.Sprint(r.IntN(3)))), nil),
 		store.Put(store.WasBootstrappedKey(ref), nil),
+		put(store.JobsKey(ref), hooks.Jobs{Ref: ref, Epoch: r.Int64N(3)}),
 	}
 	op := ops[r.IntN(len(ops))]
 	switch r.IntN(10) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
@@ -28,6 +29,7 @@ type setState struct {
 	on        map[spec.NodeName]int // members, by the node that their life is on
 	events    map[string]entry[records.Event]
 	base      entry[records.HistoryBase]
+	jobs      entry[hooks.Jobs]
 	pageRevs  map[int64]store.Rev    // of all pages of the history
 	pageList  []*records.HistoryPage // those that can be read, ascending; replaced whole
 }
@@ -106,7 +108,7 @@ func (t *setState) dropIdle(s *state, id spec.Identity) {
 }
 
 func (t *setState) dropIdleSet(s *state) {
-	if t.set.mod == 0 && t.status.mod == 0 && t.base.mod == 0 &&
+	if t.set.mod == 0 && t.status.mod == 0 && t.base.mod == 0 && t.jobs.mod == 0 &&
 		len(t.revisions)+len(t.slots)+len(t.events)+len(t.pageRevs) == 0 {
 		delete(s.sets, t.ref)
 	}
@@ -141,7 +143,7 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event, ch *Changes) (err erro
 	if kind == store.KindVolumeReport {
 		return s.applyVolumeReport(s.set(ref), parts, ev, ch)
 	}
-	if (kind == store.KindSet || kind == store.KindStatus) && len(parts) > 0 {
+	if (kind == store.KindSet || kind == store.KindStatus || kind == store.KindJobs) && len(parts) > 0 {
 		return fmt.Errorf("decode %s: malformed key of a set", ev.Key)
 	}
 	t := s.set(ref)
@@ -167,6 +169,8 @@ func (s *state) applySet(ref spec.SetRef, ev store.Event, ch *Changes) (err erro
 		ch.noteSet(t)
 	case store.KindEvent: // the record does not name its key
 		err = keep(s, t.events, strings.Join(parts, "/"), ev, func(*records.Event) string { return ev.Key })
+	case store.KindJobs:
+		t.jobs, err = decode(s, ev, func(r *hooks.Jobs) string { return store.JobsKey(r.Ref) })
 	case store.KindHistory:
 		ch.noteHistory(t)
 		return s.applyHistory(t, strings.Join(parts, "/"), ev)

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 )
@@ -76,7 +77,7 @@ func (s SetView) World() plan.World {
 		w.Bootstrapped = v.bootstrapped[w.Set.UID]
 		w.Budgets, w.Isolated = v.budgetsOf(w.Set), v.isIsolated(w.Set)
 	}
-	w.WasBootstrapped = v.wasBootstrapped[s.Ref]
+	w.WasBootstrapped, w.Jobs = v.wasBootstrapped[s.Ref], t.jobs.record
 	return w
 }
 
@@ -91,3 +92,6 @@ func judgedSlot(v *View, l *slot) plan.Slot {
 	}
 	return slot
 }
+
+// Jobs is what is recorded of the jobs of a set; nil: nothing.
+func (v View) Jobs(ref spec.SetRef) *hooks.Jobs { return v.find(ref).jobs.record }

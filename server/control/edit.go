@@ -115,7 +115,7 @@ func changeSet(old, now *records.Set, kv store.KV, b editMeta, read manifest.See
 	now.UID, now.CreatedAt, now.Edits = old.UID, old.CreatedAt, old.Edits
 	now.InitialReplicas, now.InitialOrdinals = old.InitialReplicas, old.InitialOrdinals
 	settleInitial(now)
-	now.SkipDecommission = old.SkipDecommission
+	now.SkipDecommission, now.JobDecision = old.SkipDecommission, old.JobDecision
 	settleSkip(now, &was)
 	now.Paused, now.RestartedAt, now.Generation = old.Paused, old.RestartedAt, old.Generation
 	fixed := b.fixed(&was, now)

@@ -112,6 +112,12 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			add(a.Move.ID.MemberName(), "its move ends", a.Text)
 		case plan.VoidMoveRequest:
 			add(a.ID.MemberName(), "what was asked about its move is not done", a.Text)
+		case plan.PutJobs:
+			if a.Text != "" {
+				add("", "records a job", a.Text)
+			}
+		case plan.OrderJob:
+			add(a.ID.MemberName(), "runs a job", a.Text)
 		case plan.RemoveSet:
 			add("", "is removed", "it is being deleted and no member is left")
 		}

@@ -32,6 +32,12 @@ func (r *rig) agentRunsHooks(does bool) {
 	r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1, Hooks: does})
 }
 
+// agentRunsJobs has it run jobs, too.
+func (r *rig) agentRunsJobs() {
+	r.t.Helper()
+	r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Epoch: 1, Hooks: true, Jobs: true})
+}
+
 // A scale-down says which hooks run first, and may be told to do without one; that ends when the range changes.
 func TestAScaleDownSaysWhichHooksRun(t *testing.T) {
 	r := newRig(t)

@@ -48,11 +48,13 @@ func agentsWithoutHooks(was *records.Set, ahead plan.World) []manifest.Problem {
 		field = "spec.decommission"
 	case now.Forget != nil && was.Spec.Forget == nil:
 		field = "spec.forget"
+	case now.Jobs != nil && was.Spec.Jobs == nil:
+		field = "spec.jobs"
 	}
 	var old []spec.NodeName
 	bound := homes(ahead.Slots)
 	for _, n := range ahead.Nodes {
-		if n.Facts != nil && !n.Facts.Hooks && slices.Contains(bound, n.Node.Name) {
+		if n.Facts != nil && !(n.Facts.Hooks && (n.Facts.Jobs || field != "spec.jobs")) && slices.Contains(bound, n.Node.Name) {
 			old = append(old, n.Node.Name)
 		}
 	}

@@ -134,6 +134,10 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		err = d.orderHook(v, a)
 	case plan.Forgotten:
 		err = d.forgotten(v, a)
+	case plan.PutJobs:
+		d.putJobs(v, a)
+	case plan.OrderJob:
+		err = d.orderJob(v, a)
 	case plan.MarkReady:
 		id := a.Identity.ID
 		d.seen(v, store.MemberKey(id), store.IdentityKey(id))
@@ -145,6 +149,7 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		d.removeIfThere(v, store.WasBootstrappedKey(ref))
 	case plan.ForgetBootstrapped:
 		d.removeSeen(v, store.WasBootstrappedKey(ref))
+		d.removeIfThere(v, store.JobsKey(ref))
 	case plan.SetVolumes:
 		err = d.setVolumes(v, a)
 	case plan.DropVolume:
@@ -323,11 +328,16 @@ func (d *decision) removeSet(v cache.View, ref spec.SetRef) {
 	}
 	set := v.Set(ref)
 	d.dropIfThere(v, store.StatusKey(ref))
+	keepsJobs := false
 	if v.Bootstrapped(set.UID) { // a uid is never used again
 		d.remove(store.BootstrappedKey(set.UID))
 		if slices.ContainsFunc(v.Volumes(ref), plan.Kept) {
 			d.put(store.WasBootstrappedKey(ref), records.Bootstrapped{SetUID: set.UID})
+			keepsJobs = true
 		}
+	}
+	if !keepsJobs {
+		d.dropIfThere(v, store.JobsKey(ref))
 	}
 	d.closeHistory(v, ref)
 	d.remove(store.SetKey(ref))

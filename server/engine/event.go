@@ -49,6 +49,14 @@ func actionEvents(ref spec.SetRef, d *decision, now time.Time) (list []namedEven
 		if a.Text != "" {
 			life("hook-"+a.Name(), a.ID, a.Token, "Hook", a.Text)
 		}
+	case plan.PutJobs:
+		if a.Text != "" {
+			list = append(list, newEvent(ref, a.Name, a.Type(), "", "Job", a.Text, now))
+		}
+	case plan.OrderJob:
+		if a.Text != "" {
+			life("hook-"+(&plan.OrderHook{Hook: a.Hook}).Name(), a.ID, a.Token, "Job", a.Text)
+		}
 	case plan.Forgotten:
 		if a.Text != "" {
 			life("forgotten", a.Identity.ID, a.Identity.LastToken, "Forgotten", a.Text)

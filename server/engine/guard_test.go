@@ -49,6 +49,7 @@ type stage struct {
 	hook    *hooks.HookOrder // what the life is to run; of forget it is about member 1
 	result  hooks.HookResult // what came of it
 	unknown bool             // n2 has a volume that the store does not know, and n1 has its own not
+	jobs    *hooks.Jobs      // what is recorded of jobs
 	lost    bool             // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
@@ -112,7 +113,7 @@ func base(st stage) []store.Op {
 		q.Token = token
 		ops = append(ops, store.Put(store.VolumeRequestKey(id, "data"), store.Encode(q)))
 	}
-	others := slices.Concat(st.moveOps(&facts, hash), st.hookOps(hash), st.unknownOps(facts))
+	others := slices.Concat(st.moveOps(&facts, hash), st.hookOps(hash), st.unknownOps(facts), st.jobOps())
 	ops = slices.DeleteFunc(ops, func(op store.Op) bool {
 		return slices.ContainsFunc(others, func(o store.Op) bool { return o.Key == op.Key })
 	})
@@ -285,6 +286,10 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a member that stays after all", report: records.PhaseRunning, hook: &hooks.HookOrder{Kind: hooks.Decommission}, action: plan.OrderHook{}, relies: []string{store.MemberKey(id)}},
 		{name: "the stop of a member that has taken leave", report: records.PhaseRunning, hook: &hooks.HookOrder{Kind: hooks.Decommission}, result: hooks.HookResult{Done: true}, action: plan.Stop{},
 			relies: []string{store.MemberKey(id), store.ReportKey(id)}},
+		{name: "what came of a job", report: records.PhaseStopped, jobs: jobRan(), change: withJob, action: plan.PutJobs{},
+			relies: []string{store.MemberKey(id), store.ReportKey(id), store.JobsKey(db)}},
+		{name: "a job that is to run", report: records.PhaseRunning, jobs: &hooks.Jobs{Ref: db, Epoch: 1}, change: withJob, action: plan.OrderJob{},
+			relies: []string{store.MemberKey(id), store.ReportKey(id), store.JobsKey(db)}},
 		{name: "a set that goes", without: own, change: deleting, action: plan.RemoveSet{}},
 	} {
 		t.Run(st.name, func(t *testing.T) {

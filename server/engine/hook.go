@@ -36,3 +36,24 @@ func (d *decision) forgotten(v cache.View, a plan.Forgotten) error {
 	d.putSeen(v, store.MemberKey(a.By), (&plan.OrderHook{}).Record(*m))
 	return nil
 }
+
+// putJobs compares what the life says in which the run is, and who of the set's members is there.
+func (d *decision) putJobs(v cache.View, a plan.PutJobs) {
+	ref := a.Record.Ref
+	if old := v.Jobs(ref); old != nil && old.Run != nil && old.Run.In != nil {
+		d.seen(v, store.MemberKey(old.Run.In.ID), store.ReportKey(old.Run.In.ID))
+	}
+	d.putSeen(v, store.JobsKey(ref), a.Record)
+}
+
+// orderJob compares that the life is ready still, and writes the run and its order as one.
+func (d *decision) orderJob(v cache.View, a plan.OrderJob) error {
+	m := v.Member(a.ID)
+	if m == nil || m.Token != a.Token || m.Hook != nil {
+		return fmt.Errorf("order a job in %s: its life %s cannot run it", a.ID, a.Token)
+	}
+	d.seen(v, store.ReportKey(a.ID))
+	d.putSeen(v, store.MemberKey(a.ID), (&plan.OrderHook{Hook: a.Hook}).Record(*m))
+	d.putSeen(v, store.JobsKey(a.Record.Ref), a.Record)
+	return nil
+}

@@ -12,7 +12,7 @@ import (
 
 // Batch is what of a plan is written now; the rest is decided again when that is stored. With a new
 // revision go only the starts that may need it. A raised revision is written alone, and so
-// is what a set knows of an earlier one of its name: no life starts before that is stored.
+// is what a set knows of an earlier one of its name, or of its jobs: no life starts before that is stored.
 func (p *Plan) Batch() []Action {
 	if len(p.Actions) == 0 {
 		return nil
@@ -26,7 +26,7 @@ func (p *Plan) Batch() []Action {
 			}
 			return true
 		})
-	case RaiseRevision, ForgetBootstrapped:
+	case RaiseRevision, ForgetBootstrapped, PutJobs, OrderJob:
 		return p.Actions[:1]
 	case MarkBootstrapped:
 		if a.Inherited {
@@ -99,6 +99,12 @@ func (w *World) apply(a Action) {
 		slot := w.slotOf(a.ID)
 		m := a.Record(*slot.Member)
 		slot.Member = &m
+	case PutJobs:
+		w.Jobs = &a.Record
+	case OrderJob:
+		slot := w.slotOf(a.ID)
+		m := (&OrderHook{Hook: a.Hook}).Record(*slot.Member)
+		slot.Member, w.Jobs = &m, &a.Record
 	case Forgotten:
 		w.putIdentity(&a.Identity)
 		if !a.Token.IsZero() {
@@ -141,7 +147,7 @@ func (w *World) apply(a Action) {
 	case MarkBootstrapped:
 		w.Bootstrapped, w.WasBootstrapped = true, false
 	case ForgetBootstrapped:
-		w.WasBootstrapped = false
+		w.WasBootstrapped, w.Jobs = false, nil
 	case BeginMove, AdvanceMove, FlipMove, BackMove, EndMove, VoidMoveRequest:
 		w.applyMove(a)
 	case RemoveClaim:
@@ -149,6 +155,9 @@ func (w *World) apply(a Action) {
 		gone.Record, w.Claim = nil, &gone
 	case RemoveSet:
 		w.WasBootstrapped = w.WasBootstrapped || w.Bootstrapped && keepsAny(w)
+		if !w.WasBootstrapped {
+			w.Jobs = nil
+		}
 		w.Set, w.Status, w.Revisions, w.Bootstrapped = nil, nil, nil, false
 	}
 }

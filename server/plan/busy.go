@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -20,10 +21,10 @@ func (m *memberFacts) says() (c records.Claim) {
 	return c
 }
 
-// busy: the member is to be waited for. One that is broken is never busy: what it says it may never take back.
+// busy: the member is to be waited for, also because a job of the set runs in it. One that is broken is never busy: what it says it may never take back.
 func (r rollout) busy(t *memberState) bool {
 	c := t.says()
-	return c.Busy != "" && c.BusyFor < r.world.Set.Spec.BusyBound() && !r.ailing(t)
+	return r.runsJob(t) || c.Busy != "" && c.BusyFor < r.world.Set.Spec.BusyBound() && !r.ailing(t)
 }
 
 // busyTooLong: it says so still, and is not waited for any more.
@@ -74,6 +75,9 @@ func (d *draft) before(a, b *memberState) bool {
 
 // busyText says with what a member is busy, and for how long that may hold up who waits.
 func (f *facts) busyText(t *memberState) string {
+	if h := t.Member.Hook; h != nil && h.Kind == hooks.RunJob && t.says().Busy == "" {
+		return fmt.Sprintf("busy (job %s runs in it), for %s at most", h.Job.Name, scalar.Duration{Duration: h.Hook.Timeout()})
+	}
 	return fmt.Sprintf("busy (%s), for %s at most", t.Report.Claim.Busy, scalar.Duration{Duration: f.world.Set.Spec.BusyBound()})
 }
 

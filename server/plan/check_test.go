@@ -46,6 +46,8 @@ func brief(p Plan) string {
 				kind = a.Hook.Kind
 			}
 			words = append(words, fmt.Sprintf("hook=%d/%s", a.ID.Ordinal, kind))
+		case PutJobs, OrderJob:
+			words = append(words, briefJobs(a))
 		case Forgotten:
 			words = append(words, fmt.Sprintf("told=%d", a.Identity.ID.Ordinal))
 			if !a.Token.IsZero() {
@@ -166,6 +168,10 @@ func texts(p Plan) string {
 			lines = append(lines, a.Text)
 		case OrderHook:
 			lines = append(lines, a.Text)
+		case PutJobs:
+			lines = append(lines, a.Text)
+		case OrderJob:
+			lines = append(lines, a.Text)
 		case SetVolumes:
 			lines = append(lines, a.Text)
 		case AdvanceMove:
@@ -220,7 +226,7 @@ func explained(t *testing.T, w World, p Plan) {
 // encode is all of a world that Next must not change.
 func encode(t *testing.T, w World) []byte {
 	t.Helper()
-	b, err := json.Marshal([]any{w.Set, w.Status, w.Revisions, w.Slots, w.Nodes, w.Free})
+	b, err := json.Marshal([]any{w.Set, w.Status, w.Revisions, w.Slots, w.Nodes, w.Free, w.Jobs})
 	if err != nil {
 		t.Fatal(err)
 	}

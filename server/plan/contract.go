@@ -58,6 +58,8 @@ type World struct {
 	// WasBootstrapped: an earlier set of this name was, and volumes were kept when it
 	// was deleted (SAFETY S19).
 	WasBootstrapped bool
+	// Jobs are which jobs of the set have run; nil: nothing is recorded of them.
+	Jobs *hooks.Jobs
 	// Rest is how long the life that replaces a failed one has to wait still, by
 	// identity: a life that is refused again and again must not spin. The engine
 	// measures it on its own monotonic clock; a new leader starts without any.

@@ -208,6 +208,9 @@ func owes(ordinal int) func(*World) {
 
 // hookEnds is what a host says of a hook: it succeeds unless it is told to fail.
 func (s *stage) hookEnds(o *hooks.HookOrder) hooks.HookResult {
+	if o.Job != nil {
+		return s.jobEnds(o)
+	}
 	if s.bad[o.Hook.Exec.Command[0]] == "fails" {
 		return hooks.HookResult{ID: o.ID, Failures: 2, Message: "exit code 1"}
 	}

@@ -65,6 +65,7 @@ func (s step) decide() {
 		return
 	}
 	s.inheritBootstrapped()
+	s.followJobs(true)
 	s.revise()
 	s.forgetSurplus()
 	leaver(s).takeBack()
@@ -77,6 +78,7 @@ func (s step) decide() {
 	s.queue()
 	s.complete() // rule 8
 	s.deadline() // rule 9
+	s.blockJobs()
 	s.prune()
 	s.mark()
 }
@@ -116,6 +118,7 @@ func (s step) blockUnreadable() bool {
 // record goes, last.
 func (s step) remove() {
 	lives := slices.ContainsFunc(s.members, func(t *memberState) bool { return t.Member != nil })
+	s.followJobs(false)
 	s.mark() // before the first stop: what was ready on a volume is not seen afterwards
 	s.applyRequests()
 	s.mover().moveVolumes()
@@ -137,6 +140,7 @@ const orphanedText = "it is not managed; apply the set again to adopt it, or del
 // --cascade=orphan): none. Lives run on and end by themselves; no volume, address or revision
 // goes. Marks are no orders: a volume that was ready must not seem fresh after the adoption.
 func (s step) reconcileOrphaned() {
+	s.followJobs(false)
 	for _, t := range s.members {
 		switch {
 		case t.Over:

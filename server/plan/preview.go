@@ -135,7 +135,7 @@ func (p *previewRun) act(next Plan) bool {
 		switch a := a.(type) {
 		case Start:
 			p.begun[a.Member.ID] = a.Member.Token
-		case Forget, OrderHook, Forgotten, MarkReady, AddRevision, RaiseRevision, PruneRevision, ForgetBootstrapped, VoidMoveRequest:
+		case Forget, OrderHook, Forgotten, PutJobs, OrderJob, MarkReady, AddRevision, RaiseRevision, PruneRevision, ForgetBootstrapped, VoidMoveRequest:
 			continue
 		case MarkBootstrapped:
 			if !a.Inherited {

@@ -121,7 +121,7 @@ func (s *stage) command(words []string) {
 		r.Phase, r.Ready, r.Cause = records.PhaseStopped, false, "Exited"
 		slot.Report = &r
 	default:
-		s.edit(words)
+		s.editJobs(words)
 	}
 }
 
@@ -315,7 +315,7 @@ func said(a Action) string {
 	case MarkBootstrapped:
 		return "the set is bootstrapped"
 	}
-	return ""
+	return saidOfJobs(a)
 }
 
 // obey has the hosts do and tell one thing of every life; it reports whether any did.
@@ -384,7 +384,7 @@ func (s *stage) picture(out io.Writer, p Plan) {
 		switch {
 		case c.Type == ConditionProgressing && c.Reason != "Complete":
 			line += "; " + c.Reason
-		case c.Type == ConditionBusyTooLong:
+		case c.Type == ConditionBusyTooLong, c.Type == ConditionJobsDone && c.Status != "True":
 			line += "; " + c.Message
 		case c.Type == ConditionStalled && c.Status == "True":
 			line += "; stalled: " + c.Message

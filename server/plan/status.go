@@ -108,13 +108,17 @@ const (
 	ConditionDegraded    = "Degraded"
 	// ConditionBusyTooLong is there only while it is True.
 	ConditionBusyTooLong = "BusyTooLong"
+	// ConditionJobsDone is there for sets with jobs.
+	ConditionJobsDone = "JobsDone"
 )
 
-// conditions are Available, Progressing, Stalled and Degraded, in this order, and BusyTooLong if a member is.
+// conditions are Available, Progressing, Stalled and Degraded, in this order, BusyTooLong if a member is, and JobsDone of a set with jobs.
 func (r reporter) conditions() []records.Condition {
 	list := []records.Condition{r.availability(), r.progress(), r.standstill(), r.degraded()}
-	if c := r.busyCondition(); c != nil {
-		list = append(list, *c)
+	for _, c := range []*records.Condition{r.busyCondition(), r.jobsCondition()} {
+		if c != nil {
+			list = append(list, *c)
+		}
 	}
 	return list
 }

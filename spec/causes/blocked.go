@@ -50,6 +50,9 @@ const (
 	BlockedLeaving      BlockedReason = "Leaving"                    // a hook runs, because it leaves for good
 	BlockedDecommission BlockedReason = "Decommission"               // it leaves for good when its hook has succeeded, which failed
 	BlockedForget       BlockedReason = "Forget"                     // it has left, and the others are to be told, which failed
+	BlockedJob          BlockedReason = "Job"                        // a job of the set runs in it, or is about to
+	BlockedJobFailed    BlockedReason = "JobFailed"                  // a job of the set failed, and is run again
+	BlockedJobUnknown   BlockedReason = "JobUnknown"                 // nobody knows what came of a job of the set, and a user is to decide
 	BlockedStopping     BlockedReason = "Stopping"                   // its life ends
 )
 
@@ -62,7 +65,7 @@ func (r BlockedReason) ComesByItself() bool {
 	switch r {
 	case BlockedTurn, BlockedBusy, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling, BlockedVolumeGroup,
 		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming, BlockedMoving,
-		BlockedLeaving:
+		BlockedLeaving, BlockedJob:
 		return true
 	}
 	return false

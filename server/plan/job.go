@@ -1,0 +1,243 @@
+package plan
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
+	"github.com/stead-project/stead/spec"
+)
+
+// The jobs of a set (SEMANTICS Part 3, Once): each is run once with proof. What is known of them is one record; a step changes it at
+// most once, before anything else is written: so no member that has left returns before it counts as gone.
+
+// PutJobs records what became of jobs.
+type PutJobs struct {
+	Record hooks.Jobs
+	// Name and Text are of the event; "": there is none.
+	Name, Text string
+}
+
+// Type is that of the event.
+func (a *PutJobs) Type() string {
+	if a.Record.Run != nil && a.Record.Run.Unknown {
+		return "Warning"
+	}
+	return "Normal"
+}
+
+// OrderJob has a life run a job: Record names the run.
+type OrderJob struct {
+	Record hooks.Jobs
+	ID     spec.Identity
+	Token  spec.Token
+	Hook   *hooks.HookOrder
+	Text   string // for the event
+}
+
+func (PutJobs) action()  {}
+func (OrderJob) action() {}
+
+// jobber has the rules of jobs. now is the record as it is to be.
+type jobber struct {
+	volumes
+	now        hooks.Jobs
+	name, text string // of the event
+}
+
+// tell has an event say what came of a run.
+func (j *jobber) tell(r *hooks.JobRun, word, text string) {
+	j.name, j.text = fmt.Sprintf("job-%s-%d.%d-%s", r.Job, r.ID.Epoch, r.ID.Rev, word), text
+}
+
+// followJobs takes in what became of runs and members; and if may, has the next job run.
+func (v volumes) followJobs(may bool) {
+	old := v.world.Jobs
+	if old == nil && (len(v.world.Set.Spec.Jobs) == 0 || !may) {
+		return
+	}
+	j := &jobber{volumes: v}
+	if old == nil {
+		j.begin()
+	} else {
+		j.now = spec.Clone(*old)
+		j.hear()
+		j.crossRestore()
+		j.doubtFirst()
+		j.dropGone()
+		j.obey()
+		j.endRound()
+	}
+	switch {
+	case old == nil || !reflect.DeepEqual(j.now, *old):
+		j.act(PutJobs{Record: j.now, Name: j.name, Text: j.text})
+	case may:
+		j.endOrders()
+		j.next()
+	}
+}
+
+// begin makes the record. Of a set that was complete before, nobody knows whether its first jobs ran.
+func (j *jobber) begin() {
+	j.now = hooks.Jobs{Ref: j.world.Set.Ref, Epoch: j.world.Epoch, Complete: j.bootstrapped}
+	if j.bootstrapped {
+		j.now.Ordinals, j.now.Doubtful = j.wantedOrdinals(), j.jobNames(spec.AfterBootstrapped)
+	}
+}
+
+// crossRestore: what was under way when the backup was made may have come further since.
+func (j *jobber) crossRestore() {
+	if j.now.Epoch == j.world.Epoch {
+		return
+	}
+	j.now.Epoch = j.world.Epoch
+	j.doubtRun("the store was restored since it was to run")
+	if r := j.now.Run; r != nil { // what a user said of it before is void
+		r.ID = spec.Sequence{Epoch: j.world.Epoch, Rev: j.world.Rev}
+	}
+	after := spec.AfterGrown
+	if !j.now.Complete {
+		after = spec.AfterBootstrapped
+	}
+	if !j.now.Complete || len(j.grown()) > 0 {
+		for _, name := range j.open(after) {
+			j.doubt(name)
+		}
+	}
+}
+
+// doubtRun has the run that is under way be unknown.
+func (j *jobber) doubtRun(why string) {
+	if r := j.now.Run; r != nil && !r.Unknown {
+		r.Unknown, r.Message = true, why
+		if r.In != nil {
+			j.now.Uncertain = r.In
+		}
+		j.tell(r, "unknown", fmt.Sprintf("it is not known what came of job %s: %s", r.Job, why))
+	}
+}
+
+// doubt: it is not known whether the job ran.
+func (j *jobber) doubt(name string) {
+	if !slices.Contains(j.now.Doubtful, name) {
+		j.now.Doubtful = append(j.now.Doubtful, name)
+	}
+}
+
+// doubtFirst: of a job after Bootstrapped that comes to a set that is complete nobody knows whether what it does was done. A run of a
+// job that the set does not have any more is given up.
+func (j *jobber) doubtFirst() {
+	if r := j.now.Run; r != nil && j.world.Set.Spec.FindJob(r.Job) == nil {
+		j.doubt(r.Job)
+		j.giveUpRun()
+	}
+	if j.now.Complete {
+		for _, name := range j.open(spec.AfterBootstrapped) {
+			if j.now.Run == nil || j.now.Run.Job != name {
+				j.doubt(name)
+			}
+		}
+	}
+}
+
+// giveUpRun: nobody waits for the run any more.
+func (j *jobber) giveUpRun() {
+	if r := j.now.Run; r != nil && r.In != nil {
+		j.now.Uncertain = r.In
+	}
+	j.now.Run = nil
+}
+
+// dropGone: members that leave for good are no members any more, also if they return. A scale to 0 and a deletion end the
+// lives of members that keep what they have.
+func (j *jobber) dropGone() {
+	set := j.world.Set
+	if set.Deleting || set.Replicas() == 0 {
+		return
+	}
+	left := func(ordinal int) bool {
+		i := slices.IndexFunc(j.members, func(t *memberState) bool { return t.ID.Ordinal == ordinal })
+		if i < 0 {
+			return true
+		}
+		t := j.members[i]
+		if t.Member == nil {
+			return !t.wanted
+		}
+		return t.Member.Goal == records.GoalStop && t.Member.StopReason == records.ReasonScaleDown
+	}
+	j.now.Ordinals, j.now.Round = drop(j.now.Ordinals, left), drop(j.now.Round, left)
+}
+
+// endRound: jobs are not run any more for members of whom none is left that needs them, or when none is left to run.
+func (j *jobber) endRound() {
+	switch {
+	case len(j.now.Round) == 0 && j.now.Run == nil || len(j.now.Round) > 0 && len(j.open(spec.AfterBootstrapped)) > 0:
+		return
+	case len(j.now.Round) == 0:
+		j.doubt(j.now.Run.Job)
+	case !j.now.Complete:
+		j.now.Complete, j.now.Ordinals = true, j.now.Round
+	case len(j.grown()) == 0:
+	case len(j.open(spec.AfterGrown)) == 0:
+		j.now.Ordinals = join(j.now.Ordinals, j.now.Round)
+	default:
+		return
+	}
+	j.giveUpRun()
+	j.now.Round, j.now.Settled = nil, nil
+	grown := j.jobNames(spec.AfterGrown)
+	j.now.Doubtful = drop(j.now.Doubtful, func(name string) bool { return slices.Contains(grown, name) })
+}
+
+// grown are the members that came since the jobs were done last, and are wanted; of a round under way, those of it.
+func (j *jobber) grown() []int {
+	of := j.now.Round
+	if len(of) == 0 {
+		of = j.wantedOrdinals()
+	}
+	return drop(slices.Clone(of), func(o int) bool { return slices.Contains(j.now.Ordinals, o) || !j.reach.Has(o) })
+}
+
+// open are the jobs of a kind that are not settled, in their order.
+func (j *jobber) open(after string) []string {
+	done := j.now.Settled
+	if after == spec.AfterBootstrapped {
+		done = j.now.Done
+	}
+	return drop(j.jobNames(after), func(name string) bool { return slices.Contains(done, name) })
+}
+
+// jobNames are the set's jobs of a kind.
+func (j *jobber) jobNames(after string) (names []string) {
+	for i := range j.world.Set.Spec.Jobs {
+		if x := &j.world.Set.Spec.Jobs[i]; x.After == after {
+			names = append(names, x.Name)
+		}
+	}
+	return names
+}
+
+func (j *jobber) wantedOrdinals() (ordinals []int) {
+	for _, t := range j.inside {
+		ordinals = append(ordinals, t.ID.Ordinal)
+	}
+	return ordinals
+}
+
+// drop is list without some; nil when none is left.
+func drop[T any](list []T, out func(T) bool) []T {
+	if list = slices.DeleteFunc(list, out); len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// join are the ordinals of both, ascending.
+func join(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
