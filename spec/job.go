@@ -19,14 +19,6 @@ type Job struct {
 	OnUnknown string `json:"onUnknown,omitempty"`
 }
 
-// The values of Job.After and Job.OnUnknown.
-const (
-	AfterBootstrapped = "Bootstrapped"
-	AfterGrown        = "Grown"
-	OnUnknownWait     = "Wait"
-	OnUnknownRepeat   = "Repeat"
-)
-
 // Hook is the command as such.
 func (j *Job) Hook() MemberHook {
 	return MemberHook{Container: j.Container, Exec: j.Exec, TimeoutSeconds: j.TimeoutSeconds}

@@ -45,11 +45,8 @@ type Decommission struct {
 	Abort *MemberHook `json:"abort,omitempty"`
 }
 
-// The values of Decommission.OnTimeout.
-const (
-	OnTimeoutWait    = "Wait"
-	OnTimeoutProceed = "Proceed"
-)
+// onWait is the default of Decommission.OnTimeout and Job.OnUnknown.
+const onWait = "Wait"
 
 // Hook is the hook as such.
 func (d *Decommission) Hook() MemberHook {
@@ -64,7 +61,7 @@ func (d defaulter) memberHooks(s *SetSpec) {
 	}
 	if x := s.Decommission; x != nil {
 		hook(&x.TimeoutSeconds, x.HTTPGet)
-		set(d, &x.OnTimeout, OnTimeoutWait)
+		set(d, &x.OnTimeout, onWait)
 		if x.Abort != nil {
 			hook(&x.Abort.TimeoutSeconds, x.Abort.HTTPGet)
 		}
@@ -74,7 +71,7 @@ func (d defaulter) memberHooks(s *SetSpec) {
 	}
 	for i := range s.Jobs {
 		hook(&s.Jobs[i].TimeoutSeconds, nil)
-		set(d, &s.Jobs[i].OnUnknown, OnUnknownWait)
+		set(d, &s.Jobs[i].OnUnknown, onWait)
 	}
 }
 

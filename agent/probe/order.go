@@ -33,7 +33,7 @@ func (p *Prober) runOrdered(ctx context.Context, id runtime.ContainerID, command
 	if err != nil {
 		return err
 	}
-	return Exited(code, out.line())
+	return Ended(code, out.line())
 }
 
 // exitError says that a command of Order ended by itself, or by a signal.
@@ -42,8 +42,8 @@ type exitError struct {
 	code int
 }
 
-// Exited is what Order returns of a command that ended with this exit code, and wrote this line first.
-func Exited(code int, line string) error {
+// Ended is what Order returns of a command that ended with this exit code, and wrote this line first.
+func Ended(code int, line string) error {
 	if err := exited(code, line); err != nil {
 		return exitError{err, code}
 	}

@@ -64,7 +64,7 @@ func (w *observer) takeJobEnd(e orderedEnd) {
 }
 
 // lastOfJob is what is said of a job when the life is over.
-func (w *subject) lastOfJob() hooks.HookResult {
+func lastOfJob(w *subject) hooks.HookResult {
 	r := w.state.Ordered.HookResult
 	if r.Begun && !w.state.Ordered.ended() {
 		r.Unknown, r.Message = true, "the life ended while it ran"

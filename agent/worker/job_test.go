@@ -59,7 +59,7 @@ func TestAJobIsBegunOnce(t *testing.T) {
 func TestAJobThatFailedIsNotBegunAgainByItself(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		p := hookNode(n)
-		failure := probe.Exited(3, "two shards are left")
+		failure := probe.Ended(3, "two shards are left")
 		p.exits(failure)
 		l := life(5, records.GoalRun)
 		n.startHooked(p, l)
@@ -85,7 +85,7 @@ func TestWhatEndsAJobFromOutsideIsUnknown(t *testing.T) {
 		end  func(n *node)
 		want string
 	}{
-		"a signal":         {func(context.Context, probe.Target, spec.Hook) error { return probe.Exited(137, "") }, func(*node) {}, "exit code 137"},
+		"a signal":         {func(context.Context, probe.Target, spec.Hook) error { return probe.Ended(137, "") }, func(*node) {}, "exit code 137"},
 		"the runtime":      {func(context.Context, probe.Target, spec.Hook) error { return runtime.ErrUnavailable }, func(*node) {}, runtime.ErrUnavailable.Error()},
 		"its time":         {hang, func(*node) { time.Sleep(time.Hour) }, errLate.Error()},
 		"the agent's kill": {hang, func(n *node) { n.kill(); n.run(); n.w.Tell(job(l, 7, "grow", 0)) }, "the agent was restarted while it ran"},

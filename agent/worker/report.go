@@ -245,7 +245,7 @@ func (w *reporter) reportEnd() {
 		r.Cause = causes.DeadlinePassed
 		r.Message = "no server confirmed the node within the member's bound (nodeLoss.after); it was ended here"
 	}
-	r.Hook = w.lastOfJob()
+	r.Hook = lastOfJob(w.subject)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last != nil {

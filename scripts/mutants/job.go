@@ -12,7 +12,7 @@ var job = []fault{
 		suite{"agent/worker", "^TestWhatEndsAJobFromOutsideIsUnknown$"}},
 	{"S1", "agent/worker/job.go", "probe.EndedItself(e.err) && !e.broken", "true",
 		suite{"agent/worker", "^TestWhatEndsAJobFromOutsideIsUnknown$"}},
-	{"S1", "agent/worker/report.go", "r.Hook = w.lastOfJob()", "",
+	{"S1", "agent/worker/report.go", "r.Hook = lastOfJob(w.subject)", "",
 		suite{"agent/worker", "^TestTheEndOfALifeSaysWhatCameOfItsJob$"}},
 	{"S7", "server/plan/jobrun.go", "m.Report.Token == r.In.Token && m.Report.Hook.ID == r.ID", "m.Report.Token == r.In.Token",
 		suite{"server/plan", "^TestAJob"}},

@@ -21,7 +21,7 @@ import (
 func TestTheTableOfRoles(t *testing.T) {
 	least := map[string]string{
 		"viewer":   "Control: Info Get List Watch Explain Logs Usage Images Servers: List Quorum",
-		"operator": "Control: Apply Scale Undo Pause Restart Move Rebalance Delete ReclaimVolume RestoreVolume Exec Forward",
+		"operator": "Control: Apply Scale Undo Pause DecideJob Restart Move Rebalance Delete ReclaimVolume RestoreVolume Exec Forward",
 		"admin": "Control: EditNode DrainNode FenceNode RemoveNode Restore End Backup LoadImage Servers: Health Remove Audit: Read " +
 			"Trust: CreateToken ListTokens RevokeToken Revoke ListClients Join: Enroll EnrollServer Keyring: List Rotate Remove Authority: List Rotate Retire",
 		"root": "Trust: CreateClient Servers: Replace",
@@ -98,6 +98,7 @@ func TestARoleEndsAtItsNamespaces(t *testing.T) {
 		{proto.Control_Scale_FullMethodName, &proto.ScaleRequest{Namespace: "x"}, operators(limited)},
 		{proto.Control_Undo_FullMethodName, &proto.UndoRequest{Namespace: "x"}, operators(limited)},
 		{proto.Control_Pause_FullMethodName, &proto.PauseRequest{Namespace: "x"}, operators(limited)},
+		{proto.Control_DecideJob_FullMethodName, &proto.DecideJobRequest{Namespace: "x"}, operators(limited)},
 		{proto.Control_Restart_FullMethodName, &proto.RestartRequest{Namespace: "x"}, operators(limited)},
 		{proto.Control_Move_FullMethodName, &proto.MoveRequest{Namespace: "x"}, operators(limited)},
 		{proto.Control_Rebalance_FullMethodName, &proto.RebalanceRequest{Namespace: "shop"}, operators(all)},

@@ -29,7 +29,7 @@ var verbs = map[string]string{
 	proto.Trust_CreateToken_FullMethodName: "create token", proto.Trust_RevokeToken_FullMethodName: "revoke token",
 	proto.Trust_Revoke_FullMethodName: "revoke", proto.Trust_CreateClient_FullMethodName: "create client",
 	proto.Control_Apply_FullMethodName: "apply", proto.Control_Get_FullMethodName: "get", proto.Control_List_FullMethodName: "list", proto.Control_Watch_FullMethodName: "watch",
-	proto.Control_Scale_FullMethodName: "scale", proto.Control_Undo_FullMethodName: "undo", proto.Control_Pause_FullMethodName: "pause", proto.Control_Restart_FullMethodName: "restart",
+	proto.Control_Scale_FullMethodName: "scale", proto.Control_Undo_FullMethodName: "undo", proto.Control_Pause_FullMethodName: "pause", proto.Control_DecideJob_FullMethodName: "decide job", proto.Control_Restart_FullMethodName: "restart",
 	proto.Control_EditNode_FullMethodName: "edit node", proto.Control_DrainNode_FullMethodName: "drain", proto.Control_FenceNode_FullMethodName: "fence", proto.Control_RemoveNode_FullMethodName: "remove node",
 	proto.Control_Move_FullMethodName: "move", proto.Control_Rebalance_FullMethodName: "rebalance",
 	proto.Control_Restore_FullMethodName: "restore", proto.Control_End_FullMethodName: "end store", proto.Control_Backup_FullMethodName: "backup", proto.Control_Delete_FullMethodName: "delete",
@@ -61,6 +61,8 @@ func look(request, answer any) about {
 		return about{objects: object("set", r.GetNamespace(), r.GetName()), detail: fmt.Sprintf("to revision %d", r.GetToRevision())}
 	case *proto.PauseRequest:
 		return about{objects: object("set", r.GetNamespace(), r.GetName()), detail: fmt.Sprintf("paused %t", r.GetPaused())}
+	case *proto.DecideJobRequest:
+		return about{objects: object("set", r.GetNamespace(), r.GetSet()), detail: fmt.Sprintf("job %s, skip %t", r.GetJob(), r.GetSkip())}
 	case *proto.RestartRequest:
 		if r.GetMember() != "" {
 			return about{objects: object("member", r.GetNamespace(), r.GetMember())}

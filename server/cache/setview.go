@@ -93,5 +93,5 @@ func judgedSlot(v *View, l *slot) plan.Slot {
 	return slot
 }
 
-// Jobs is what is recorded of the jobs of a set; nil: nothing.
-func (v View) Jobs(ref spec.SetRef) *hooks.Jobs { return v.find(ref).jobs.record }
+// JobsOf is what is recorded of the jobs of a set; nil: nothing.
+func JobsOf(v View, ref spec.SetRef) *hooks.Jobs { return v.find(ref).jobs.record }

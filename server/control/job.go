@@ -21,7 +21,7 @@ func (s sets) DecideJob(ctx context.Context, r *proto.DecideJobRequest) (*proto.
 			return false, absent("set %s has no job %q", ref, r.GetJob())
 		}
 		var jobs *hooks.Jobs
-		s.cfg.Cache.Look(func(v cache.View) { jobs = v.Jobs(ref) })
+		s.cfg.Cache.Look(func(v cache.View) { jobs = cache.JobsOf(v, ref) })
 		if jobs == nil || jobs.Run == nil || jobs.Run.Job != r.GetJob() || !jobs.Run.Unknown && jobs.Run.Failures == 0 {
 			return false, precondition("there is nothing to decide about job %s of set %s: it did not fail, and it is known what came of it; see 'stead explain %s'", r.GetJob(), ref, ref.Name)
 		}

@@ -135,7 +135,7 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 	case plan.Forgotten:
 		err = d.forgotten(v, a)
 	case plan.PutJobs:
-		d.putJobs(v, a)
+		putJobs(&d, v, a)
 	case plan.OrderJob:
 		err = d.orderJob(v, a)
 	case plan.MarkReady:

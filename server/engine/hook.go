@@ -38,9 +38,9 @@ func (d *decision) forgotten(v cache.View, a plan.Forgotten) error {
 }
 
 // putJobs compares what the life says in which the run is, and who of the set's members is there.
-func (d *decision) putJobs(v cache.View, a plan.PutJobs) {
+func putJobs(d *decision, v cache.View, a plan.PutJobs) {
 	ref := a.Record.Ref
-	if old := v.Jobs(ref); old != nil && old.Run != nil && old.Run.In != nil {
+	if old := cache.JobsOf(v, ref); old != nil && old.Run != nil && old.Run.In != nil {
 		d.seen(v, store.MemberKey(old.Run.In.ID), store.ReportKey(old.Run.In.ID))
 	}
 	d.putSeen(v, store.JobsKey(ref), a.Record)

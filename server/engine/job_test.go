@@ -21,7 +21,7 @@ func (st *stage) jobOps() (ops []store.Op) {
 
 // withJob gives a set a job.
 func withJob(set *records.Set) {
-	set.Spec.Jobs = []spec.Job{{Name: "create", After: spec.AfterBootstrapped, Container: "db", Exec: &spec.ExecAction{Command: []string{"create"}}}}
+	set.Spec.Jobs = []spec.Job{{Name: "create", After: hooks.AfterBootstrapped, Container: "db", Exec: &spec.ExecAction{Command: []string{"create"}}}}
 }
 
 // jobRan is a record of a run of order 1.1 in member 0.
@@ -41,7 +41,7 @@ func TestWhatJobsHaveRunIsKeptWithTheData(t *testing.T) {
 		c.commit(store.Put(store.JobsKey(db), store.Encode(hooks.Jobs{Ref: db, Epoch: 1, Complete: true, Ordinals: []int{0, 1, 2}, Done: []string{"create"}})))
 		c.remove()
 		kept := func() (kept bool) {
-			c.cache.Look(func(v cache.View) { kept = v.Jobs(db) != nil })
+			c.cache.Look(func(v cache.View) { kept = cache.JobsOf(v, db) != nil })
 			return kept
 		}
 		if !kept() {

@@ -24,7 +24,7 @@ func (m *memberFacts) says() (c records.Claim) {
 // busy: the member is to be waited for, also because a job of the set runs in it. One that is broken is never busy: what it says it may never take back.
 func (r rollout) busy(t *memberState) bool {
 	c := t.says()
-	return r.runsJob(t) || c.Busy != "" && c.BusyFor < r.world.Set.Spec.BusyBound() && !r.ailing(t)
+	return runsJob(r, t) || c.Busy != "" && c.BusyFor < r.world.Set.Spec.BusyBound() && !r.ailing(t)
 }
 
 // busyTooLong: it says so still, and is not waited for any more.

@@ -83,7 +83,7 @@ func (v volumes) followJobs(may bool) {
 func (j *jobber) begin() {
 	j.now = hooks.Jobs{Ref: j.world.Set.Ref, Epoch: j.world.Epoch, Complete: j.bootstrapped}
 	if j.bootstrapped {
-		j.now.Ordinals, j.now.Doubtful = j.wantedOrdinals(), j.jobNames(spec.AfterBootstrapped)
+		j.now.Ordinals, j.now.Doubtful = j.wantedOrdinals(), j.jobNames(hooks.AfterBootstrapped)
 	}
 }
 
@@ -97,9 +97,9 @@ func (j *jobber) crossRestore() {
 	if r := j.now.Run; r != nil { // what a user said of it before is void
 		r.ID = spec.Sequence{Epoch: j.world.Epoch, Rev: j.world.Rev}
 	}
-	after := spec.AfterGrown
+	after := hooks.AfterGrown
 	if !j.now.Complete {
-		after = spec.AfterBootstrapped
+		after = hooks.AfterBootstrapped
 	}
 	if !j.now.Complete || len(j.grown()) > 0 {
 		for _, name := range j.open(after) {
@@ -134,7 +134,7 @@ func (j *jobber) doubtFirst() {
 		j.giveUpRun()
 	}
 	if j.now.Complete {
-		for _, name := range j.open(spec.AfterBootstrapped) {
+		for _, name := range j.open(hooks.AfterBootstrapped) {
 			if j.now.Run == nil || j.now.Run.Job != name {
 				j.doubt(name)
 			}
@@ -174,21 +174,21 @@ func (j *jobber) dropGone() {
 // endRound: jobs are not run any more for members of whom none is left that needs them, or when none is left to run.
 func (j *jobber) endRound() {
 	switch {
-	case len(j.now.Round) == 0 && j.now.Run == nil || len(j.now.Round) > 0 && len(j.open(spec.AfterBootstrapped)) > 0:
+	case len(j.now.Round) == 0 && j.now.Run == nil || len(j.now.Round) > 0 && len(j.open(hooks.AfterBootstrapped)) > 0:
 		return
 	case len(j.now.Round) == 0:
 		j.doubt(j.now.Run.Job)
 	case !j.now.Complete:
 		j.now.Complete, j.now.Ordinals = true, j.now.Round
 	case len(j.grown()) == 0:
-	case len(j.open(spec.AfterGrown)) == 0:
+	case len(j.open(hooks.AfterGrown)) == 0:
 		j.now.Ordinals = join(j.now.Ordinals, j.now.Round)
 	default:
 		return
 	}
 	j.giveUpRun()
 	j.now.Round, j.now.Settled = nil, nil
-	grown := j.jobNames(spec.AfterGrown)
+	grown := j.jobNames(hooks.AfterGrown)
 	j.now.Doubtful = drop(j.now.Doubtful, func(name string) bool { return slices.Contains(grown, name) })
 }
 
@@ -204,7 +204,7 @@ func (j *jobber) grown() []int {
 // open are the jobs of a kind that are not settled, in their order.
 func (j *jobber) open(after string) []string {
 	done := j.now.Settled
-	if after == spec.AfterBootstrapped {
+	if after == hooks.AfterBootstrapped {
 		done = j.now.Done
 	}
 	return drop(j.jobNames(after), func(name string) bool { return slices.Contains(done, name) })
@@ -229,7 +229,8 @@ func (j *jobber) wantedOrdinals() (ordinals []int) {
 
 // drop is list without some; nil when none is left.
 func drop[T any](list []T, out func(T) bool) []T {
-	if list = slices.DeleteFunc(list, out); len(list) == 0 {
+	list = slices.DeleteFunc(list, out)
+	if len(list) == 0 {
 		return nil
 	}
 	return list

@@ -20,12 +20,12 @@ func hasJobs(names ...string) func(*World) {
 		for _, name := range names {
 			name, repeats := strings.CutSuffix(name, "!")
 			h := commandHook(name)
-			job := spec.Job{Name: name, After: spec.AfterGrown, Container: h.Container, Exec: h.Exec, TimeoutSeconds: h.TimeoutSeconds, OnUnknown: spec.OnUnknownWait}
+			job := spec.Job{Name: name, After: hooks.AfterGrown, Container: h.Container, Exec: h.Exec, TimeoutSeconds: h.TimeoutSeconds, OnUnknown: hooks.OnUnknownWait}
 			if strings.HasPrefix(name, "create") {
-				job.After = spec.AfterBootstrapped
+				job.After = hooks.AfterBootstrapped
 			}
 			if repeats {
-				job.OnUnknown = spec.OnUnknownRepeat
+				job.OnUnknown = hooks.OnUnknownRepeat
 			}
 			set.Spec.Jobs = append(set.Spec.Jobs, job)
 		}

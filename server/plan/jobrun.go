@@ -34,16 +34,16 @@ func (j *jobber) hear() {
 	case last && result.ID == r.ID && !result.Begun:
 		r.In = nil // its life ended before
 	case t == nil:
-		j.doubtRun(fmt.Sprintf("the life of %s in which it was to run is over, and nobody saw its end", r.In.ID.MemberName()))
+		j.doubtRun(fmt.Sprintf("the life of %s in which it was to run is over, and did not say what came of it", r.In.ID.MemberName()))
 	case !t.stopping() && (t.Member.Hook == nil || t.Member.Hook.ID != r.ID):
 		j.doubtRun(fmt.Sprintf("its order was taken from %s", r.In.ID.MemberName()))
 	}
 }
 
 // resultOf is what the node said of a run; last: it is its last word, for the life is over.
-func (f *facts) resultOf(r *hooks.JobRun) (result hooks.HookResult, last bool) {
-	for i := range f.asSeen {
-		m := &f.asSeen[i]
+func (j *jobber) resultOf(r *hooks.JobRun) (result hooks.HookResult, last bool) {
+	for i := range j.asSeen {
+		m := &j.asSeen[i]
 		if m.ID == r.In.ID && m.Report != nil && m.Report.Token == r.In.Token && m.Report.Hook.ID == r.ID {
 			return m.Report.Hook, m.Report.Phase.Over()
 		}
@@ -75,7 +75,7 @@ func (j *jobber) obey() {
 			j.now.Uncertain = r.In
 		}
 		j.settle("skipped", fmt.Sprintf("job %s was skipped by a user", r.Job))
-	case r.Unknown && (said || j.world.Set.Spec.FindJob(r.Job).OnUnknown == spec.OnUnknownRepeat):
+	case r.Unknown && (said || j.world.Set.Spec.FindJob(r.Job).OnUnknown == hooks.OnUnknownRepeat):
 		r.Unknown, r.In = false, nil
 	}
 }
@@ -85,7 +85,7 @@ func (j *jobber) settle(word, text string) {
 	name := j.now.Run.Job
 	j.tell(j.now.Run, word, text)
 	j.now.Run = nil
-	if j.world.Set.Spec.FindJob(name).After == spec.AfterBootstrapped {
+	if j.world.Set.Spec.FindJob(name).After == hooks.AfterBootstrapped {
 		j.now.Done = append(j.now.Done, name)
 	} else {
 		j.now.Settled = append(j.now.Settled, name)
@@ -124,7 +124,7 @@ func (j *jobber) next() {
 	if len(now.Round) == 0 {
 		now.Round = j.wantedOrdinals()
 	}
-	if slices.Contains(now.Doubtful, r.Job) && job.OnUnknown != spec.OnUnknownRepeat && r.Failures == 0 && r.ID == (spec.Sequence{}) {
+	if slices.Contains(now.Doubtful, r.Job) && job.OnUnknown != hooks.OnUnknownRepeat && r.Failures == 0 && r.ID == (spec.Sequence{}) {
 		now.Run = &hooks.JobRun{Job: r.Job, ID: id, Unknown: true, Message: "it is not recorded whether it ran"}
 		j.tell(now.Run, "unknown", fmt.Sprintf("it is not known whether job %s ran", r.Job))
 		j.act(PutJobs{Record: now, Name: j.name, Text: j.text})
@@ -151,7 +151,7 @@ func (j *jobber) next() {
 
 // due is the job whose turn it is; "": none. A growth for which there is no job is recorded all the same.
 func (j *jobber) due() string {
-	if first := j.open(spec.AfterBootstrapped); len(first) > 0 {
+	if first := j.open(hooks.AfterBootstrapped); len(first) > 0 {
 		return first[0]
 	}
 	if !j.now.Complete {
@@ -161,7 +161,7 @@ func (j *jobber) due() string {
 	if len(j.grown()) == 0 {
 		return ""
 	}
-	if grown := j.open(spec.AfterGrown); len(grown) > 0 {
+	if grown := j.open(hooks.AfterGrown); len(grown) > 0 {
 		return grown[0]
 	}
 	j.record()
@@ -195,7 +195,7 @@ func (j *jobber) runner() *memberState {
 }
 
 // runsJob: a job runs in the member, which is to be waited for until its time is over.
-func (r rollout) runsJob(t *memberState) bool {
+func runsJob(r rollout, t *memberState) bool {
 	if t.Member == nil || !t.Live || t.Over || t.stopping() || t.Member.Hook == nil || t.Member.Hook.Kind != hooks.RunJob {
 		return false
 	}

@@ -86,7 +86,7 @@ func (l leaver) takeLeave(t *memberState) bool {
 		return false
 	}
 	result := t.Member.HookResult(t.Report)
-	if o := t.Member.Hook; o != nil && o.Kind == hooks.Decommission && (result.Done || result.Overdue && d.OnTimeout == spec.OnTimeoutProceed) {
+	if o := t.Member.Hook; o != nil && o.Kind == hooks.Decommission && (result.Done || result.Overdue && d.OnTimeout == hooks.OnTimeoutProceed) {
 		return true
 	}
 	if h := l.hookIn(t, d.Hook()); !t.isToRun(hooks.Decommission, h) {

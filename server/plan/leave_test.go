@@ -21,7 +21,7 @@ func commandHook(word string) spec.MemberHook {
 func hasHooks(w *World) {
 	leave, stay, forget := leaveHooks[hooks.Decommission], leaveHooks[hooks.Abort], leaveHooks[hooks.Forget]
 	w.Set.Spec.Decommission = &spec.Decommission{
-		Container: leave.Container, Exec: leave.Exec, TimeoutSeconds: leave.TimeoutSeconds, OnTimeout: spec.OnTimeoutWait, Abort: &stay,
+		Container: leave.Container, Exec: leave.Exec, TimeoutSeconds: leave.TimeoutSeconds, OnTimeout: hooks.OnTimeoutWait, Abort: &stay,
 	}
 	w.Set.Spec.Forget = &forget
 	for i := range w.Nodes {
@@ -64,7 +64,7 @@ var (
 	doneHook    = hooks.HookResult{Done: true}
 	failedHook  = hooks.HookResult{Failures: 2, Message: "exit code 1: two shards are left"}
 	overdueHook = hooks.HookResult{Overdue: true}
-	proceeds    = func(w *World) { w.Set.Spec.Decommission.OnTimeout = spec.OnTimeoutProceed }
+	proceeds    = func(w *World) { w.Set.Spec.Decommission.OnTimeout = hooks.OnTimeoutProceed }
 	skips       = func(w *World) { w.Set.SkipDecommission = true }
 	tooOld      = func(w *World) {
 		for i := range w.Nodes {

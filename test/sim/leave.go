@@ -26,9 +26,9 @@ func (w user) leaveHooks(s *records.Set) {
 	}
 	if leaves {
 		h := someMemberHook(w.r)
-		d := &spec.Decommission{Container: h.Container, Exec: h.Exec, TimeoutSeconds: h.TimeoutSeconds, OnTimeout: spec.OnTimeoutWait}
+		d := &spec.Decommission{Container: h.Container, Exec: h.Exec, TimeoutSeconds: h.TimeoutSeconds, OnTimeout: hooks.OnTimeoutWait}
 		if w.chance(4) {
-			d.OnTimeout = spec.OnTimeoutProceed
+			d.OnTimeout = hooks.OnTimeoutProceed
 		}
 		if w.chance(2) {
 			d.Abort = someMemberHook(w.r)
@@ -142,7 +142,7 @@ func (j *judge) takesLeave(v cache.View, b store.Batch, m *records.Member, r *ru
 		return
 	}
 	d := set.Spec.Decommission
-	if d != nil && !set.SkipDecommission && d.OnTimeout != spec.OnTimeoutProceed && !j.life(m.ID, m.Token).left {
+	if d != nil && !set.SkipDecommission && d.OnTimeout != hooks.OnTimeoutProceed && !j.life(m.ID, m.Token).left {
 		j.w.fail("leave", "%s %s stops for good, and its hook decommission has not succeeded", m.ID, m.Token)
 	}
 	if d != nil && j.life(m.ID, m.Token).left {
