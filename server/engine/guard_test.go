@@ -53,9 +53,6 @@ type stage struct {
 	lost    bool             // the life is guarded, its node without a session, and its bound over; there is another node
 }
 
-// lostBound is that of the life when it is lost.
-const lostBound = 10 * time.Second
-
 func base(st stage) []store.Op {
 	id := member(0)
 	n := int32(1)
@@ -286,10 +283,8 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a member that stays after all", report: records.PhaseRunning, hook: &hooks.HookOrder{Kind: hooks.Decommission}, action: plan.OrderHook{}, relies: []string{store.MemberKey(id)}},
 		{name: "the stop of a member that has taken leave", report: records.PhaseRunning, hook: &hooks.HookOrder{Kind: hooks.Decommission}, result: hooks.HookResult{Done: true}, action: plan.Stop{},
 			relies: []string{store.MemberKey(id), store.ReportKey(id)}},
-		{name: "what came of a job", report: records.PhaseStopped, jobs: jobRan(), change: withJob, action: plan.PutJobs{},
-			relies: []string{store.MemberKey(id), store.ReportKey(id), store.JobsKey(db)}},
-		{name: "a job that is to run", report: records.PhaseRunning, jobs: &hooks.Jobs{Ref: db, Epoch: 1}, change: withJob, action: plan.OrderJob{},
-			relies: []string{store.MemberKey(id), store.ReportKey(id), store.JobsKey(db)}},
+		{name: "what came of a job", report: records.PhaseStopped, jobs: jobRan(), change: withJob, action: plan.PutJobs{}, relies: []string{store.MemberKey(id), store.ReportKey(id), store.JobsKey(db)}},
+		{name: "a job that is to run", report: records.PhaseRunning, jobs: &hooks.Jobs{Ref: db, Epoch: 1}, change: withJob, action: plan.OrderJob{}, relies: []string{store.MemberKey(id), store.ReportKey(id), store.JobsKey(db)}},
 		{name: "a set that goes", without: own, change: deleting, action: plan.RemoveSet{}},
 	} {
 		t.Run(st.name, func(t *testing.T) {

@@ -1,11 +1,16 @@
 package engine
 
 import (
+	"time"
+
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
+
+// lostBound is that of the life when it is lost.
+const lostBound = 10 * time.Second
 
 // withHooks gives a set the hook forget, and decommission without abort.
 func withHooks(set *records.Set) {

@@ -123,7 +123,7 @@ var (
 	begun   = hooks.HookResult{Begun: true}
 	done    = hooks.HookResult{Begun: true, Done: true}
 	failed  = hooks.HookResult{Begun: true, Failures: 1, Message: "exit code 1: no quorum"}
-	unknown = hooks.HookResult{Begun: true, Unknown: true, Message: "the agent was restarted while it ran"}
+	notSeen = hooks.HookResult{Begun: true, Unknown: true, Message: "the agent was restarted while it ran"}
 )
 
 // A job is run once when the set was bootstrapped, and once after each growth, when all members are ready (SEMANTICS Part 3, Once).
@@ -179,7 +179,7 @@ func TestAJobOfUnknownEndIsNotRepeated(t *testing.T) {
 	check(t, []rule{
 		{name: "it failed", world: all, change: with(inLife(0, "grow", failed)), want: "jobs=0.1,create,grow:1/false | 0:Job"},
 		{name: "and is run again", world: all, change: with(inLife(1, "grow", failed), fails, func(w *World) { w.Slots[1].Member.Hook = nil }), want: "job=grow@0/0.1/0.1.2 | 0:JobFailed"},
-		{name: "its end is not known", world: all, change: with(inLife(0, "grow", unknown)), want: "jobs=0.1,create,grow:0/true,uncertain:0 | 0:Job", says: "db-0: the agent was restarted while it ran"},
+		{name: "its end is not known", world: all, change: with(inLife(0, "grow", notSeen)), want: "jobs=0.1,create,grow:0/true,uncertain:0 | 0:Job", says: "db-0: the agent was restarted while it ran"},
 		{name: "a user is to decide", world: all, change: with(undecided("grow")), want: "| 0:JobUnknown", says: "'stead job retry db grow', or, if it counts as done: 'stead job skip db grow'"},
 		{name: "who says that it is run again", world: all, change: with(undecided("grow"), decides("grow", 50, false)), want: "jobs=0.1,create,grow:0/false | 0:JobUnknown"},
 		{name: "or counts as done", world: all, change: with(undecided("grow"), decides("grow", 50, true)), want: "jobs=0.1.2,create | 0:JobUnknown", says: "skipped by a user"},
