@@ -3,7 +3,6 @@ package manifest
 import (
 	"fmt"
 
-	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -16,7 +15,7 @@ func (c setChecks) memberHooks(s *spec.SetSpec) {
 	if d := s.Decommission; d != nil {
 		h := d.Hook()
 		c.memberHook("spec.decommission", s, &h)
-		c.choice("spec.decommission.onTimeout", d.OnTimeout, []string{hooks.OnTimeoutWait, hooks.OnTimeoutProceed})
+		c.choice("spec.decommission.onTimeout", d.OnTimeout, []string{"Wait", "Proceed"})
 		c.memberHook("spec.decommission.abort", s, d.Abort)
 	}
 	c.memberHook("spec.forget", s, s.Forget)
@@ -39,8 +38,8 @@ func (c setChecks) jobs(s *spec.SetSpec) {
 			c.fail(at+".name", scalar.Quote(job.Name)+" is the name of another job", "write another")
 		}
 		seen[job.Name] = true
-		c.choice(at+".after", job.After, []string{hooks.AfterBootstrapped, hooks.AfterGrown})
-		c.choice(at+".onUnknown", job.OnUnknown, []string{hooks.OnUnknownWait, hooks.OnUnknownRepeat})
+		c.choice(at+".after", job.After, []string{"Bootstrapped", "Grown"})
+		c.choice(at+".onUnknown", job.OnUnknown, []string{"Wait", "Repeat"})
 		h := job.Hook()
 		if job.Exec == nil {
 			c.fail(at+".exec", "is missing", "write exec: {command: [...]}")

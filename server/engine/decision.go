@@ -137,7 +137,7 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 	case plan.PutJobs:
 		putJobs(&d, v, a)
 	case plan.OrderJob:
-		err = d.orderJob(v, a)
+		err = orderJob(&d, v, a)
 	case plan.MarkReady:
 		id := a.Identity.ID
 		d.seen(v, store.MemberKey(id), store.IdentityKey(id))

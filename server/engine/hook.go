@@ -47,7 +47,7 @@ func putJobs(d *decision, v cache.View, a plan.PutJobs) {
 }
 
 // orderJob compares that the life is ready still, and writes the run and its order as one.
-func (d *decision) orderJob(v cache.View, a plan.OrderJob) error {
+func orderJob(d *decision, v cache.View, a plan.OrderJob) error {
 	m := v.Member(a.ID)
 	if m == nil || m.Token != a.Token || m.Hook != nil {
 		return fmt.Errorf("order a job in %s: its life %s cannot run it", a.ID, a.Token)
