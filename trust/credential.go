@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 
 	"github.com/stead-project/stead/internal/durable"
@@ -113,6 +114,24 @@ func (c *Credential) TLS(address string) (*tls.Config, error) {
 		Certificates: []tls.Certificate{{Certificate: [][]byte{c.Certificate}, PrivateKey: key}},
 	}, nil
 }
+
+// Foreign reports whether a connection failed because one side's certificate is not of an authority that the other knows.
+func Foreign(err error) bool {
+	if _, unknown := errors.AsType[x509.UnknownAuthorityError](err); unknown {
+		return true
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok { // known by the one that was replaced alone, below which nothing may sign
+		return invalid.Reason == x509.TooManyIntermediates
+	}
+	alert, refused := errors.AsType[tls.AlertError](err)
+	if op, ok := errors.AsType[*net.OpError](err); ok && !refused { // what the other side sends is a type of crypto/tls alone
+		return op.Op == "remote error" && op.Err.Error() == unknownCA.Error()
+	}
+	return refused && alert == unknownCA
+}
+
+// unknownCA is the alert of TLS 1.3 for a certificate of an authority that is not known.
+const unknownCA = tls.AlertError(48)
 
 // Load reads the credential kept at path. Errors: fs.ErrNotExist; others when anybody
 // but its owner may read it, or when it is none.

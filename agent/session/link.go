@@ -235,6 +235,10 @@ func (l *Link) Dial(ctx context.Context) (*grpc.ClientConn, error) {
 	if err == nil {
 		l.turn(at + 1)
 	}
+	if trust.Foreign(err) {
+		err = fmt.Errorf("the servers' certificate authority is not this node's: if it was replaced while the node was away, or the store restored from before, "+
+			"start the agent with a token of 'stead token create --node %s': %w", l.home.Name(), err)
+	}
 	return conn, err
 }
 

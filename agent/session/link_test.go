@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/agent/home"
+	"github.com/stead-project/stead/internal/notify"
 	"github.com/stead-project/stead/proto"
 	"github.com/stead-project/stead/trust"
 )
@@ -273,5 +274,69 @@ func TestACertificateIsRenewedAtStartAndAfterTwoThirdsOfItsLife(t *testing.T) {
 		if n := strings.Count(logs.String(), "certificate not renewed"); n != 1 {
 			t.Errorf("it was told %d times", n)
 		}
+	})
+}
+
+// A node that is told of another authority gets its certificate soon, and uses it at once; a server that is behind is asked again,
+// later and later.
+func TestANodeRenewsAtOnceWhenAnotherAuthoritySigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ca := func() []byte {
+			key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+			must(t, err)
+			template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+			der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+			must(t, err)
+			return der
+		}
+		before, after := ca(), ca()
+		var mu sync.Mutex
+		signs, renewed := before, 0
+		l := &Link{home: newHome(t), log: slog.New(slog.DiscardHandler), clock: func() time.Duration { return time.Since(began) },
+			mine: &trust.Credential{CA: before}, due: 16 * time.Hour, told: successor{moved: notify.New(), spread: moveSpread}}
+		l.again = func(context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
+			renewed++
+			fresh, err := trust.NewCredential(nil)
+			must(t, err)
+			key, err := x509.ParsePKCS8PrivateKey(fresh.Key)
+			must(t, err)
+			template := &x509.Certificate{SerialNumber: big.NewInt(1)}
+			der, err := x509.CreateCertificate(rand.Reader, template, template, key.(*ecdsa.PrivateKey).Public(), key)
+			must(t, err)
+			return l.take(fresh, &proto.Certificate{Certificate: der, Ca: signs, LifeMillis: (24 * time.Hour).Milliseconds()})
+		}
+		times := func(wait time.Duration) int {
+			time.Sleep(wait)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			return renewed
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { l.Run(ctx); close(done) }()
+		if n := times(time.Hour); n != 0 {
+			t.Fatalf("it renewed %d times before it was told", n)
+		}
+		l.AuthorityTold(trust.ShortID(after))
+		behind := times(10 * time.Minute)
+		if behind < 5 || behind > 25 {
+			t.Errorf("it asked %d times in ten minutes while no server had heard of it", behind)
+		}
+		mu.Lock()
+		signs = after
+		mu.Unlock()
+		if n := times(2*renewMost) - behind; n != 2 {
+			t.Errorf("it renewed %d times; want once to get the certificate, and once with it", n)
+		}
+		l.AuthorityTold(trust.ShortID(after))
+		if n := times(time.Hour) - behind; n != 2 {
+			t.Errorf("it renews again: %d times", n)
+		}
+		cancel()
+		<-done
 	})
 }

@@ -76,6 +76,9 @@ func (c *cli) dial(ctx context.Context) (*grpc.ClientConn, error) {
 		return nil, fmt.Errorf("--config: %s contains no server address; add --server HOST:PORT", c.config)
 	}
 	conn, _, err := proto.ConnectAny(ctx, servers, 0, mine.TLS)
+	if trust.Foreign(err) {
+		err = fmt.Errorf("--config: %s is of another certificate authority than the servers, which may have been replaced: have a new file made with 'stead client create' (%w)", c.config, err)
+	}
 	return conn, err
 }
 

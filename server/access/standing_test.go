@@ -183,6 +183,9 @@ func TestWhoKnowsWhomInARotation(t *testing.T) {
 				"a node of B": true, "a node of B renewed": true, "a server of B": true, "a token of B": true, "a token after": true,
 				"the store in it": true, "the store after": true,
 			}, who)
+			if _, err := shake(t, a.TLS("h2"), who["a node of A"]); !trust.Foreign(err) {
+				t.Errorf("a node of the retired authority is not told why: %v", err)
+			}
 			if after.Next != nil || strings.Contains(string(store.Encode(after)), string(store.Encode(record.Sealed))) {
 				t.Error("the key of the retired authority is still there")
 			}
