@@ -37,7 +37,7 @@ var serverFaults = []fault{
 	{"S8", "server/quorum/quorum.go", "if old, ok := kept[m.ID]; ok {", "if old, ok := kept[m.ID]; ok && false {",
 		suite{"server/quorum", "^TestWhatIsNotedOfMembers$"}},
 	{"S8", "server/quorum/quorum.go", "out[i].Name = m.Peer", "_ = i",
-		suite{"test/sim/model/servers", "^TestNoInterleavingOfServersBreaksAPromise$"}},
+		suite{"server/quorum", "^TestWhoNeverStartedIsNamed$"}},
 	{"S8", "server/quorum/quorum.go", "case leftAlive < majority(left):", "case false:",
 		suite{"test/sim/model/servers", "^TestNoInterleavingOfServersBreaksAPromise$"}},
 	{"S8", "server/quorum/quorum.go", "case m.Name == \"\" && known != nil && known.Peer == self.Peer:", "case known != nil:",

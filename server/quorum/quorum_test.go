@@ -26,6 +26,7 @@ func TestTheNextStepOfAJoin(t *testing.T) {
 		"another directory under its name":          {&records.Server{Name: "s2", UID: "u9", Peer: "b:1"}, []stores.StoreMember{first}, Refuse, "server replace s2"},
 		"its data is lost and it has a new address": {&self, []stores.StoreMember{first, {ID: "2", Name: "s2", Peer: "c:1"}}, Refuse, "server replace s2"},
 		"another server's address":                  {nil, []stores.StoreMember{first, {ID: "3", Name: "s3", Peer: "b:1"}}, Refuse, "has the address b:1"},
+		"another server's, at its next try":         {&self, []stores.StoreMember{first, {ID: "3", Name: "s3", Peer: "b:1"}}, Refuse, "has the address b:1"},
 		"an address that was added for another":     {nil, []stores.StoreMember{first, {ID: "3", Peer: "b:1", Learner: true}}, Refuse, "has the address b:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
