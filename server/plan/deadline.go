@@ -79,6 +79,7 @@ func (r rollout) awaited() (first *Blocked) {
 		t := r.memberOf(b.ID.Ordinal)
 		switch {
 		case !t.wanted:
+		case t.Available && !t.stopping() && t.Request == nil && (r.onDelete() || !r.queued(t)): // it is only to be moved
 		case !forOthers(b.Reason) && r.turned(t):
 			return b
 		case first == nil || forOthers(first.Reason) && !forOthers(b.Reason):

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -50,6 +52,19 @@ func TestDeadline(t *testing.T) {
 				t.Errorf("wakes after %s; want %s", p.Wake, left)
 			}
 		})
+	}
+}
+
+// A drain that moves members begins no move for a while: nobody waits for them.
+func TestAMemberThatIsAvailableAndOnlyToBeMovedStallsNothing(t *testing.T) {
+	w := world(t, "OnDelete 1 volumes n1 n2 update=h2 current=h1 0:ready@n1 still=6000")
+	movers(&w)
+	w.Nodes = drained(w.Nodes, "n1", true, false)
+	proof.FindNode(w.Nodes, "n1").Node.Drain = &records.Drain{Move: true}
+	w.MoveRest = map[spec.Identity]MoveRest{w.Slots[0].ID: {Left: 1, Why: "node n2: the disk is full"}}
+	p := Next(w)
+	if len(p.Blocked) != 1 || p.Clock || p.Status.Conditions[2].Status != "False" {
+		t.Errorf("the clock runs: %v; %+v; blocked %+v", p.Clock, p.Status.Conditions[2], p.Blocked)
 	}
 }
 

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -72,6 +74,46 @@ func (w operator) loses(m *moves.Move) {
 	if err == nil {
 		w.count("target of a move fenced")
 	}
+}
+
+// takeBackLost is what an operator does once the copy of a flipped move died with its disk, while the host is up: the host goes
+// down and is fenced, the member goes back, and the host comes up again.
+func (w operator) takeBackLost() {
+	for _, ref := range w.refs {
+		x := w.view().World(ref)
+		for _, s := range x.Slots {
+			if s.Move == nil || s.Move.Phase != moves.MoveFlipped || !w.copyDied(s.Move) {
+				continue
+			}
+			q := moves.MoveRequest{ID: s.ID, Verb: moves.MoveGiveBack, Move: s.Move.Move}
+			n := w.machineOf(s.Move.To)
+			if n == nil || !strings.Contains(plan.MoveRefusal(x, q), "says of its copy") {
+				continue
+			}
+			w.loses(s.Move)
+			if user(w).backMove() {
+				w.count("move goes back whose copy died with its disk")
+			}
+			for _, server := range w.servers {
+				server.feedTo(w.latest())
+				if server.term != nil {
+					server.turn(ref)
+				}
+			}
+			if !n.power {
+				n.powerOn()
+			}
+			if n.agent == nil {
+				n.startAgent()
+			}
+			return
+		}
+	}
+}
+
+// copyDied: a disk died with a copy of the move.
+func (w *Cluster) copyDied(m *moves.Move) bool {
+	return slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return w.judge.volume(records.VolumeID(c.New)).destroyed })
 }
 
 // backMove has a person want a member back whose target is lost, as control lets it.

@@ -26,6 +26,7 @@ func (w *Cluster) settle() bool {
 	behind := 0 // rounds in which nodes alone were not as they are to be
 	for round := range rounds {
 		operator{w}.giveUpLost()
+		operator{w}.takeBackLost()
 		w.round(round)
 		if w.over() || w.cancelled() {
 			return true
