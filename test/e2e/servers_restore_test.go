@@ -83,7 +83,14 @@ func TestNewServersFromABackupWhileTheHostsRun(t *testing.T) {
 	m.boot(late)
 	m.connected()
 	node := m.hosts[late].nodeName()
-	m.people.stead("image", "load", m.hosts[0].toolArchive(), "--node", node) // purged
+	tool := m.hosts[0].toolArchive()
+	m.people.eventually(2*time.Minute, "the image that was purged is there again", func() error { // its session of before may have counted as one
+		out, err := m.people.trySteadFor(time.Minute, "image", "load", tool, "--node", node)
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
+		return err
+	})
 	for _, set := range []string{"moved", "fresh"} {
 		m.people.eventually(2*time.Minute, set+"-0 waits for a person's word about its newer volume", func() error {
 			return m.people.steadSays("stead volume restore data-"+set+"-0 --node "+node, "explain", set)
