@@ -96,8 +96,11 @@ func (s *shared) editCounted(ctx context.Context, ref spec.SetRef, change func(*
 		})
 }
 
-// restores guards a request to bring a volume back from the trash, which counts as soon as it is asked for.
+// restores guards a request to bring a volume back from the trash, which counts as soon as it is asked for; nil: nothing more counts.
 func (s *shared) restores(ctx context.Context, said *records.VolumeReport, t *store.Txn) error {
+	if said == nil {
+		return nil
+	}
 	b, err := s.bounds(ctx, said.ID.Namespace, 0, false, false)
 	if err != nil {
 		return err

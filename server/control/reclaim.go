@@ -214,18 +214,37 @@ func (s volumes) ask(ctx context.Context, q records.VolumeRequest, said *records
 	if why := plan.Refusal(w, q, said); why != "" {
 		return precondition("%s: %s; nothing was changed", what, why)
 	}
-	judged(plan.Preview(asked(w, q, said)))
+	forecast := plan.Preview(asked(w, q, said))
+	judged(forecast)
 	if dryRun {
 		return nil
 	}
 	q.At = time.Now().UTC()
 	txn := store.Txn{If: guards, Then: []store.Op{store.Put(key, store.Encode(q))}}
 	if q.Verb == records.VerbRestore {
-		if err := s.restores(ctx, said, &txn); err != nil {
+		if err := s.restores(ctx, comesAs(forecast, q, said), &txn); err != nil {
 			return err
 		}
 	}
 	return s.commit(ctx, what, txn)
+}
+
+// comesAs is the volume that a request brings, as it will count; nil: it takes the place of one that counts. said is that of one in the
+// trash.
+func comesAs(f plan.Forecast, q records.VolumeRequest, said *records.VolumeReport) *records.VolumeReport {
+	switch {
+	case said != nil:
+		return said
+	case slotOf(f.Before.Slots, q.ID).Volumes[q.Claim] != nil:
+		return nil
+	}
+	out := &records.VolumeReport{ID: q.ID, Claim: q.Claim}
+	for _, step := range f.Steps {
+		if a, is := step.Action.(plan.RestoreVolume); is && a.Volume.UID == q.Volume {
+			out.SizeBytes = a.Volume.SizeBytes
+		}
+	}
+	return out
 }
 
 // asked is w with what a person asks of a volume.
