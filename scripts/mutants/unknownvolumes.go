@@ -2,7 +2,7 @@ package main
 
 // unknownFaults are faults about volumes that a node has and the store does not know (SAFETY S11).
 var unknownFaults = []fault{
-	{"S11", "server/plan/create.go", "no := unknowns{s.volumes}.heldByRival(t)\n\tif no == nil {", "var no *place.Refusal\n\tif no == nil {",
+	{"S11", "server/plan/create.go", "no := unknowns(s).heldByRival(t)\n\tif no == nil {", "var no *place.Refusal\n\tif no == nil {",
 		suite{"server/plan", "^TestNoLifeStartsBesideAVolumeThatMayBeNewer$"}},
 	{"S11", "server/plan/unknownvolume.go", "u.Number >= v.Number && (", "u.Number > v.Number && (",
 		suite{"server/plan", "^TestNoLifeStartsBesideAVolumeThatMayBeNewer$"}},

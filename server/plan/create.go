@@ -83,7 +83,7 @@ func (s step) ensureStarted(t *memberState, disturbed bool) *Blocked {
 		s.wake(rest)
 		return s.block(t, causes.BlockedBackOff, "its last starts failed one after another; waiting before the next attempt: "+t.endedText())
 	}
-	no := unknowns{s.volumes}.heldByRival(t)
+	no := unknowns(s).heldByRival(t)
 	if no == nil {
 		no = s.awaitsForgetting(t)
 	}
