@@ -35,6 +35,7 @@ func putAll(ctx context.Context, s store.Store, ops ...store.Op) (store.Rev, err
 func TestTheFormatRisesWithTheFirstOfAKindThatIsNew(t *testing.T) {
 	for name, key := range map[string]string{
 		"a move": store.MoveKey(aMember), "a request for one": store.MoveRequestKey(aMember), "a server": store.ServerKey("s1"),
+		"a ResourceQuota": store.QuotaKey("default", "team"), "the key of Secrets": store.KeyringKey,
 	} {
 		t.Run(name, func(t *testing.T) {
 			below := memstore.New()
