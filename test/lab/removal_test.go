@@ -60,7 +60,12 @@ func (r *rolling) purge(i int) {
 			r.Errorf("%+v was moved, and is %+v", m, now)
 		}
 	}
-	r.stead("server", "remove", host(i), "--yes")
+	r.eventually("the server is removed", func() error { // refused while one of the others is not reachable, as on a busy machine
+		if out, err := r.tryStead("server", "remove", host(i), "--yes"); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 	r.ssh(i, "systemctl disable --now stead-server stead-agent")
 	r.ssh(i, "stead agent purge")
 	out := r.ssh(i, "apt-get purge -y stead")

@@ -141,7 +141,8 @@ func (h *hosts) storing(do func()) (longest time.Duration) {
 	}()
 	defer func() {
 		close(stop)
-		if <-done; taken == 0 {
+		<-done
+		if taken == 0 {
 			h.Errorf("no change was taken: %s", said)
 		}
 	}()
