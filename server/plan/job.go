@@ -53,12 +53,12 @@ func (j *jobber) tell(r *hooks.JobRun, word, text string) {
 }
 
 // followJobs takes in what became of runs and members; and if may, has the next job run.
-func (v volumes) followJobs(may bool) {
-	old := v.world.Jobs
-	if old == nil && (len(v.world.Set.Spec.Jobs) == 0 || !may) {
+func (s volumes) followJobs(may bool) {
+	old := s.world.Jobs
+	if old == nil && (len(s.world.Set.Spec.Jobs) == 0 || !may) {
 		return
 	}
-	j := &jobber{volumes: v}
+	j := &jobber{volumes: s}
 	if old == nil {
 		j.begin()
 	} else {
