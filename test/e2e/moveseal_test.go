@@ -14,7 +14,7 @@ import (
 )
 
 // The store is put back to before a move while its source is sealed: the member stays down until a user gives up the move that the store
-// does not know, and then starts where all that was written is (SAFETY S12).
+// does not know (SAFETY S12), or, where its target has the volume, makes that the member's (S11), and then starts where all that was written is.
 func TestASealThatARestoredStoreDoesNotKnow(t *testing.T) {
 	for name, arrived := range map[string]bool{"the volume arrived": true, "half is copied": false} {
 		t.Run(name, func(t *testing.T) {
@@ -90,14 +90,19 @@ func unknownSeal(t *testing.T, arrived bool) {
 		}
 		return nil
 	})
-	l.eventually(time.Minute, "the member waits for a user", func() error {
-		return l.steadSays("VolumeSealed", "explain", "life-0")
-	})
+	says, way := "VolumeSealed", []string{"move", "life-0", "--abort"}
+	if arrived {
+		says, way = "which the store does not know", []string{"volume", "restore", "data-life-0", "--node", to.nodeName()}
+	}
+	l.eventually(time.Minute, "the member waits for a user", func() error { return l.steadSays(says, "explain", "life-0") })
 	down("restored")
 
-	t.Log("a user gives up the move")
-	l.eventually(time.Minute, "it is given up", func() error {
-		_, err := l.trySteadFor(time.Minute, "move", "life-0", "--abort")
+	t.Log("a user says what becomes of the move")
+	l.eventually(time.Minute, "it is taken", func() error {
+		out, err := l.trySteadFor(time.Minute, way...)
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
 		return err
 	})
 	m := l.waitReady("life-0", nil)
