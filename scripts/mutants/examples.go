@@ -52,4 +52,12 @@ var examples = []fault{
 		suite{"examples", "^TestALostDiskOfCassandraTakesItsPlaceAndIsComparedFirst$"}},
 	{"S19", "examples/cassandra/cassandra.yaml", `$1 ~ /^D/ && `, "",
 		suite{"examples", "^TestAMemberOfCassandraGivesItsRangesAwayAndForgetsWhoCouldNot$"}},
+	{"S19", "examples/mongodb/mongodb.yaml", `insist welcome`, "true",
+		suite{"examples", "^TestAnEmptyDiskOfMongoDBIsTakenOutBeforeItStarts$"}},
+	{"S19", "examples/mongodb/mongodb.yaml", `|| [ -e "$disk/joining" ]; then`, "; then",
+		suite{"examples", "^TestAnEmptyDiskOfMongoDBIsTakenOutBeforeItStarts$"}},
+	{"S19", "examples/mongodb/mongodb.yaml", `NONE) [ ! -e "$disk/joining" ] ||`, "NONE) true ||",
+		suite{"examples", "^TestAnEmptyDiskOfMongoDBIsTakenOutBeforeItStarts$"}},
+	{"S19", "examples/mongodb/mongodb.yaml", `REMOVED) touch "$disk/joining";`, "REMOVED)",
+		suite{"examples", "^TestAMemberOfMongoDBLeavesAndIsForgotten$"}},
 }
