@@ -74,7 +74,8 @@ func TestTheFirstMembersOfMongoDBWaitForTheirJob(t *testing.T) {
 		t.Errorf("it ran %q, calls %q", h.read("ran"), h.read("calls"))
 	}
 	h.put("conf/state", "NONE\n")
-	if h.does("ready"); h.code != 0 {
+	h.does("ready")
+	if h.code != 0 {
 		t.Error("a first member is not ready before the replica set is initiated: its job would wait for ever")
 	}
 
@@ -88,7 +89,8 @@ func TestTheFirstMembersOfMongoDBWaitForTheirJob(t *testing.T) {
 		t.Errorf("exit %d, calls %q; want %q", h.code, got, want)
 	}
 	h.put("refuses", "add")
-	if h.does("initiate"); h.code == 0 {
+	h.does("initiate")
+	if h.code == 0 {
 		t.Error("a job of which a step failed succeeds")
 	}
 }
@@ -115,15 +117,18 @@ func TestAnEmptyDiskOfMongoDBIsTakenOutBeforeItStarts(t *testing.T) {
 		t.Errorf("calls %q; want %q", h.read("calls"), want)
 	}
 	h.put("conf/state", "NONE\n")
-	if h.does("ready"); h.code == 0 {
+	h.does("ready")
+	if h.code == 0 {
 		t.Error("it is ready before it is in the replica set")
 	}
 	h.put("conf/state", "OTHER\n")
-	if h.does("ready"); h.code == 0 || !h.has("disk/joining") {
+	h.does("ready")
+	if h.code == 0 || !h.has("disk/joining") {
 		t.Error("it is ready, or counts as whole, while it copies")
 	}
 	h.put("conf/state", "SECONDARY\n")
-	if h.does("ready"); h.code != 0 || h.has("disk/joining") {
+	h.does("ready")
+	if h.code != 0 || h.has("disk/joining") {
 		t.Error("it has all, and is not ready")
 	}
 
@@ -146,7 +151,8 @@ func TestAMemberOfMongoDBLeavesAndIsForgotten(t *testing.T) {
 	}
 	h, _ = newMongoDB(t, 2)
 	h.put("refuses", "remove")
-	if h.does("decommission"); h.code == 0 || h.has("disk/joining") {
+	h.does("decommission")
+	if h.code == 0 || h.has("disk/joining") {
 		t.Error("it has left, though nobody took it out")
 	}
 	h, _ = newMongoDB(t, 0)
@@ -158,7 +164,8 @@ func TestAMemberOfMongoDBLeavesAndIsForgotten(t *testing.T) {
 		t.Errorf("exit %d, calls %q", h.code, got)
 	}
 	h.put("conf/state", "REMOVED\n")
-	if h.does("ready"); h.code == 0 || !h.has("disk/joining") {
+	h.does("ready")
+	if h.code == 0 || !h.has("disk/joining") {
 		t.Error("one that was taken out is ready, or would start with its old data")
 	}
 }

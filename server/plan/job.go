@@ -74,8 +74,9 @@ func (s volumes) followJobs(may bool) {
 	case old == nil || !reflect.DeepEqual(j.now, *old):
 		j.act(PutJobs{Record: j.now, Name: j.name, Text: j.text})
 	case may:
-		j.endOrders()
-		j.next()
+		if !j.endOrders() {
+			j.next()
+		}
 	}
 }
 

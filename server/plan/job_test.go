@@ -178,6 +178,7 @@ func TestAJobOfUnknownEndIsNotRepeated(t *testing.T) {
 	restored := func(w *World) { w.Jobs.Epoch = -1 }
 	check(t, []rule{
 		{name: "it failed", world: all, change: with(inLife(0, "grow", failed)), want: "jobs=0.1,create,grow:1/false | 0:Job"},
+		{name: "its order is taken back first", world: all, change: with(inLife(0, "grow", failed), fails), want: "hook=0/none | 0:JobFailed"},
 		{name: "and is run again", world: all, change: with(inLife(1, "grow", failed), fails, func(w *World) { w.Slots[1].Member.Hook = nil }), want: "job=grow@0/0.1/0.1.2 | 0:JobFailed"},
 		{name: "its end is not known", world: all, change: with(inLife(0, "grow", notSeen)), want: "jobs=0.1,create,grow:0/true,uncertain:0 | 0:Job", says: "db-0: the agent was restarted while it ran"},
 		{name: "a user is to decide", world: all, change: with(undecided("grow")), want: "| 0:JobUnknown", says: "'stead job retry db grow', or, if it counts as done: 'stead job skip db grow'"},

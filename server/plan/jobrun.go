@@ -93,16 +93,18 @@ func (j *jobber) settle(word, text string) {
 	j.now.Doubtful = drop(j.now.Doubtful, func(n string) bool { return n == name })
 }
 
-// endOrders takes orders back that no run stands for.
-func (j *jobber) endOrders() {
+// endOrders takes orders back that no run stands for; false: there were none. A life gets the next order only when that is written.
+func (j *jobber) endOrders() (ended bool) {
 	for _, t := range j.members {
 		if t.vacant() || t.stopping() || t.Member.Hook == nil || t.Member.Hook.Kind != hooks.RunJob {
 			continue
 		}
 		if r := j.now.Run; r == nil || r.In == nil || r.Unknown || t.Member.Hook.ID != r.ID {
 			leaver{j.volumes}.orderHook(t, nil, "", "")
+			ended = true
 		}
 	}
+	return ended
 }
 
 // next has the job run whose turn it is, when all members are ready. One of which it is not known whether it ran is asked about.

@@ -70,6 +70,10 @@ func changed(was, now map[string]store.KV) (keys []string) {
 		kind, _ := store.Kind(key)
 		switch kind {
 		case store.KindSession, store.KindLeader, store.KindContinuity, store.KindKnown:
+		case store.KindToken: // ends by itself
+			if b.Mod != 0 && a.Mod != b.Mod {
+				keys = append(keys, key)
+			}
 		case store.KindFacts:
 			if a.Mod == 0 || b.Mod == 0 {
 				keys = append(keys, key)

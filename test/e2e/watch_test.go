@@ -49,6 +49,10 @@ func TestPrometheusWatchesACluster(t *testing.T) {
 	l.startAgent("--metrics", "127.0.0.1:9465")
 	l.stead("image", "load", l.toolArchive())
 	l.apply("net", repairSet, "--wait", "--timeout", patience)
+	l.apply("quota", "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: some}\nspec: {hard: {pods: 10}}\n")
+	if out, err := l.trySteadFor(time.Minute, "scale", "net", "--replicas", "11"); err == nil || !strings.Contains(out, "some") {
+		t.Errorf("more members than the quota allows: %v %s", err, out)
+	}
 	l.waitDig("net-0.net.default.svc.cluster.local", l.mustMember("net-0").Status.Address)
 	for _, port := range []string{"9464", "9465"} {
 		out, err := l.inside(time.Minute, "bash", "-c", "curl -sf http://127.0.0.1:"+port+"/metrics | "+promtool+" check metrics")
