@@ -75,16 +75,10 @@ func apiAddress(i int) string { return controlAddress(i) + ":7443" }
 // newOwnServers starts one of the servers of a matrix with the embedded store, and hosts that know it alone.
 func newOwnServers(t *testing.T, hosts int, chance *rand.Rand) *matrix {
 	t.Helper()
-	return newOwnServersOf(t, hosts, chance, "")
+	return newOwnServersAs(t, hosts, chance, "", 0, "5s")
 }
 
-// newOwnServersOf does it with a program; "": the one under test.
-func newOwnServersOf(t *testing.T, hosts int, chance *rand.Rand, program string) *matrix {
-	t.Helper()
-	return newOwnServersAs(t, hosts, chance, program, 0, "5s")
-}
-
-// newOwnServersAs does it with sessions of a length; the last away of the hosts have not joined yet.
+// newOwnServersAs does it with a program ("": the one under test), and sessions of a length; the last away of the hosts have not joined yet.
 func newOwnServersAs(t *testing.T, hosts int, chance *rand.Rand, program string, away int, ttl string) *matrix {
 	t.Helper()
 	m := &matrix{T: t, hosts: newHosts(t, hosts), away: away, ttl: ttl, chance: chance}

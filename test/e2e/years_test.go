@@ -88,7 +88,8 @@ func newRolling(t *testing.T, chance *rand.Rand) *rolling {
 	t.Helper()
 	before := previousStead(t, "--own-store")
 	began := time.Now()
-	m := newOwnServersOf(t, 4, chance, before)
+	// A session lasts as it does by default: the agent of a busy host may take longer than five seconds to start.
+	m := newOwnServersAs(t, 4, chance, before, 0, "15s")
 	for i := 1; i < controls; i++ {
 		m.joinOwn(i, m.control[0].stead("token", "create", "--for-server", serverName(i)))
 	}
