@@ -105,14 +105,16 @@ unit: $(GOTEST) $(NODE)
 ONE_GOROUTINE = server/plan|server/place|server/proof|agent/step|test/sim/model|test/arch
 ONE_GOROUTINE_TESTS = ^TestEveryPlantIsFound$$|^TestAPatchedSnapshotIsTheBuiltOne$$
 
-# Whole clusters in one synctest bubble. Two processors that fire timers of a bubble at the same moment
-# crash the race detector of Go 1.26: they share the bubble's context of it ((*timer).unlockAndRun).
-BUBBLES = agent|test/box
+# Packages with a synctest bubble, by what their tests import. Two processors that fire timers of a bubble at the same
+# moment crash the race detector of Go 1.26: they share the bubble's context of it ((*timer).unlockAndRun).
+WITH_BUBBLES = {{range .TestImports}}{{if eq . "testing/synctest"}}{{$$.ImportPath}}{{end}}{{end}}
 
 race: $(GOTEST) $(NODE) ## unit tests under the race detector (needs gcc)
 	$(call say,"unit tests with -race")
-	@CGO_ENABLED=1 $(GOTEST) $(AGAIN) -race -skip '$(ONE_GOROUTINE_TESTS)' -timeout 30m $$($(GO) list ./... | grep -vE '/($(ONE_GOROUTINE)|$(BUBBLES))$$')
-	@CGO_ENABLED=1 $(GOTEST) $(AGAIN) -race -cpu 1 -timeout 30m $$($(GO) list ./... | grep -E '/($(BUBBLES))$$')
+	@bubbles=$$($(GO) list -f '$(WITH_BUBBLES)$(subst .Test,.XTest,$(WITH_BUBBLES))' ./... | grep .) && \
+	others=$$($(GO) list ./... | grep -vE '/($(ONE_GOROUTINE))$$' | grep -vxF "$$bubbles") && \
+	CGO_ENABLED=1 $(GOTEST) $(AGAIN) -race -skip '$(ONE_GOROUTINE_TESTS)' -timeout 30m $$others && \
+	CGO_ENABLED=1 $(GOTEST) $(AGAIN) -race -cpu 1 -timeout 30m $$bubbles
 
 # A test that fails and passes when it is run once more, alone, is named FLAKY and fails nothing, at most two in
 # a stage: it is to be mended. What judges, panics and the race detector said is never taken back (scripts/gotest).

@@ -38,7 +38,7 @@ func (p *Prober) askHealth(ctx context.Context, t Target, action *spec.GRPCActio
 		return succeeded
 	case err == nil:
 		return failed("the health service answers %s", reply.GetStatus())
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, s.Code() == codes.DeadlineExceeded: // the server is told of the timeout and may be the first to see it pass
 		return failed("no answer within %v", timeout)
 	case refused.get() != nil:
 		return failed("%s", cause(ctx, refused.get(), timeout))
