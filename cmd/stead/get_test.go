@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +28,50 @@ func TestAWatchContinuesUntilCtrlC(t *testing.T) {
 	interrupt()
 	if got := <-code; got != exitDone || strings.Count(out.String(), "NAMESPACE") != 1 {
 		t.Errorf("exit code %d\n%s", got, &out)
+	}
+}
+
+// TestAWatchShowsEachEventOnce: also where those of two sets differ by the set alone, and more happens meanwhile.
+func TestAWatchShowsEachEventOnce(t *testing.T) {
+	c := newCluster(t, nil)
+	manifest, err := os.ReadFile("testdata/db.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(name, template string, more ...string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), name)
+		text := strings.NewReplacer("name: db", "name: "+name, "    spec:\n", "    spec:\n"+template).Replace(string(manifest))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, said := c.stead(append([]string{"apply", "-f", file}, more...)...); code != exitDone {
+			t.Fatal(said)
+		}
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out lines
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"--server", "unix://" + c.socket, "get", "events", "-w", "-A"}, &out, &out)
+	}()
+	for _, name := range []string{"xa", "xb"} {
+		apply(name, "      nodeSelector: {disk: none}\n")
+		c.until("its member waits", func() bool { return strings.Contains(out.String(), " "+name+"-0 ") })
+	}
+	apply("db", "", "--wait")
+	c.until("the other set's events", func() bool { return strings.Contains(out.String(), " db-2 ") })
+	interrupt()
+	<-code
+	seen := map[string]bool{}
+	for line := range strings.Lines(out.String()) {
+		if fields := strings.Fields(line); len(fields) > 2 {
+			what := strings.Join(slices.Delete(fields, 1, 2), " ") // without the age
+			if seen[what] {
+				t.Errorf("shown twice: %s", what)
+			}
+			seen[what] = true
+		}
 	}
 }
 

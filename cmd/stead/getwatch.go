@@ -77,7 +77,9 @@ func (g *getter) watchOnce(ctx context.Context, list *proto.ListRequest, w *watc
 			first, now[key] = append(first, o), o.GetJson()
 		case ev.GetGone():
 			delete(w.seen, key)
-			fmt.Fprintf(w.show.out, "%s %s is gone\n", o.GetKind(), o.GetName())
+			if o.GetKind() != proto.KindEvent { // one is forgotten after a time: nothing happened
+				fmt.Fprintf(w.show.out, "%s %s is gone\n", o.GetKind(), o.GetName())
+			}
 		default:
 			w.seen[key] = o.GetJson()
 			if err := w.show.change(o); err != nil {
@@ -103,6 +105,9 @@ func (w *watched) begin(all []*proto.Object, now map[string][]byte) error {
 			}
 		}
 		delete(before, key)
+	}
+	if w.kind == proto.KindEvent {
+		return nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		_, name, _ := strings.Cut(key, "/")

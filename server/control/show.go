@@ -152,10 +152,11 @@ func showRevision(r records.Revision) item {
 	}}
 }
 
+// showEvent names an event by its set as well, so that its name is its own in the namespace, as in Kubernetes.
 func showEvent(e records.Event, name string) item {
 	return item{kind: proto.KindEvent, set: e.Ref.Name, body: object{
 		APIVersion: steadVersion, Kind: "Event", Spec: e,
-		Metadata: records.ShownMeta{Name: name, Namespace: e.Ref.Namespace, CreationTimestamp: e.At},
+		Metadata: records.ShownMeta{Name: string(e.Ref.Name) + "." + name, Namespace: e.Ref.Namespace, CreationTimestamp: e.At},
 	}}
 }
 
