@@ -231,6 +231,7 @@ func (e *Embedded) Why() error {
 // stays locked until the process ends. Repeated calls return the first outcome.
 func (e *Embedded) Close() error {
 	e.once.Do(func() {
+		e.logs.ends.Store(true)
 		e.end()
 		_ = e.client.Close() // its only error is that its context ended
 		stopped := make(chan struct{})

@@ -59,9 +59,10 @@ func get(t *testing.T, s store.Store, key string) string {
 	return string(kvs[key].Value)
 }
 
-func TestItStartsQuietlyAndKeepsWhatItAcknowledged(t *testing.T) {
+func TestItStartsAndEndsQuietlyAndKeepsWhatItAcknowledged(t *testing.T) {
 	var out bytes.Buffer
-	config := etcdembed.Config{Dir: t.TempDir(), Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	dir := t.TempDir()
+	config := etcdembed.Config{Dir: dir, Socket: filepath.Join(dir, "socket"), Logger: slog.New(slog.NewTextHandler(&out, nil))}
 	begun := time.Now()
 	e, s := begin(t, config)
 	rev := put(t, s, "k", "v")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ type logs struct {
 	loud  *atomic.Bool
 	gone  *atomic.Bool // etcd has said that its member was removed
 	back  *signal      // others have more of the member's log than it has itself
+	ends  *atomic.Bool // it is being closed
 	given []zapcore.Field
 }
 
@@ -41,7 +43,7 @@ func (s *signal) given() bool {
 }
 
 func newLogs(to *slog.Logger) *logs {
-	return &logs{to: to, loud: new(atomic.Bool), gone: new(atomic.Bool), back: &signal{c: make(chan struct{})}}
+	return &logs{to: to, loud: new(atomic.Bool), gone: new(atomic.Bool), back: &signal{c: make(chan struct{})}, ends: new(atomic.Bool)}
 }
 
 func (l *logs) speakUp() { l.loud.Store(true) }
@@ -69,7 +71,7 @@ func (l *logs) Enabled(level zapcore.Level) bool {
 
 // With implements zapcore.Core.
 func (l *logs) With(fields []zapcore.Field) zapcore.Core {
-	return &logs{to: l.to, loud: l.loud, gone: l.gone, back: l.back, given: append(slices.Clone(l.given), fields...)}
+	return &logs{to: l.to, loud: l.loud, gone: l.gone, back: l.back, ends: l.ends, given: append(slices.Clone(l.given), fields...)}
 }
 
 // Check implements zapcore.Core.
@@ -96,6 +98,9 @@ func (l *logs) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	}
 	if strings.HasPrefix(entry.Message, shortLog) {
 		return nil // Embedded.Why says it
+	}
+	if l.ends.Load() && (strings.Contains(text.String(), net.ErrClosed.Error()) || strings.Contains(text.String(), "erver closed")) {
+		return nil // its listener, and what it serves, was closed, as it should be
 	}
 	if strings.Contains(text.String(), young) || entry.Level < zapcore.ErrorLevel && !l.loud.Load() {
 		return nil

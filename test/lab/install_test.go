@@ -38,7 +38,9 @@ func (h *hosts) install(archives ...string) {
 	h.connected()
 	h.startWitness()
 	archives = append(archives, h.toolArchive())
-	h.each(func(i int) { h.loadImages(i, archives...) })
+	for i := 1; i <= h.n; i++ {
+		h.loadImages(i, archives...)
+	}
 }
 
 // startWitness has lives heard from now on.
@@ -62,12 +64,17 @@ func (h *hosts) toolArchive() string {
 	return archive
 }
 
+// loadImages loads them on a host. One with a single processor may be silent for a while when it has much to unpack.
 func (h *hosts) loadImages(i int, archives ...string) {
 	h.Helper()
 	for _, a := range archives {
-		if out, err := h.tryStead("image", "load", a, "--node", host(i)); err != nil {
-			h.Errorf("image load %s on %s: %v %s", a, host(i), err, out)
-		}
+		h.eventually("image load "+a+" on "+host(i), func() error {
+			out, err := h.tryStead("image", "load", a, "--node", host(i))
+			if err != nil {
+				return fmt.Errorf("%w: %s", err, out)
+			}
+			return nil
+		})
 	}
 }
 

@@ -42,7 +42,9 @@ func (h *hosts) installServers(deb string, archives ...string) {
 	h.connected()
 	h.startWitness()
 	archives = append(archives, h.toolArchive())
-	h.each(func(i int) { h.loadImages(i, archives...) })
+	for i := 1; i <= h.n; i++ {
+		h.loadImages(i, archives...)
+	}
 }
 
 // putToken writes a token into a file of root's home.
