@@ -254,7 +254,9 @@ func (s *Server) keepSession(ctx context.Context, req joinRequest, stored stored
 	}
 	req.facts = *facts
 	s.cfg.Logger.Warn("session kept, the store is full", "node", req.node)
-	return s.newSession(ctx, req, *stored.session, stored.keys[store.SessionKey(req.node)].Mod, stored.epoch), nil
+	se := s.newSession(ctx, req, *stored.session, stored.keys[store.SessionKey(req.node)].Mod, stored.epoch)
+	se.factsRev = stored.keys[store.FactsKey(req.node)].Mod
+	return se, nil
 }
 
 // addToCount adds to the transaction of a join what others decide by: that a node is new or runs

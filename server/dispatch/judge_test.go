@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -263,6 +264,35 @@ func TestAReportWithUnknownOutcomeIsSettledByReading(t *testing.T) {
 				t.Fatalf("got %+v", rep)
 			}
 		})
+	}
+}
+
+// A write that timed out may be done after the next one, as by a member of the store that was frozen: what it says is old by then.
+func TestALateWriteOfAReportDoesNotReplaceANewerOne(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	n := r.connect(n1)
+	n.wanted()
+	var late *store.Txn
+	r.Store.Fail(func(c memstore.Call) memstore.Fault {
+		if c.Method == "Commit" && late == nil {
+			late = &c.Txn
+			return memstore.Fault{Err: store.ErrUnknown}
+		}
+		return memstore.Fault{}
+	})
+	n.report(running(10, 1))
+	n.stored()
+	r.Store.Fail(nil)
+	over := running(10, 2)
+	over.Phase, over.Ready = records.PhaseStopped, false
+	n.report(over)
+	n.stored()
+	if _, err := r.Store.Commit(t.Context(), *late); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("the late write: %v", err)
+	}
+	if rep, ok := r.report(0); !ok || rep.Phase != records.PhaseStopped {
+		t.Errorf("got %+v", rep)
 	}
 }
 

@@ -50,14 +50,15 @@ func (c *reportWriter) commit(ctx context.Context, units []pendingReport) (left 
 	return left
 }
 
-// txn writes the report, guarded by its member and by the session key as this
-// session wrote it: its create-revision would not change when another session takes
-// the key over by a put.
+// txn writes the report, guarded by its member, by the report before it, for a write whose outcome was unknown may be done
+// later than the next one, and by the session key as this session wrote it: its create-revision would not change when another session
+// takes the key over by a put.
 func (p pendingReport) txn() store.Txn {
 	return store.Txn{
 		If: []store.Compare{
 			store.Seen(store.SessionKey(p.se.node), p.se.rev),
 			store.Seen(store.MemberKey(p.report.ID), p.member),
+			store.Seen(store.ReportKey(p.report.ID), p.old),
 		},
 		Then: []store.Op{store.PutRecord(store.ReportKey(p.report.ID), p.report)},
 	}
@@ -93,7 +94,7 @@ func (c *reportWriter) retry(ctx context.Context, p pendingReport) (left []pendi
 			c.log.Error("report dropped", "node", p.se.node, "err", err)
 			return nil
 		}
-		p.member = kvs[store.MemberKey(id)].Mod
+		p.member, p.old = kvs[store.MemberKey(id)].Mod, kvs[store.ReportKey(id)].Mod
 		next, ok := c.decide(p, member, last, minimum)
 		if !ok {
 			return nil

@@ -33,7 +33,7 @@ func (c *reportWriter) join(ctx context.Context, units []pendingReport) (rest []
 		}
 		taken[key] = true
 		offered = append(offered, p)
-		reports = append(reports, cache.JudgedReport{Report: &p.report, If: append(p.txn().If, store.Seen(key, p.old))})
+		reports = append(reports, cache.JudgedReport{Report: &p.report, If: p.txn().If})
 	}
 	if len(reports) == 0 {
 		return rest

@@ -186,16 +186,17 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	}
 	ctx, cancel := context.WithTimeout(se.ctx, storeTime)
 	defer cancel()
-	_, err = se.server.cfg.Store.Commit(ctx, store.Txn{
-		If:   []store.Compare{store.Seen(store.SessionKey(se.node), se.rev)},
+	rev, err := se.server.cfg.Store.Commit(ctx, store.Txn{ // one whose outcome was unknown may be done after the next
+		If:   []store.Compare{store.Seen(store.SessionKey(se.node), se.rev), store.Seen(store.FactsKey(se.node), se.factsRev)},
 		Then: then,
 	})
 	switch {
 	case errors.Is(err, store.ErrConflict):
-		return false, errSessionOver
+		return se.factsMoved(ctx)
 	case err != nil:
 		return true, nil
 	}
+	se.factsRev = rev
 	se.server.writes.charge(se.node, len(store.Encode(facts)))
 	if worse {
 		se.conditionsAt = time.Now()
@@ -205,6 +206,20 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	}
 	se.facts = facts
 	return again, nil
+}
+
+// factsMoved reads what a write of the facts relied on: another session has begun, or a write of this one was done after all.
+func (se *session) factsMoved(ctx context.Context) (again bool, err error) {
+	session, facts := store.SessionKey(se.node), store.FactsKey(se.node)
+	_, kvs, err := se.server.cfg.Store.Get(ctx, session, facts)
+	switch {
+	case err != nil:
+		return true, nil
+	case !se.owns(kvs[session]):
+		return false, errSessionOver
+	}
+	se.factsRev = kvs[facts].Mod
+	return true, nil
 }
 
 // sendSnapshots sends the snapshots that differ, and with them, not by itself, what is new in the histories of

@@ -29,13 +29,14 @@ const retryTime = time.Second
 // session is one node's live connection. Only run sends on its stream.
 type session struct {
 	machine
-	boot    spec.BootID
-	id      spec.SessionID
-	rev     store.Rev // mod-revision of the session key: it changes when another session takes over
-	epoch   int64
-	facts   records.NodeFacts // as stored, but for unknown lives not yet written; run's own
-	sentRev store.Rev         // up to here snapshots and histories were sent; run's own
-	pending pending           // what changed and is not sent yet; run's own
+	boot     spec.BootID
+	id       spec.SessionID
+	rev      store.Rev // mod-revision of the session key: it changes when another session takes over
+	epoch    int64
+	factsRev store.Rev         // mod-revision of the facts as this session knows them; run's own
+	facts    records.NodeFacts // as stored, but for unknown lives not yet written; run's own
+	sentRev  store.Rev         // up to here snapshots and histories were sent; run's own
+	pending  pending           // what changed and is not sent yet; run's own
 	// volumesRev is that of the last volume report that was stored; run's own.
 	volumesRev store.Rev
 
@@ -69,7 +70,7 @@ type session struct {
 
 func (s *Server) newSession(ctx context.Context, req joinRequest, record records.Session, rev store.Rev, epoch int64) *session {
 	se := &session{
-		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, epoch: epoch,
+		machine: req.machine, boot: req.boot, id: record.ID, rev: rev, factsRev: rev, epoch: epoch,
 		facts: req.facts, out: newOutbox(), server: s, holding: req.holding, moved: map[spec.LifeID]bool{},
 		resend: map[spec.SetRef]bool{}, differences: req.differences, interest: req.interest, asking: req.asked,
 		pending: newPending(s.cfg.Cache.SubscribeNode(req.node)), conditions: req.conditions, prepared: req.prepared, moves: req.moves,
