@@ -16,8 +16,6 @@ var joined = []fault{
 		suite{"server/cache", "^TestAViewWithReportsIsTheViewAfterThem$"}},
 	{"S7", "server/cache/setview.go", "r != nil && slot.Member != nil && r.Token == slot.Member.Token {", "r != nil && slot.Member == nil {",
 		suite{"server/cache", "^TestAViewWithReportsIsTheViewAfterThem$"}},
-	{"S7", "server/dispatch/reportjoin.go", "append(p.txn().If, store.Seen(key, p.old))", "p.txn().If",
-		suite{"server/dispatch", "^TestAnOfferedReportNamesWhatItWasJudgedBy$"}},
 	{"S7", "server/dispatch/reportjoin.go", "if len(stored) > i && stored[i] > 0 {", "if len(stored) > i {",
 		suite{"server/dispatch", "^TestAReportThatTheLeaderDoesNotStoreIsStoredAtOnce$"}},
 	{"S7", "server/dispatch/reportjoin.go", "\t\t\tc.stored(p, stored[i])\n\t\t} else {\n\t\t\trest = append(rest, p)", "\t\t\tc.stored(p, stored[i])",
