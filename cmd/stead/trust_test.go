@@ -242,6 +242,30 @@ func TestAClientFileDoesWhatRootDoesUntilItIsRevoked(t *testing.T) {
 	ann.refused("was revoked", "get", "nodes")
 }
 
+// TestWhoWasLetInByARevokedClientStaysUnlessToldOtherwise: both are named, and --also ends what else the client opened.
+func TestWhoWasLetInByARevokedClientStaysUnlessToldOtherwise(t *testing.T) {
+	c := newCluster(t, nil, reachable, func(c *server.Config) { c.SessionTTL = 2 * time.Second })
+	letIn := func(client string, node spec.NodeName) (id string) {
+		file := filepath.Join(t.TempDir(), client+".json")
+		said := c.must("client", "create", "-o", file, "--name", client)
+		by := &cluster{t: t, config: file}
+		c.elsewhere(node, hostOptions{Join: c.server.Addresses(), Token: by.must("token", "create")})
+		c.until("the node has joined", c.nodeIs(string(node), "Ready"))
+		return said[strings.LastIndex(said, " ")+1:]
+	}
+	ann, bob := letIn("ann", "host-b"), letIn("bob", "host-c")
+	if out := c.must("client", "revoke", ann); !strings.Contains(out, "node host-b joined with one of its tokens and stays; if it should not, run 'stead node revoke host-b'") {
+		t.Errorf("without --also: %s", out)
+	}
+	if out := c.must("client", "revoke", bob, "--also"); !strings.Contains(out, "node host-c joined with one of its tokens and is revoked") {
+		t.Errorf("with --also: %s", out)
+	}
+	c.until("host-c is out", func() bool { return !c.nodeIs("host-c", "Ready")() })
+	if !c.nodeIs("host-b", "Ready")() {
+		t.Error("host-b is out, too")
+	}
+}
+
 // TestRolesEndWhereTheyAreLimited: what an operator of shop applies elsewhere is refused whole, and a viewer sees no Secret.
 func TestRolesEndWhereTheyAreLimited(t *testing.T) {
 	c := newCluster(t, nil, reachable)
