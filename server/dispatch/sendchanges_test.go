@@ -13,7 +13,6 @@ import (
 	"github.com/stead-project/stead/store/memstore"
 )
 
-// facts are what is stored of n1.
 // before does something once, just before the next call of a method of the store.
 func (r *rig) before(method string, do func()) {
 	r.Store.Fail(func(c memstore.Call) memstore.Fault {
@@ -25,6 +24,7 @@ func (r *rig) before(method string, do func()) {
 	})
 }
 
+// facts are what is stored of n1.
 func (r *rig) facts() records.NodeFacts {
 	r.t.Helper()
 	kv, _ := r.Get(store.FactsKey("n1"))
