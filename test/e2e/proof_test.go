@@ -79,7 +79,7 @@ func (d *database) applyVariant(value, image string, flags ...string) {
 	d.apply(d.set, d.variant(value, image), flags...)
 }
 
-// variant is the example with the witness, a variable and an image.
+// variant is the example with the witness, an annotation of its members and an image.
 func (d *database) variant(value, image string) string {
 	d.t.Helper()
 	file := cmp.Or(d.file, "../../examples/"+d.set+"/"+d.set+".yaml")
@@ -90,7 +90,8 @@ func (d *database) variant(value, image string) string {
 	manifest := string(text)
 	for _, change := range [][2]string{
 		{"      volumes:\n        - name: entry\n", witnessed},
-		{"          image: " + d.image + "\n", "          image: " + image + "\n          env: [{name: VARIANT, value: " + value + "}]\n"},
+		{"          image: " + d.image + "\n", "          image: " + image + "\n"},
+		{"      labels: {app: " + d.set + "}\n    spec:\n", "      labels: {app: " + d.set + "}\n      annotations: {variant: " + value + "}\n    spec:\n"},
 	} {
 		if strings.Count(manifest, change[0]) != 1 {
 			d.t.Fatalf("%s: %q does not stand there once", file, change[0])
