@@ -43,6 +43,8 @@ var catalogue = []entry{
 		load: []string{"--kind", "postgresql", "--endpoints", endpoints("postgresql", 5432)}},
 	{set: "cassandra", list: "cassandra", image: "stead.local/cassandra:5.0.9", whole: wholeCassandra, leader: leaderCassandra, central: true, slow: 15 * time.Minute,
 		load: []string{"--kind", "cassandra", "--endpoints", endpoints("cassandra", 9042)}},
+	{set: "kafka", list: "kafka", image: "stead.local/kafka:4.4.0", whole: wholeKafka, leader: leaderKafka, central: true, slow: 5 * time.Minute,
+		load: []string{"--kind", "kafka", "--endpoints", endpoints("kafka", 9092)}},
 }
 
 // endpoints are the first three members of a set in the default namespace, whose service has its name.

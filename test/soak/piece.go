@@ -69,6 +69,7 @@ var pieces = []piece{
 		tells: []string{"load:"},
 	},
 	ofCatalogue("cassandra", "Cassandra; its image needs Maven Central"),
+	ofCatalogue("kafka", "Kafka; its image needs Maven Central"),
 	ofCatalogue("nats", "NATS JetStream"),
 	ofCatalogue("postgresql", "PostgreSQL with failover by Patroni"),
 	ofCatalogue("rabbitmq", "RabbitMQ with quorum queues"),

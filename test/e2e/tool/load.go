@@ -40,7 +40,7 @@ type keys interface {
 func load(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	endpoints := flags.String("endpoints", "", "host:port,... of the members, by name")
-	kind := flags.String("kind", "etcd", "etcd, zookeeper, cassandra, galera, nats, postgresql, rabbitmq or redis")
+	kind := flags.String("kind", "etcd", "etcd, zookeeper, cassandra, galera, kafka, nats, postgresql, rabbitmq or redis")
 	dns := flags.String("dns", "169.254.1.1:53", "the name server")
 	span := flags.Duration("for", 10*time.Minute, "stop writing after this time at the latest")
 	prefix := flags.String("prefix", fmt.Sprintf("load-%d/", os.Getpid()), "prefix of the keys")
@@ -95,6 +95,8 @@ func opener(kind string, names []string, dns string) (func(first int) keys, erro
 		return func(first int) keys { return newCassandra(names, dns, first) }, nil
 	case "galera":
 		return func(first int) keys { return newGalera(names, dns, first) }, nil
+	case "kafka":
+		return newKafka(names, dns), nil
 	case "nats":
 		return func(first int) keys { return newNATS(names, dns, first) }, nil
 	case "postgresql":
