@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,6 +23,10 @@ type entry struct {
 	whole func(l *Lab, n int) error
 	// leader is the ordinal of the member that leads: whose loss is seen most.
 	leader func(l *Lab) (int, error)
+	// size is how many members its manifest has; zero: 3.
+	size int
+	// follower is a member that does not lead; nil: the one after the leader.
+	follower func(l *Lab) (int, error)
 	// central: its image needs Maven Central, which not every machine reaches: only a soak runs it.
 	central bool
 	// slow is what counts as hanging for a database that takes its time; zero: hanging.
@@ -37,6 +42,9 @@ var catalogue = []entry{
 		load: []string{"--kind", "nats", "--endpoints", endpoints("nats", 4222)}},
 	{set: "redis", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedis, leader: leaderRedis,
 		load: []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}},
+	{set: "redis-cluster", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedisCluster, leader: leaderRedisCluster,
+		size: 6, follower: followerRedisCluster, slow: 15 * time.Minute,
+		load: []string{"--kind", "redis-cluster", "--endpoints", endpoints("redis-cluster", 6379)}},
 	{set: "rabbitmq", list: "rabbitmq", image: "stead.local/rabbitmq:3.10.8", whole: wholeRabbitMQ, leader: leaderRabbitMQ,
 		load: []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}},
 	{set: "postgresql", list: "patroni", image: "stead.local/patroni:3.0.2", whole: wholePostgreSQL, leader: leaderPostgreSQL, onEtcd: true,
@@ -60,7 +68,7 @@ func (e entry) begin(t *testing.T) *database {
 	t.Helper()
 	l := newLab(t)
 	l.slow = e.slow
-	d := &database{Lab: l, set: e.set, image: e.image, load: e.load, most: 3,
+	d := &database{Lab: l, set: e.set, image: e.image, load: e.load, size: cmp.Or(e.size, 3), most: cmp.Or(e.size, 3),
 		whole: func(n int) error { return e.whole(l, n) }}
 	images := []string{l.debImage(e.list), d.toolArchive()}
 	if e.onEtcd {
@@ -72,7 +80,7 @@ func (e entry) begin(t *testing.T) *database {
 	}
 	d.heard = d.startWitness()
 	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", d.patience())
-	d.waitWhole(3)
+	d.waitWhole(d.size)
 	return d
 }
 
@@ -93,15 +101,15 @@ func TestADatabaseLosesNothingUnderFaults(t *testing.T) {
 			d := e.begin(t)
 			acts := []act{
 				{"leader killed with its disk empty", func() { d.empty(d.leads(e)) }},
-				{"scaled to 5 and back", d.growAndShrink},
+				{"two more members, and back", d.growAndShrink},
 				{"rolling update", d.roll},
 			}
 			if length > 0 {
 				acts = append(acts, []act{
 					{"leader killed", func() { d.killOne(d.leads(e)) }},
-					{"follower killed", func() { d.killOne((d.leads(e) + 1) % 3) }},
+					{"follower killed", func() { d.killOne(d.follows(e)) }},
 					{"all killed", d.killAll},
-					{"disk of a follower lost", func() { d.lose((d.leads(e) + 1) % 3) }},
+					{"disk of a follower lost", func() { d.lose(d.follows(e)) }},
 					{"disk of the leader lost", func() { d.lose(d.leads(e)) }},
 					{"deleted and applied", d.again},
 					{"bad update, cured", func() { d.wedge(); d.cure() }},
@@ -129,7 +137,11 @@ func (d *database) through(acts []act, length time.Duration, chance *rand.Rand) 
 		longest[a.what] = max(longest[a.what], time.Since(began).Round(time.Second))
 	}
 	stop()
-	d.assertOneLife(d.heard, d.name(0), d.name(1), d.name(2))
+	var names []string
+	for _, i := range d.initial() {
+		names = append(names, d.name(i))
+	}
+	d.assertOneLife(d.heard, names...)
 	d.t.Logf("acts: %v, at most %v", counts, longest)
 }
 
@@ -143,6 +155,19 @@ func (d *database) leads(e entry) (ordinal int) {
 	return ordinal
 }
 
+// follows is a member that does not lead now.
+func (d *database) follows(e entry) (ordinal int) {
+	d.t.Helper()
+	if e.follower == nil {
+		return (d.leads(e) + 1) % d.size
+	}
+	d.eventually(time.Minute, e.set+" has a follower", func() (err error) {
+		ordinal, err = e.follower(d.Lab)
+		return err
+	})
+	return ordinal
+}
+
 // growAndShrink adds two members, of which new data gets a share, and takes them out again.
 func (d *database) growAndShrink() {
 	d.t.Helper()
@@ -151,13 +176,13 @@ func (d *database) growAndShrink() {
 		d.stead("scale", d.set, "--replicas", fmt.Sprint(n), "--wait", "--timeout", d.patience())
 		d.waitWhole(n)
 	}
-	scale(5)
+	scale(d.size + 2)
 	stop := d.startLoad(append([]string{"--prefix", "grown/"}, d.load...)...)
 	d.all[len(d.all)-1].waitSaid(d.Lab, "writing\nwriting\n")
-	scale(3)
+	scale(d.size)
 	stop()
-	d.most = 5
-	d.untouched(was, 0, 1, 2)
+	d.most = d.size + 2
+	d.untouched(was, d.initial()...)
 }
 
 // empty takes all data of a running member and kills it. Unlike one whose disk is lost, it is there again
@@ -195,8 +220,8 @@ func (d *database) lose(ordinal int) {
 		d.t.Errorf("reclaim says %q", out)
 	}
 	d.waitReadyFor(2*time.Minute, name, &before)
-	d.waitWhole(3)
-	d.untouched(was, others(ordinal)...)
+	d.waitWhole(d.size)
+	d.untouched(was, d.others(ordinal)...)
 }
 
 // again deletes the set and applies it again, with the volumes that are kept.
@@ -204,5 +229,5 @@ func (d *database) again() {
 	d.t.Helper()
 	d.stead("delete", "set", d.set, "--wait", "--timeout", d.patience())
 	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", d.patience())
-	d.waitWhole(3)
+	d.waitWhole(d.size)
 }

@@ -61,7 +61,7 @@ func (m *matrix) guards() {
 // database applies one of the examples, with a witness in each member.
 func (m *matrix) database(set, image string) {
 	m.Helper()
-	m.use(&database{Lab: m.people, set: set, image: image})
+	m.use(&database{Lab: m.people, size: 3, set: set, image: image})
 }
 
 // use applies a database's variant.

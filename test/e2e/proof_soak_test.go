@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -71,8 +72,8 @@ func (d *database) killOne(ordinal int) {
 	was, before := d.tales(), d.mustMember(d.name(ordinal))
 	d.killMember(d.name(ordinal))
 	d.waitReadyFor(2*time.Minute, d.name(ordinal), &before)
-	d.untouched(was, others(ordinal)...)
-	d.waitWhole(3)
+	d.untouched(was, d.others(ordinal)...)
+	d.waitWhole(d.size)
 }
 
 // restart gives a member another life by an operator's word.
@@ -82,8 +83,8 @@ func (d *database) restart(ordinal int) {
 	d.stead("restart", d.name(ordinal))
 	d.waitReadyFor(2*time.Minute, d.name(ordinal), &before)
 	d.replaced(was, ordinal)
-	d.untouched(was, others(ordinal)...)
-	d.waitWhole(3)
+	d.untouched(was, d.others(ordinal)...)
+	d.waitWhole(d.size)
 }
 
 // fell kills one of Stead's own parts: no member is touched.
@@ -92,10 +93,10 @@ func (d *database) fell(part **process, again func()) {
 	was := d.tales()
 	_ = (*part).signal(syscall.SIGKILL)
 	again()
-	for i := range 3 {
+	for i := range d.size {
 		d.waitReady(d.name(i), nil)
 	}
-	d.untouched(was, 0, 1, 2)
+	d.untouched(was, d.initial()...)
 }
 
 // breathe adds two members and takes them out again.
@@ -107,8 +108,16 @@ func (d *database) breathe() {
 		d.waitWhole(n)
 	}
 	d.most = 5
-	d.untouched(was, 0, 1, 2)
+	d.untouched(was, d.initial()...)
 }
 
-// others are the ordinals beside one.
-func others(ordinal int) []int { return []int{(ordinal + 1) % 3, (ordinal + 2) % 3} }
+// initial are the ordinals of the members with which the set began.
+func (d *database) initial() (list []int) {
+	for i := range d.size {
+		list = append(list, i)
+	}
+	return list
+}
+
+// others are the initial ordinals beside one.
+func (d *database) others(ordinal int) []int { return slices.Delete(d.initial(), ordinal, ordinal+1) }

@@ -29,6 +29,7 @@ type database struct {
 	// release does what the member asks the operator for when its disk is lost.
 	release func(ordinal int)
 
+	size  int // members with which it began
 	edits int // of the template, ever
 	most  int // members there ever were
 }
@@ -48,7 +49,7 @@ const refusedDisk = "refused: the disk is empty, but"
 
 func newDatabase(t *testing.T, set string) *database {
 	t.Helper()
-	d := &database{Lab: newLab(t), set: set, most: 3}
+	d := &database{Lab: newLab(t), set: set, size: 3, most: 3}
 	archive := etcdArchive
 	d.image, d.disk, d.load = "stead.local/etcd:3.4.23", "etcd", []string{"--endpoints", etcdEndpoints}
 	d.whole, d.release = d.wholeEtcd, d.releaseEtcd
@@ -63,7 +64,7 @@ func newDatabase(t *testing.T, set string) *database {
 	d.startAll(archive, d.toolArchive())
 	d.heard = d.startWitness()
 	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", patience)
-	d.waitWhole(3)
+	d.waitWhole(d.size)
 	return d
 }
 
@@ -112,17 +113,17 @@ func (d *database) waitWhole(n int) {
 // and the start times of its containers' first processes.
 type tale struct{ token, address, begun string }
 
-func (d *database) tales() (all [3]tale) {
+func (d *database) tales() (all []tale) {
 	d.t.Helper()
-	for i := range all {
+	for i := range d.size {
 		m := d.mustMember(d.name(i))
-		all[i] = tale{m.Status.Token, m.Status.Address, d.begun(d.name(i))}
+		all = append(all, tale{m.Status.Token, m.Status.Address, d.begun(d.name(i))})
 	}
 	return all
 }
 
 // untouched fails the test when one of the members is not what it was.
-func (d *database) untouched(was [3]tale, ordinals ...int) {
+func (d *database) untouched(was []tale, ordinals ...int) {
 	d.t.Helper()
 	now := d.tales()
 	for _, i := range ordinals {
@@ -133,7 +134,7 @@ func (d *database) untouched(was [3]tale, ordinals ...int) {
 }
 
 // replaced fails the test unless each of the members has another life at its old address.
-func (d *database) replaced(was [3]tale, ordinals ...int) {
+func (d *database) replaced(was []tale, ordinals ...int) {
 	d.t.Helper()
 	now := d.tales()
 	for _, i := range ordinals {
@@ -148,8 +149,8 @@ func (d *database) roll() {
 	d.t.Helper()
 	was := d.tales()
 	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", d.patience())
-	d.replaced(was, 0, 1, 2)
-	d.waitWhole(3)
+	d.replaced(was, d.initial()...)
+	d.waitWhole(d.size)
 }
 
 // wedge applies an image that is nowhere, and waits until the update stands still before
@@ -159,7 +160,7 @@ func (d *database) wedge() {
 	was := d.tales()
 	d.applyVariant(fmt.Sprint("bad", d.edits), "stead.local/none:1")
 	d.heldByImage(d.set, "stead.local/none:1")
-	d.untouched(was, 0, 1, 2)
+	d.untouched(was, d.initial()...)
 }
 
 // cure applies the same file with a right image and does nothing else.
@@ -167,8 +168,8 @@ func (d *database) cure() {
 	d.t.Helper()
 	was := d.tales()
 	d.applyVariant(d.edit(), d.image, "--wait", "--timeout", d.patience())
-	d.replaced(was, 0, 1, 2)
-	d.waitWhole(3)
+	d.replaced(was, d.initial()...)
+	d.waitWhole(d.size)
 }
 
 // undo goes back from a bad update: whom it did not reach is left alone.
@@ -177,8 +178,8 @@ func (d *database) undo() {
 	was := d.tales()
 	d.stead("rollout", "undo", d.set)
 	d.stead("rollout", "status", d.set, "--timeout", patience)
-	d.untouched(was, 0, 1, 2)
-	d.waitWhole(3)
+	d.untouched(was, d.initial()...)
+	d.waitWhole(d.size)
 }
 
 // wipe empties a running member's disk and kills it: it keeps away by itself until
@@ -203,8 +204,8 @@ func (d *database) wipe(ordinal int) {
 	})
 	d.release(ordinal)
 	d.waitReadyFor(2*time.Minute, d.name(ordinal), &before)
-	d.waitWhole(3)
-	d.untouched(was, others(ordinal)...)
+	d.waitWhole(d.size)
+	d.untouched(was, d.others(ordinal)...)
 }
 
 // removeAll removes a directory that a dying program may still write to.
@@ -220,7 +221,7 @@ func removeAll(dir string) (err error) {
 // killAll ends all members at once.
 func (d *database) killAll() {
 	d.t.Helper()
-	var before [3]member
+	before := make([]member, d.size)
 	for i := range before {
 		before[i] = d.mustMember(d.name(i))
 	}
@@ -230,7 +231,7 @@ func (d *database) killAll() {
 	for i := range before {
 		d.waitReadyFor(3*time.Minute, d.name(i), &before[i])
 	}
-	d.waitWhole(3)
+	d.waitWhole(d.size)
 }
 
 func TestEtcdLosesNothingThroughUpdatesAndLostDisks(t *testing.T) {

@@ -95,7 +95,7 @@ func newRolling(t *testing.T, chance *rand.Rand) *rolling {
 	}
 	m.vote()
 	m.people.stead("node", "cordon", m.hosts[3].nodeName()) // for what is drained later
-	m.use(&database{Lab: m.people, set: "etcd", image: "stead.local/etcd:3.4.23", file: previousEtcd})
+	m.use(&database{Lab: m.people, size: 3, set: "etcd", image: "stead.local/etcd:3.4.23", file: previousEtcd})
 	m.people.stead("apply", "-f", previousManifest, "--wait", "--timeout", patience)
 	m.sets = append(m.sets, &folk{set: "all", members: previousMembers[:2]}, &folk{set: "guarded", members: previousMembers[2:]})
 	m.people.waitReady("etcd-2", nil)

@@ -74,6 +74,7 @@ var pieces = []piece{
 	ofCatalogue("postgresql", "PostgreSQL with failover by Patroni"),
 	ofCatalogue("rabbitmq", "RabbitMQ with quorum queues"),
 	ofCatalogue("redis", "Redis with Sentinel"),
+	ofCatalogue("redis-cluster", "Redis Cluster, six members"),
 	{
 		name: "charts", what: "ten popular charts as they are, with software of Debian: formed, updated, a member killed",
 		pkg: "./test/e2e", test: "^TestTenChartsRun$", env: byChance,

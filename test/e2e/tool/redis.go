@@ -38,12 +38,17 @@ func (r *redisLeader) next() {
 // open is the one connection: WAIT speaks of what was written by its own.
 func (r *redisLeader) open() *redis.Client {
 	if r.client == nil {
-		r.client = redis.NewClient(&redis.Options{
-			Addr: r.names[r.at], Dialer: r.dialer.DialContext, PoolSize: 1, MaxRetries: -1, DialerRetries: 1,
-			DialTimeout: redisWait, ReadTimeout: 2 * redisWait, WriteTimeout: redisWait, DisableIdentity: true,
-		})
+		r.client = openRedis(r.names[r.at], r.dialer)
 	}
 	return r.client
+}
+
+// openRedis makes a client of one connection.
+func openRedis(addr string, dialer *net.Dialer) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Dialer: dialer.DialContext, PoolSize: 1, MaxRetries: -1, DialerRetries: 1,
+		DialTimeout: redisWait, ReadTimeout: 2 * redisWait, WriteTimeout: redisWait, DisableIdentity: true,
+	})
 }
 
 func (r *redisLeader) put(ctx context.Context, key, value string) error {
