@@ -39,7 +39,7 @@ func (m *Mover) work(ctx context.Context, j *job) {
 		Role: j.part.Role, Order: j.order, Told: m.told, SameEpoch: j.part.Epoch == m.epoch,
 		Disk: step.Disk{
 			Sealed: disk.Sealed, AllSealed: disk.AllSealed, Arrived: disk.Arrived, AllArrived: disk.AllArrived,
-			Staged: disk.Staged, Copied: j.part.Copied,
+			Staged: disk.Staged, Copied: j.part.Copied, Absent: disk.Absent,
 		},
 		Sums: j.sums, Warm: j.warm, Back: j.part.Back, Failed: j.failed,
 	}
@@ -61,7 +61,7 @@ func copies(o *moves.MoveOrder) bool {
 
 // report says what a decision says; the source's key and port go with an offer.
 func (m *Mover) report(j *job, o *moves.MoveOrder, next step.Next) {
-	r := moves.MoveReport{ID: j.part.ID, Move: j.part.Move, Role: j.part.Role, State: next.Say, Sums: next.Sums, Error: next.Error}
+	r := moves.MoveReport{ID: j.part.ID, Move: j.part.Move, Role: j.part.Role, State: next.Say, Sums: next.Sums, Absent: next.Absent, Error: next.Error}
 	if o == nil && next.Say == moves.MoveSealed {
 		r.Peer, r.Claims = j.part.Peer, j.part.Claims
 	}
@@ -109,6 +109,8 @@ func (m *Mover) settle(ctx context.Context, j *job, op step.Op, err error) {
 		j.due = now.Add(backoff.After(m.c.RetryFirst, m.c.RetryMost, j.tries))
 	case op == step.Copy:
 		j.due = now.Add(m.c.Between)
+	case len(j.said.Absent) > 0: // it may be put back
+		j.due = now.Add(m.c.RetryMost)
 	default:
 		j.due = now.Add(idle)
 	}

@@ -28,6 +28,8 @@ type MovePart struct {
 type MoveDisk struct {
 	// Sealed: the owner file of at least one volume says so, for this move; AllSealed: each does, or the volume was given up.
 	Sealed, AllSealed bool
+	// Absent are the claims whose volumes are not in their place, of a source.
+	Absent []spec.ClaimName
 	// Arrived: at least one volume is in its place under its new id; AllArrived: each is, or was, and that is noted.
 	Arrived, AllArrived bool
 	// Staged: something of it is in staging.

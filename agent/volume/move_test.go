@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -227,7 +228,7 @@ func TestPartsInMovesAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := lookAt(t, l.agent(), p); d != (runtime.MoveDisk{}) {
+	if d := lookAt(t, l.agent(), p); !reflect.DeepEqual(d, runtime.MoveDisk{}) {
 		t.Errorf("%+v", d)
 	}
 	if got, err := NewMoves(l.agent()).Parts(t.Context()); err != nil || len(got) != 1 {

@@ -121,20 +121,23 @@ func (m *Moves) Unseal(ctx context.Context, p runtime.MovePart) (err error) {
 	})
 }
 
-// lookSource adds what is sealed.
+// lookSource adds what is sealed, and what is not there.
 func (m *Moves) lookSource(ctx context.Context, p runtime.MovePart, d *runtime.MoveDisk) error {
 	d.AllSealed = true
-	return m.eachOld(ctx, p, func(_ moves.MoveClaim, root *os.Root, place string, want owner) error {
+	return m.eachOld(ctx, p, func(c moves.MoveClaim, root *os.Root, place string, want owner) error {
 		have, err := readOwner(root, place)
-		switch {
-		case errors.Is(err, fs.ErrNotExist), err == nil && have.unsealed() != want: // given up, or lost: nobody can use it
-		case err != nil:
-			return err
-		case have.Seal.Move == p.Move:
-			d.Sealed = true
-		default:
-			d.AllSealed = false
+		if errors.Is(err, fs.ErrNotExist) || err == nil && have.unsealed() != want { // given up, or lost: nobody can use it
+			d.Absent = append(d.Absent, c.Claim)
+			return nil
 		}
+		if err != nil {
+			return err
+		}
+		if is, err := kindAt(root, place); err != nil || is == kindNone {
+			d.Absent = append(d.Absent, c.Claim)
+		}
+		d.Sealed = d.Sealed || have.Seal.Move == p.Move
+		d.AllSealed = d.AllSealed && have.Seal.Move == p.Move
 		return nil
 	})
 }

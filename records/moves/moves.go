@@ -32,7 +32,8 @@ const (
 	// MoveAborting: the target discards what it has, the source breaks its seal, and the member starts there again.
 	MoveAborting MovePhase = "Aborting"
 	// MoveBack: the target was lost before a life was ready there, and the old ids are the volumes again. The source notes that
-	// for good, breaks its seal, and only then a life may start there, and the record goes.
+	// for good, breaks its seal, and says that it has them all; only then a life may start there, and the record goes. Until then the
+	// target keeps what it has, and is told that the move is Flipped.
 	MoveBack MovePhase = "Back"
 )
 
@@ -87,7 +88,8 @@ type MoveVerb string
 const (
 	MoveBegin MoveVerb = "Move"
 	MoveAbort MoveVerb = "Abort"
-	// MoveGiveBack: the target is lost for good, and the source is to have the volumes back.
+	// MoveGiveBack: the target is lost for good, and the source is to have the volumes back. While it goes back, MoveBegin to its
+	// target makes the copies there the volumes after all.
 	MoveGiveBack MoveVerb = "Back"
 )
 
@@ -159,8 +161,8 @@ const (
 	MoveSealed MoveState = "Sealed"
 	// MoveUnsealed: the volumes are as before the move, and may be used. Said in Aborting with Unseal alone.
 	MoveUnsealed MoveState = "Unsealed"
-	// MoveIsBack: it was ordered to have the volumes back, which it keeps for good, and nothing is sealed for this move. Said in any
-	// phase: after a restore of the store it shows that what arrived at the target does not count any more.
+	// MoveIsBack: it was ordered to have the volumes back, which it keeps for good, and nothing is sealed for this move. Absent are those
+	// that it has not. Said in any phase: after a restore of the store it shows that what arrived at the target does not count any more.
 	MoveIsBack MoveState = "Back"
 )
 
@@ -198,6 +200,8 @@ type MoveReport struct {
 	// BytesPerSecond is how many came in a second since it was told before; 0: none, or that is not known.
 	BytesPerSecond int64     `json:"bytesPerSecond,omitempty"`
 	Sums           []MoveSum `json:"sums,omitempty"`
+	// Absent are the claims whose old volumes are not in their place here; said with MoveIsBack.
+	Absent []spec.ClaimName `json:"absent,omitempty"`
 	// Peer and Claims are said with a seal of a move that no order names: what the servers need to know of it to abort it.
 	Peer   spec.NodeName `json:"peer,omitempty"`
 	Claims []MoveClaim   `json:"claims,omitempty"`
@@ -212,8 +216,8 @@ func (r *MoveReport) Compare(o *MoveReport) int {
 
 // Equal reports whether both say the same.
 func (r MoveReport) Equal(o MoveReport) bool {
-	lists := slices.Equal(r.Sums, o.Sums) && slices.Equal(r.Claims, o.Claims)
-	r.Sums, o.Sums, r.Claims, o.Claims = nil, nil, nil, nil
+	lists := slices.Equal(r.Sums, o.Sums) && slices.Equal(r.Claims, o.Claims) && slices.Equal(r.Absent, o.Absent)
+	r.Sums, o.Sums, r.Claims, o.Claims, r.Absent, o.Absent = nil, nil, nil, nil, nil, nil
 	return lists && reflect.DeepEqual(r, o)
 }
 

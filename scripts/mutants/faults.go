@@ -214,7 +214,7 @@ var faults = []fault{
 		suite{"agent/move/step", "^TestChooseOfASource$"}},
 	{"S12", "agent/move/step/step.go", "case o == nil && !v.SameEpoch && v.Disk.Staged:", "case false:",
 		suite{"agent/move", "^TestWhatWasCopiedOutlivesAnotherEpoch$"}},
-	{"S12", "agent/move/step/step.go", "case o.Phase == moves.MoveFlipped && len(v.Disk.Copied) == 0:", "case false:",
+	{"S12", "agent/move/step/step.go", "case flipped && len(v.Disk.Copied) == 0:", "case false:",
 		suite{"agent/move/step", "^TestChooseOfATarget$"}},
 	{"S12", "agent/move/work.go", "err = m.unused(ctx, j)\n\tif err != nil && !before", "err = nil\n\tif err != nil && !before",
 		suite{"agent/move", "^TestNothingIsSealedThatALifeMayUse$"}},

@@ -108,6 +108,8 @@ func explainRows(p plan.Plan) []*proto.ExplainRow {
 			add(a.Move.ID.MemberName(), "its copied volumes become the volumes", a.Text)
 		case plan.BackMove:
 			add(a.Move.ID.MemberName(), "its volumes go back to "+string(a.Move.From.Node), a.Text)
+		case plan.ForwardMove:
+			add(a.Move.ID.MemberName(), "its copies on "+string(a.Move.To.Node)+" become the volumes", a.Text)
 		case plan.EndMove:
 			add(a.Move.ID.MemberName(), "its move ends", a.Text)
 		case plan.VoidMoveRequest:

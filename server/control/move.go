@@ -184,6 +184,10 @@ func describeMove(f plan.Forecast, id spec.Identity) (out []string) {
 			if a.Move.ID == id {
 				out = append(out, describeBack(&a)...)
 			}
+		case plan.ForwardMove:
+			if a.Move.ID == id {
+				out = append(out, fmt.Sprintf("makes the copies on node %s the volumes of %s; what node %s still has of the old ones goes to its trash", a.Move.To.Node, name, a.Move.From.Node))
+			}
 		case plan.EndMove:
 			for _, left := range a.Left {
 				if a.Move.ID == id {

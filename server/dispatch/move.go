@@ -88,13 +88,14 @@ func (se *session) receiveMoves(m *proto.MoveReports) {
 func saneMoves(said []moves.MoveReport) []moves.MoveReport {
 	out := slices.DeleteFunc(slices.Clone(said), func(r moves.MoveReport) bool {
 		return !canBeMember(r.ID) || !stateOf(r.Role, r.State) || len(r.Move) > wordBytes || r.Key != "" && !isSum(r.Key) ||
-			len(r.Sums) > maxContainers || !saneClaims(&r) || slices.ContainsFunc(r.Sums, func(s moves.MoveSum) bool { return !isSum(s.Sum) })
+			len(r.Sums) > maxContainers || !saneClaims(&r) || slices.ContainsFunc(r.Sums, func(s moves.MoveSum) bool { return !isSum(s.Sum) }) ||
+			len(r.Absent) > maxContainers || slices.ContainsFunc(r.Absent, func(c spec.ClaimName) bool { return len(c) > wordBytes })
 	})
 	for i := range out {
 		r := &out[i]
 		sanitize(&r.Error, moveBytes)
 		r.DoneBytes, r.TotalBytes, r.BytesPerSecond = max(r.DoneBytes, 0), max(r.TotalBytes, 0), max(r.BytesPerSecond, 0)
-		r.Sums = slices.Clone(r.Sums)
+		r.Sums, r.Absent = slices.Clone(r.Sums), slices.Clone(r.Absent)
 		slices.SortFunc(r.Sums, func(a, b moves.MoveSum) int { return cmp.Compare(a.Claim, b.Claim) })
 	}
 	slices.SortStableFunc(out, func(a, b moves.MoveReport) int { return a.Compare(&b) })

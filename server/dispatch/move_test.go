@@ -213,3 +213,21 @@ func TestWhatANodeSaysOfMovesIsBounded(t *testing.T) {
 		t.Errorf("what is too long: %v", err)
 	}
 }
+
+// SAFETY S12: the copy of a move that goes back is given up when that is over, not before.
+func TestWhatWasLeftIsKeptWhileItsMoveGoesBack(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	m := r.move(moves.MoveBack, func(m *moves.Move) {
+		m.From, m.To = moves.MoveEnd{Node: "n2", UID: "uid2"}, moves.MoveEnd{Node: "n1", UID: "uid1"}
+	})
+	left := records.VolumeReport{ID: m.ID, Claim: "data", Volume: "c", Number: 1, Class: "local", Node: "n1", State: records.VolumeLeft}
+	r.Record(store.VolumeReportKey(m.ID, "data", "c"), left)
+	n := r.connect(mover)
+	n.welcome()
+	if orders := n.wanted().GetVolumesJson(); len(orders) != 0 {
+		t.Fatalf("told %s while the move goes back", orders)
+	}
+	r.Commit(store.Del(store.MoveKey(m.ID)))
+	n.order("c", records.FateReclaiming)
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
+	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
@@ -35,6 +36,9 @@ func orders(v cache.View, node spec.NodeName) map[records.VolumeID]records.Volum
 			ID: r.ID, Claim: r.Claim, Volume: r.Volume, Number: r.Number, Class: r.Class, Turn: r.Turn, Fate: records.FateGone,
 		}
 		if r.State == records.VolumeLeft {
+			if plan.KeepsCopy(cache.MoveOf(v, r.ID), r) {
+				continue
+			}
 			o.Fate, o.SizeBytes, o.Trash, o.Unused = records.FateReclaiming, r.SizeBytes, r.Left, true
 		}
 		out[r.Volume] = o

@@ -85,6 +85,8 @@ func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
 		l.log.Info("volumes moved", "member", a.Move.ID.String(), "from", string(a.Move.From.Node), "to", string(a.Move.To.Node))
 	case plan.BackMove:
 		l.log.Info("volumes went back", "member", a.Move.ID.String(), "from", string(a.Move.To.Node), "to", string(a.Move.From.Node))
+	case plan.ForwardMove:
+		l.log.Info("copies of a move that went back are the volumes", "member", a.Move.ID.String(), "node", string(a.Move.To.Node))
 	case plan.EndMove:
 		if a.Move.Phase == moves.MoveAborting {
 			e.mem.moveRests = e.mem.moveRests.aborted(a.Move.ID, now, a.Move.Why)

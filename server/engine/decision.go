@@ -168,6 +168,8 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		err = d.flipMove(v, a)
 	case plan.BackMove:
 		err = d.backMove(v, a)
+	case plan.ForwardMove:
+		err = forwardMove(&d, v, a)
 	case plan.EndMove:
 		err = d.endMove(v, a)
 	case plan.VoidMoveRequest:

@@ -251,6 +251,8 @@ func moveEvents(ref spec.SetRef, action plan.Action, now time.Time) []namedEvent
 		return event(&a.Move, "Flipped", a.Text)
 	case plan.BackMove:
 		return event(&a.Move, "Back", a.Text)
+	case plan.ForwardMove:
+		return event(&a.Move, "Forward", a.Text)
 	case plan.EndMove:
 		return event(&a.Move, "Over", a.Text)
 	case plan.VoidMoveRequest:

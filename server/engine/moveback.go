@@ -7,6 +7,7 @@ import (
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -57,9 +58,10 @@ func (d *decision) leave(v cache.View, left []records.VolumeReport) {
 	}
 }
 
-// backOver fails unless the source of a move that goes back says that nothing is sealed any more, or nothing is there to be.
+// backOver fails unless the source of a move that goes back says that it has the volumes, not sealed; or none is there to be had.
 func backOver(v cache.View, m *moves.Move) error {
-	if m.Phase != moves.MoveBack || plan.IsBack(m, v.Nodes(), v.Epoch()) {
+	volume := func(c spec.ClaimName) *records.Volume { return v.Volume(m.ID, c) }
+	if m.Phase != moves.MoveBack || plan.HasBack(m, v.Nodes(), v.Epoch(), volume) {
 		return nil
 	}
 	for _, c := range m.Claims {

@@ -148,7 +148,7 @@ func (w *World) apply(a Action) {
 		w.Bootstrapped, w.WasBootstrapped = true, false
 	case ForgetBootstrapped:
 		w.WasBootstrapped, w.Jobs = false, nil
-	case BeginMove, AdvanceMove, FlipMove, BackMove, EndMove, VoidMoveRequest:
+	case BeginMove, AdvanceMove, FlipMove, BackMove, ForwardMove, EndMove, VoidMoveRequest:
 		w.applyMove(a)
 	case RemoveClaim:
 		gone := *w.Claim

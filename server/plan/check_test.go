@@ -88,6 +88,11 @@ func brief(p Plan) string {
 			if len(a.Left) > 0 {
 				words[len(words)-1] += "+left"
 			}
+		case ForwardMove:
+			words = append(words, fmt.Sprintf("forward=%d@%s", a.Move.ID.Ordinal, a.Move.To.Node))
+			if len(a.Left) > 0 {
+				words[len(words)-1] += "+left"
+			}
 		case EndMove:
 			words = append(words, fmt.Sprintf("end=%d", a.Move.ID.Ordinal))
 			if len(a.Left) > 0 {

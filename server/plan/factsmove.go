@@ -110,6 +110,12 @@ func (m memberFacts) withLeft(node spec.NodeName) *memberFacts {
 	return &m
 }
 
+// withoutLeft: nothing of the member is left on the node.
+func (m memberFacts) withoutLeft(node spec.NodeName) *memberFacts {
+	m.Left = slices.DeleteFunc(slices.Clone(m.Left), func(n spec.NodeName) bool { return n == node })
+	return &m
+}
+
 // withoutLocal are the volumes of a member without those that are bound to their node: those that move.
 func withoutLocal(volumes map[spec.ClaimName]*records.Volume) map[spec.ClaimName]*records.Volume {
 	out := map[spec.ClaimName]*records.Volume{}
@@ -179,6 +185,9 @@ func MoveOrder(m *moves.Move, role moves.MoveRole, nodes []Node, epoch int64) mo
 	}
 	if role == moves.MoveTarget && m.Phase == moves.MoveSealing {
 		o.Sums = m.Sums
+	}
+	if role == moves.MoveTarget && m.Phase == moves.MoveBack {
+		o.Phase = moves.MoveFlipped // an agent of an earlier release would discard what may be the last whole copy
 	}
 	return o
 }

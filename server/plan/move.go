@@ -81,6 +81,8 @@ func (s mover) advanceMove(t *memberState) {
 	case moves.MoveBack:
 		if text := s.backOver(t); text != "" {
 			s.endMove(t, false, text)
+		} else {
+			s.forwardAsked(t)
 		}
 	}
 }

@@ -41,8 +41,11 @@ func moving(n int, phase moves.MovePhase, source, target moves.MoveState, change
 				continue
 			}
 			r := moves.MoveReport{ID: slot.ID, Move: "m", Role: role, State: state, Error: "the disk is full"}
-			if state == moves.MoveSealed || state == moves.MoveCopied {
+			switch state {
+			case moves.MoveSealed, moves.MoveCopied:
 				r.Sums, r.Error = sums("s1"), ""
+			case moves.MoveIsBack:
+				r.Error = ""
 			}
 			f := proof.FindNode(w.Nodes, map[moves.MoveRole]spec.NodeName{moves.MoveSource: "n1", moves.MoveTarget: "n2"}[role]).Facts
 			f.MoveReports = append(f.MoveReports, r)

@@ -90,6 +90,16 @@ func (w *World) applyMove(a Action) {
 		if a.Asked {
 			slot.MoveAsked = nil
 		}
+	case ForwardMove:
+		slot := w.slotOf(a.Move.ID)
+		slot.Move, slot.MoveAsked = nil, nil
+		for i := range a.Volumes {
+			slot.put(&a.Volumes[i])
+		}
+		slot.Left = slices.DeleteFunc(slices.Clone(slot.Left), func(n spec.NodeName) bool { return n == a.Move.To.Node })
+		if len(a.Left) > 0 {
+			slot.Left = append(slot.Left, a.Move.From.Node)
+		}
 	case EndMove:
 		slot := w.slotOf(a.Move.ID)
 		slot.Move = nil

@@ -32,10 +32,12 @@ func (f moveFacts) isBack(m *moves.Move) bool {
 	return state(f.said(m, moves.MoveSource)) == moves.MoveIsBack
 }
 
-// lostTarget: the target was removed, or a person, or the fence command, says that it is off, and it was not heard of since.
-func (f moveFacts) lostTarget(m *moves.Move) bool {
-	return !f.known(m.To) || f.node(m.To.Node).Fenced && f.node(m.To.Node).Session == nil
+// lost: the machine at this end was removed, or a person, or the fence command, says that it is off, and it was not heard of since.
+func (f moveFacts) lost(end moves.MoveEnd) bool {
+	return !f.known(end) || f.node(end.Node).Fenced && f.node(end.Node).Session == nil
 }
+
+func (f moveFacts) lostTarget(m *moves.Move) bool { return f.lost(m.To) }
 
 // takesBack: the source is there, has the volumes sealed, and knows how to take them back.
 func (f moveFacts) takesBack(m *moves.Move) bool {
@@ -48,9 +50,6 @@ func MayGoBack(m *moves.Move, nodes []Node, epoch int64) bool {
 	f := factsOf(nodes, epoch)
 	return m.Phase != moves.MoveBack && f.isBack(m) || m.Phase == moves.MoveFlipped && f.lostTarget(m) && f.takesBack(m)
 }
-
-// IsBack reports whether the source of a move says that it has the volumes back, and nothing is sealed.
-func IsBack(m *moves.Move, nodes []Node, epoch int64) bool { return factsOf(nodes, epoch).isBack(m) }
 
 // backRefusal says why a move does not go back, and what to do first; "": it does.
 func (s mover) backRefusal(t *memberState, q *moves.MoveRequest) string {
@@ -168,7 +167,7 @@ func (s mover) backAsked(t *memberState) {
 		m.To.Node, t.ID.MemberName(), m.From.Node, m.To.Node)})
 }
 
-// backOver says why a move that goes back is over; "": it is not.
+// backOver says why a move that goes back is over; "": it is not. From then on its target may discard what it has.
 func (s mover) backOver(t *memberState) string {
 	m, name := t.Move, t.ID.MemberName()
 	here := slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool {
@@ -178,7 +177,7 @@ func (s mover) backOver(t *memberState) string {
 	switch {
 	case !here:
 		return fmt.Sprintf("the move of %s is over: its volumes are gone", name)
-	case s.isBack(m):
+	case s.hasBack(m, func(c spec.ClaimName) *records.Volume { return t.Volumes[c] }):
 		return fmt.Sprintf("the volumes of %s are those on node %s again", name, m.From.Node)
 	}
 	return ""

@@ -30,6 +30,8 @@ func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 	awaited, role := m.From, moves.MoveSource
 	target := func() { awaited, role = m.To, moves.MoveTarget }
 	switch {
+	case f.absentText(m) != "":
+		text = f.absentText(m)
 	case m.Phase == moves.MoveBack:
 		text = fmt.Sprintf("it starts again when node %s has its volumes back in use", m.From.Node)
 	case f.isBack(m):
@@ -65,6 +67,9 @@ func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 	}
 	if !f.reaches(awaited) {
 		text += fmt.Sprintf("; node %s is unreachable", awaited.Node)
+		if m.Phase == moves.MoveBack {
+			text += fmt.Sprintf("; if it is lost for good: stead node fence %s --i-have-powered-off, then, to continue with the copy on node %s: stead move %s --to %s", awaited.Node, m.To.Node, m.ID.MemberName(), m.To.Node)
+		}
 		if m.Phase == moves.MoveFlipped {
 			text += fmt.Sprintf("; if it is lost for good: stead node fence %s --i-have-powered-off, then stead move %s --back", awaited.Node, m.ID.MemberName())
 		}
@@ -103,6 +108,9 @@ func MoveText(m *moves.Move, nodes []Node, epoch int64) string {
 	text := fmt.Sprintf("its volumes move from node %s to node %s: %s", m.From.Node, m.To.Node, f.progressText(m))
 	if m.Phase == moves.MoveAborting || m.Phase == moves.MoveBack {
 		text += ", " + m.Why
+	}
+	if absent := f.absentText(m); absent != "" {
+		text += "; " + absent
 	}
 	for _, end := range []moves.MoveEnd{m.From, m.To} {
 		role := moves.MoveSource

@@ -47,6 +47,8 @@ func (s volumes) refusal(t *memberState, q *records.VolumeRequest) string {
 		return s.whyNotRestore(t, q)
 	case v == nil || v.UID != q.Volume:
 		return fmt.Sprintf("it is not the volume of %s any more", name)
+	case q.Verb == records.VerbLost && s.ofMoves().heldCopy(t, v) != "":
+		return s.ofMoves().heldCopy(t, v)
 	case q.Verb == records.VerbLost:
 		return s.whyNotLost(t, v)
 	case q.Verb != records.VerbReclaim:

@@ -303,7 +303,7 @@ func said(a Action) string {
 		return a.ID.MemberName() + " is gone"
 	case SetVolumes, DropVolume, RestoreVolume, VoidRequest:
 		return saidOfVolumes(a)
-	case BeginMove, AdvanceMove, FlipMove, BackMove, EndMove, VoidMoveRequest:
+	case BeginMove, AdvanceMove, FlipMove, BackMove, ForwardMove, EndMove, VoidMoveRequest:
 		return saidOfMoves(a)
 	case OrderHook:
 		if a.Hook == nil {

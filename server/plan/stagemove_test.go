@@ -91,6 +91,8 @@ func saidOfMoves(a Action) string {
 		return a.Text
 	case BackMove:
 		return a.Text
+	case ForwardMove:
+		return a.Text
 	case EndMove:
 		return a.Text
 	case VoidMoveRequest:

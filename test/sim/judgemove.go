@@ -130,6 +130,9 @@ func (j *judge) moveEnds(v cache.View, b store.Batch, m *moves.Move) {
 	if j.w.restoring {
 		return
 	}
+	if isForward(b, m) {
+		j.goesForward(v, m)
+	}
 	j.w.count("move ended as " + string(m.Phase))
 	from, to := j.w.machineOf(m.From), j.w.machineOf(m.To)
 	for _, c := range m.Claims {
@@ -142,7 +145,7 @@ func (j *judge) moveEnds(v cache.View, b store.Batch, m *moves.Move) {
 			if vol != nil && vol.UID == is && !j.excused(to, is) && (!j.arrived[is] || !j.holdsNewest(is, to.placed(m.ID, c, c.New))) {
 				j.w.fail("moves", "volume %s of %s on %s is given up, and its copy on %s is not whole and in its place", c.Old, m.ID, m.From.Node, m.To.Node)
 			}
-		case vol != nil && vol.UID == was:
+		case vol != nil && vol.UID == was && !isForward(b, m):
 			if t := from.placed(m.ID, c, c.Old); t != nil && t.seal != "" {
 				j.w.fail("moves", "the move of %s is over, and volume %s on %s is sealed", m.ID, c.Old, m.From.Node)
 			}

@@ -40,7 +40,7 @@ func (j *judge) written(v cache.View, b store.Batch, e store.Event) {
 		j.w.fail("volumes", "volume %s of %s is made with the fate %s, or for no life", now.UID, now.ID, now.Fate)
 	case old == nil:
 		j.numbered(v, &now)
-	case old.UID != now.UID && (j.flipped(v, b, old, &now) || j.wentBack(v, b, old, &now)):
+	case old.UID != now.UID && (j.flipped(v, b, old, &now) || j.wentBack(v, b, old, &now) || j.forwarded(v, old, &now)):
 	case old.UID != now.UID || old.Node != now.Node && !(old.Shared && mounts(b, &now)) || old.Class != now.Class || old.Number != now.Number || old.SizeBytes > now.SizeBytes:
 		j.w.fail("volumes", "volume %s (%d bytes) of %s on %s becomes %s (%d bytes) on %s", old.UID, old.SizeBytes, old.ID, old.Node, now.UID, now.SizeBytes, now.Node)
 	case old.Fate != now.Fate:

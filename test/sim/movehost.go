@@ -89,7 +89,11 @@ func (h hostMoves) Look(_ context.Context, p runtime.MovePart) (d runtime.MoveDi
 	d.AllSealed, d.AllArrived = p.Role == moves.MoveSource, p.Role == moves.MoveTarget
 	if p.Role == moves.MoveSource {
 		return d, h.each(p, func(c moves.MoveClaim, fs *fileSystem, key volumeKey) error {
-			switch have, there := fs.dirs[key]; {
+			have, there := fs.dirs[key]
+			if !there || !have.is(c.Old, c.Number) {
+				d.Absent = append(d.Absent, c.Claim)
+			}
+			switch {
 			case !there || !have.is(c.Old, c.Number), h.a.n.w.plant.SaysBackSealed && p.Back:
 			case have.tree.seal == p.Move, h.a.copier.sealed[p.Move]:
 				d.Sealed = true

@@ -27,6 +27,7 @@ func (w *Cluster) settle() bool {
 	for round := range rounds {
 		operator{w}.giveUpLost()
 		operator{w}.takeBackLost()
+		operator{w}.goForward()
 		w.round(round)
 		if w.over() || w.cancelled() {
 			return true

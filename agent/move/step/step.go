@@ -6,12 +6,15 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records/moves"
+	"github.com/stead-project/stead/spec"
 )
 
 // Disk is what is on the node's disks of a part.
 type Disk struct {
 	// Sealed: at least one volume is; AllSealed: each is, or was given up.
 	Sealed, AllSealed bool
+	// Absent are the claims whose volumes are not in their place, of a source.
+	Absent []spec.ClaimName
 	// Arrived: at least one volume is in its place under its new id; AllArrived: each is, or was.
 	Arrived, AllArrived bool
 	// Staged: something lies in staging. Copied are its sums, if all of the sealed source is there, and on disk.
@@ -60,9 +63,10 @@ const (
 type Next struct {
 	Op Op
 	// Say is the state of the report; "": there is nothing to say. Error goes with it.
-	Say   moves.MoveState
-	Sums  []moves.MoveSum
-	Error string
+	Say    moves.MoveState
+	Sums   []moves.MoveSum
+	Absent []spec.ClaimName
+	Error  string
 }
 
 // What is said of a part that no order names.
@@ -90,7 +94,7 @@ func source(v Situation) Next {
 	case v.Back && v.Order == nil: // nothing is said, and the part is kept
 		return Next{}
 	case v.Back:
-		return Next{Say: moves.MoveIsBack}
+		return Next{Say: moves.MoveIsBack, Absent: v.Disk.Absent}
 	case v.Order == nil && v.Disk.Sealed && v.Told:
 		return Next{Say: moves.MoveSealed, Error: unknownSeal}
 	case v.Order == nil && v.Disk.Sealed:
@@ -126,7 +130,7 @@ func source(v Situation) Next {
 }
 
 // target decides for a target. A copy of which a part has its new id is the volume, in any phase of the order: a restored store may
-// order an earlier one; but for one that went back: what of it has not arrived yet never does.
+// order an earlier one. One that goes back arrives as well: it may be the last that is whole, and is given up by its record later.
 func target(v Situation) Next {
 	now := Next{Say: moves.MoveCopyingNow}
 	switch {
@@ -138,19 +142,17 @@ func target(v Situation) Next {
 	do := func(op Op) Next { now.Op = op; return now }
 	o := v.Order
 	over := o == nil && v.Told && v.SameEpoch
-	back := o != nil && o.Phase == moves.MoveBack
+	flipped := o != nil && (o.Phase == moves.MoveFlipped || o.Phase == moves.MoveBack)
 	left := v.Disk.Staged || len(v.Disk.Copied) > 0
 	switch {
 	case v.Disk.AllArrived && over:
 		return Next{Op: Forget}
 	case v.Disk.AllArrived:
 		return Next{Say: moves.MoveArrived}
-	case v.Disk.Arrived && (over || back) && left: // one that was flipped is over before all of it arrived if it went back
+	case v.Disk.Arrived && over && left: // one that was flipped is over before all of it arrived if it went back
 		return do(Discard)
 	case v.Disk.Arrived && over:
 		return Next{Op: Forget}
-	case v.Disk.Arrived && back:
-		return Next{}
 	case v.Disk.Arrived:
 		return do(Arrive)
 	case o == nil && !v.Told:
@@ -162,13 +164,13 @@ func target(v Situation) Next {
 		return Next{Op: Discard}
 	case o == nil:
 		return Next{Op: Forget}
-	case (o.Phase == moves.MoveAborting || back) && left:
+	case o.Phase == moves.MoveAborting && left:
 		return do(Discard)
-	case o.Phase == moves.MoveAborting || back:
+	case o.Phase == moves.MoveAborting:
 		return Next{Say: moves.MoveDiscarded}
-	case o.Phase == moves.MoveFlipped && len(v.Disk.Copied) == 0:
+	case flipped && len(v.Disk.Copied) == 0:
 		return Next{Say: moves.MoveFailed, Error: notCopied}
-	case o.Phase == moves.MoveFlipped:
+	case flipped:
 		return do(Arrive)
 	case v.Failed != "":
 		return Next{Say: moves.MoveFailed, Error: v.Failed}

@@ -82,6 +82,10 @@ func (c *planChecker) moveAfter(o int) *moves.Move {
 			now = &a.Move
 		case plan.Stop:
 			now = a.Move
+		case plan.ForwardMove:
+			if a.Move.ID == c.Slot(o).ID {
+				m = nil
+			}
 		case plan.EndMove:
 			if a.Move.ID == c.Slot(o).ID {
 				m = nil

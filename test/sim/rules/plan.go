@@ -77,7 +77,7 @@ func (c *planChecker) nobodys(a plan.Action) {
 		if c.x.Set != nil {
 			return
 		}
-	case plan.VoidRequest, plan.VoidMoveRequest, plan.AdvanceMove, plan.FlipMove, plan.BackMove, plan.EndMove: // moves that there are end
+	case plan.VoidRequest, plan.VoidMoveRequest, plan.AdvanceMove, plan.FlipMove, plan.BackMove, plan.ForwardMove, plan.EndMove: // moves that there are end
 		return
 	case plan.ForgetBootstrapped:
 		if c.x.Set == nil && !slices.ContainsFunc(c.x.Slots, keepsData) {
