@@ -36,8 +36,37 @@ func (w *Cluster) restore() bool {
 		return false
 	}
 	b := w.backups[w.r.IntN(len(w.backups))]
+	var had []*server
+	for _, s := range w.servers {
+		if s.data != nil {
+			had = append(had, s)
+		}
+	}
+	w.unpack(b, true)
+	if w.q != nil {
+		w.q.reset(had)
+	} else {
+		had = w.servers
+	}
+	for _, s := range had {
+		if w.chance(4) {
+			s.loseMemory()
+		}
+		s.start()
+	}
+	if w.chance(2) {
+		operator{w}.declared()
+	}
+	return true
+}
+
+// unpack makes a new store of what was saved, which is held unless a plant marks it not.
+func (w *Cluster) unpack(b saved, marked bool) {
 	for _, s := range w.servers {
 		s.stop("the store is restored")
+	}
+	if w.q != nil {
+		w.q.leader = nil
 	}
 	_ = w.mem.Close()
 	w.judge.restored()
@@ -56,17 +85,9 @@ func (w *Cluster) restore() bool {
 		w.commit(ops...)
 	}
 	w.restoring = false
-	w.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: "it was unpacked", By: "the operator", At: w.clock})))
-	for _, s := range w.servers {
-		if w.chance(4) {
-			s.loseMemory()
-		}
-		s.start()
+	if marked {
+		w.commit(store.Put(store.HoldKey, store.Encode(records.Hold{Cause: "it was unpacked", By: "the operator", At: w.clock})))
 	}
-	if w.chance(2) {
-		operator{w}.declared()
-	}
-	return true
 }
 
 // goBack puts an older store in the place of this one and tells nobody: its epoch is that of
@@ -103,6 +124,9 @@ func (w *Cluster) goBack() bool {
 		}
 	}
 	w.reload()
+	if w.q != nil {
+		w.q.goneBack()
+	}
 	w.back, w.forgot = true, false
 	lost := w.chance(4) // and disks of servers with it
 	for _, s := range w.servers {
@@ -136,4 +160,7 @@ func (w *Cluster) reload() {
 	w.restoring = false
 	must(w.observer.Load(rev, kvs))
 	w.seen = rev
+	if w.q != nil {
+		w.q.rebase(rev, kvs)
+	}
 }

@@ -78,6 +78,9 @@ var actions = map[string]action{
 	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
 	"says": onNode((*node).says), "order": edits(user.order),
 	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn,
+	"servers": (*Cluster).withServers, "replicate": (*Cluster).replicate, "arrive": (*Cluster).arrives, "elect": (*Cluster).newLeader, "late": onServer((*server).delay), "break-watch": onServer((*server).breakWatch),
+	"lose-server": (*Cluster).loseServer, "recover": (*Cluster).recover, "server-joins": operates(operator.joinServer), "add-server": operates(operator.addServer),
+	"remove-server": operates(operator.removeServer), "replace-server": operates(operator.replaceServer), "come-back": operates(operator.comeBack),
 	// What people ask.
 	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove), "back-move": asks(user.backMove), "lose-target": operates(operator.loseTarget),
 	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
@@ -112,22 +115,40 @@ var weights = []weight{
 // moveWeights are drawn as well in runs with moves.
 var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}, {"lose-target", 2, 4}, {"back-move", 20, 20}}
 
+// serverWeights are drawn as well in runs in which the servers have a store of their own.
+var serverWeights = []weight{
+	{"servers", 0, 0}, {"replicate", 30, 30}, {"arrive", 12, 12}, {"elect", 2, 4}, {"late", 2, 6}, {"break-watch", 3, 6}, {"lose-server", 1, 3}, {"recover", 10, 10},
+	{"server-joins", 30, 30}, {"add-server", 3, 3}, {"remove-server", 2, 3}, {"replace-server", 12, 12}, {"come-back", 6, 6}, {"crash-server", 1, 3}, {"cut-server", 1, 3},
+}
+
+// direct are what people ask of the store, through whichever server answers.
+var direct = map[string]bool{
+	"move": true, "abort-move": true, "drain-move": true, "back-move": true, "lose-target": true, "user": true, "rename": true, "orphan": true, "adopt": true, "lost": true,
+	"give-up": true, "bring-back": true, "retain": true, "claim": true, "scale": true, "range": true, "deadline": true, "leave": true, "parts": true, "mounts": true,
+	"claims": true, "recreate": true, "pause": true, "floor": true, "node-loss": true, "cordon": true, "drain": true, "declare": true, "excuse": true, "order": true,
+	"backup": true, "go-back": true, "expire-session": true, "lie": true,
+}
+
 // sayWeights are drawn as well in runs in which members say something of themselves.
 var sayWeights = []weight{{"says", 12, 12}, {"order", 8, 8}}
 
 // dealer draws choices.
 type dealer struct {
-	r     *rand.Rand
-	table []weight
-	total int
-	calm  bool
-	moves bool
+	r       *rand.Rand
+	table   []weight
+	total   int
+	calm    bool
+	moves   bool
+	servers bool // have a store of their own
 }
 
 func newDealer(seed uint64, often []string) *dealer {
 	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: slices.Clone(weights), moves: seed%2 == 0 || slices.Contains(often, "move")}
 	if d.moves {
 		d.table = append(d.table, moveWeights...)
+	}
+	if d.servers = seed%3 == 1 || slices.Contains(often, "servers"); d.servers {
+		d.table = append(d.table, serverWeights...)
 	}
 	if seed%3 == 0 || slices.Contains(often, "says") {
 		d.table = append(d.table, sayWeights...)

@@ -51,8 +51,12 @@ type Cluster struct {
 	origin    int            // what the store names itself
 	raft      uint64         // its term
 	back      bool           // it went back, and nobody has declared that
+	recovered bool           // one server went on alone, likewise
 	forgot    bool           // and a server that knew more has lost its memory
 	epochs    map[int64]bool // all there were
+
+	q      *raftStore    // of the servers' own store; nil: the store is another program's
+	frozen time.Duration // for how long leases were not counted
 
 	fencing *fencing // that is under way; nil: none
 
@@ -125,9 +129,12 @@ func New(seed uint64, plant plants.Plant) *Cluster {
 }
 
 func (w *Cluster) freshStore() {
-	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock }), memstore.WithHistory(2000), memstore.WithCheckedRecords())
+	w.mem = memstore.New(memstore.WithClock(func() time.Time { return w.clock.Add(-w.frozen) }), memstore.WithHistory(2000), memstore.WithCheckedRecords())
 	w.observer, w.seen = cache.New(w.mem, discard), 1
 	must(w.observer.Load(1, nil))
+	if w.q != nil {
+		w.q.rebase(1, nil)
+	}
 }
 
 // Do makes one choice; after a violation nothing happens any more.
@@ -138,6 +145,9 @@ func (w *Cluster) Do(c Choice) {
 	w.done = append(w.done, c)
 	w.pcg.Seed(c.R, 7)
 	w.advance(time.Duration(w.r.IntN(400)) * time.Millisecond)
+	if w.q != nil && !w.q.ready() && direct[c.Kind] {
+		return // no server would answer
+	}
 	if actions[c.Kind](w) {
 		w.Steps++
 		w.Counts[c.Kind]++
@@ -152,6 +162,9 @@ func (w *Cluster) Run(n int) *Violation {
 	w.Do(Choice{"compose", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"share", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"ahead", w.seed % 1_000_000})
+	if d.servers {
+		w.Do(Choice{"servers", w.seed % 1_000_000})
+	}
 	if d.moves {
 		w.Do(Choice{"moves", w.seed % 1_000_000})
 	}
@@ -217,6 +230,9 @@ func got[T any](v T, err error) T {
 // advance moves the clock and keeps alive what lives by leases.
 func (w *Cluster) advance(d time.Duration) {
 	w.clock = w.clock.Add(d)
+	if w.q != nil {
+		w.q.tick(d)
+	}
 	for _, s := range w.servers {
 		s.lookBack()
 		s.keepAlive()
@@ -236,6 +252,9 @@ func (w *Cluster) look() {
 		w.judge.before(b)
 		must(w.observer.Apply(b))
 		w.seen = b.Rev
+		if w.q != nil {
+			w.q.saw(b)
+		}
 		w.judge.given(w.view(), b)
 	}
 }

@@ -35,9 +35,20 @@ func (s *server) restart() bool {
 	case s.up || s.cut:
 		return false
 	default:
-		s.start()
-		s.w.note("%s starts", s.name)
+		return s.boot()
 	}
+	return true
+}
+
+// boot starts a server that is down; with a store of their own it serves when its member has found the others.
+func (s *server) boot() bool {
+	if s.w.q != nil {
+		booted := s.data != nil && !s.waits
+		s.waits = s.data != nil
+		return booted
+	}
+	s.start()
+	s.w.note("%s starts", s.name)
 	return true
 }
 

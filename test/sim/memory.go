@@ -96,7 +96,7 @@ func (s *server) remember(now records.Known) {
 // lookBack looks at the store, and ends the server when that went back.
 func (s *server) lookBack() {
 	switch {
-	case !s.up || s.hung || s.cut:
+	case !s.up || s.hung || s.apart():
 	case s.stale:
 		s.w.count("server ends: the store went back")
 		s.stop("the store went back")

@@ -40,7 +40,7 @@ func (w operator) declared() bool {
 	}
 	w.note("the operator declares a restore: epoch %d", w.epoch)
 	w.count("restore declared")
-	w.back, w.forgot, w.backups = false, false, nil
+	w.back, w.forgot, w.recovered, w.backups = false, false, false, nil
 	for _, t := range txns {
 		w.write(t)
 	}
@@ -76,7 +76,7 @@ func (w operator) excuse() bool {
 func (w operator) operate() {
 	for _, s := range w.servers {
 		if !s.up {
-			s.start()
+			s.boot()
 		}
 	}
 	if w.held() {
@@ -184,7 +184,7 @@ func (w operator) removeNode() bool {
 }
 
 // reached: an operator gets an answer.
-func (s *server) reached() bool { return s.up && !s.hung && !s.cut && !s.stale }
+func (s *server) reached() bool { return s.up && !s.hung && !s.apart() && !s.stale }
 
 // putBack moves aside what stands in the place of a volume that the store knows, and has
 // that one stand there: from the trash, or after a restore from where the operator saved it.

@@ -48,6 +48,13 @@ type server struct {
 	kept  records.Known // on disk
 	heard records.Known // of the store that answers the process
 	stale bool          // the store went back under the process
+
+	// Of a store of the servers' own.
+	uid    spec.UID // of its directory
+	data   *member  // nil: it has none
+	waits  bool     // its member runs, and it does not serve yet
+	enters bool     // it has no data, and asks to be added
+	deaf   bool     // its watch has ended
 }
 
 func newServer(w *Cluster, name string) *server { return &server{w: w, name: name} }
@@ -62,16 +69,23 @@ type reader struct {
 // waits for it does so until the process ends, which here is at once.
 func (r reader) Wait(ctx context.Context, rev store.Rev) error {
 	r.s.feedTo(rev)
-	if r.s.stale && r.s.fed < rev {
+	switch {
+	case r.s.fed >= rev:
+	case r.s.stale:
 		return store.ErrWentBack
+	case r.s.w.q != nil:
+		return store.ErrUnavailable
 	}
 	return r.Cache.Wait(ctx, rev)
 }
 
 func (s *server) start() {
 	w := s.w
-	s.up, s.hung, s.term, s.stale = true, false, nil, false
+	s.up, s.hung, s.term, s.stale, s.deaf = true, false, nil, false, false
 	s.meet()
+	if w.q != nil {
+		s.data.rev = w.latest()
+	}
 	s.storeLink = &storeLink{Store: w.mem, w: w, s: s}
 	s.cache = cache.New(s.storeLink, discard)
 	rev, kvs, err := w.mem.Snapshot(w.ctx, "")
@@ -112,9 +126,10 @@ func (s *server) next(x plan.World) plan.Plan {
 
 // stop ends the process as SIGKILL does; its leases run out by themselves.
 func (s *server) stop(why string) bool {
-	if !s.up {
+	if !s.up && !s.waits {
 		return false
 	}
+	s.waits = false
 	s.w.note("%s ends: %s", s.name, why)
 	s.up, s.term = false, nil
 	for _, n := range s.w.nodes {
@@ -138,6 +153,16 @@ func (s *server) feedTo(rev store.Rev) {
 	if s.stale {
 		return // its watch broke
 	}
+	if s.w.q != nil {
+		if s.data == nil {
+			return
+		}
+		if s.deaf {
+			s.resync()
+			return
+		}
+		rev = min(rev, s.data.rev)
+	}
 	for _, b := range s.w.mem.Since(s.fed) {
 		if b.Rev > rev {
 			return
@@ -160,7 +185,7 @@ func (w *Cluster) latest() store.Rev {
 func (s *server) feed() bool {
 	w := s.w
 	behind := w.latest() - s.fed
-	if !s.up || s.cut || behind <= 0 {
+	if !s.up || s.cut && w.q == nil || behind <= 0 {
 		return false
 	}
 	if w.chance(3) {
@@ -194,13 +219,14 @@ func (s *server) turn(ref spec.SetRef) {
 // campaign tries once to lead, as store.Candidate does.
 func (s *server) campaign() bool {
 	w := s.w
-	if !s.up || s.cut || s.term != nil {
+	if !s.up || s.apart() || s.term != nil {
 		return false
 	}
 	if _, kvs, err := w.mem.Get(w.ctx, store.LeaderKey); err != nil || len(kvs) > 0 {
 		return false
 	}
 	lease := got(w.mem.Grant(w.ctx, leaderTTL))
+	w.granted(lease)
 	rev, err := s.storeLink.Commit(w.ctx, store.Txn{
 		If:   []store.Compare{store.Absent(store.LeaderKey)},
 		Then: []store.Op{store.PutLeased(store.LeaderKey, []byte(s.name), lease)},
@@ -239,7 +265,7 @@ func (s *server) keepAlive() {
 		return
 	}
 	s.answerPings()
-	if s.cut || s.term == nil || s.w.clock.Sub(s.asked) < leaderTTL/3 {
+	if s.apart() || s.term == nil || s.w.clock.Sub(s.asked) < leaderTTL/3 {
 		return
 	}
 	if s.w.mem.Renew(s.w.ctx, s.lease) == nil {
@@ -260,7 +286,7 @@ func (s *server) storeReports() bool {
 // link has a leader continue the chain of the store.
 func (w *Cluster) link() bool {
 	for _, s := range w.servers {
-		if s.up && !s.cut && !s.hung && s.term != nil {
+		if s.up && !s.apart() && !s.hung && s.term != nil {
 			before := w.seen
 			s.term.Link(w.ctx)
 			s.buried()

@@ -53,10 +53,16 @@ func (w *Cluster) settle() bool {
 func (w *Cluster) heal() {
 	for _, s := range w.servers {
 		s.cut = false
-		if !s.up {
+		if !s.up && w.q == nil {
 			s.start()
 		}
-		s.hung, s.storeLink.crashIn, s.storeLink.unknown = false, 0, false
+		s.hung = false
+		if s.up {
+			s.storeLink.crashIn, s.storeLink.unknown, s.storeLink.late = 0, false, false
+		}
+	}
+	if w.q != nil {
+		w.q.heal()
 	}
 	for _, n := range w.nodes {
 		n.cut, n.stopped, n.disk.failIn, n.runtimeDown = false, false, 0, time.Time{}
@@ -126,6 +132,9 @@ func (w *Cluster) round(n int) {
 	w.look()
 	operator{w}.operate()
 	led := false
+	if w.q != nil {
+		w.q.settle()
+	}
 	for _, s := range w.servers {
 		s.feedTo(w.latest())
 		if s.term != nil {
@@ -154,10 +163,23 @@ func (w *Cluster) round(n int) {
 	}
 }
 
+// upServer is one that serves; nil: none does.
+func (w *Cluster) upServer() *server {
+	at := w.r.IntN(len(w.servers))
+	for i := range w.servers {
+		if s := w.servers[(at+i)%len(w.servers)]; s.up {
+			return s
+		}
+	}
+	return nil
+}
+
 // exchange has a node and its server say all they have to say.
 func (w *Cluster) exchange(n *node) {
 	if n.session() == nil {
-		n.connect(w.servers[w.r.IntN(len(w.servers))])
+		if s := w.upServer(); s != nil {
+			n.connect(s)
+		}
 	}
 	n.resolve(w.known)
 	if x := n.session(); x != nil {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -18,6 +19,7 @@ type storeLink struct {
 	crashIn int // commits until the server dies; 0: it does not
 	after   bool
 	unknown bool // the next commit's outcome is not told
+	late    bool // nor is it, and it is done late
 	// memory is what a plant answers while the server is cut off, as of seen.
 	memory map[string]store.KV
 	seen   store.Rev
@@ -26,7 +28,7 @@ type storeLink struct {
 // away is why the store does not answer, or why its answer is not believed.
 func (d *storeLink) away() error {
 	switch {
-	case d.dead || d.s.cut:
+	case d.dead || d.s.apart():
 		return store.ErrUnavailable
 	case d.s.stale:
 		return store.ErrWentBack
@@ -37,7 +39,7 @@ func (d *storeLink) away() error {
 // Commit implements store.Store.
 func (d *storeLink) Commit(ctx context.Context, t store.Txn) (store.Rev, error) {
 	if err := d.away(); err != nil {
-		return 0, err
+		return 0, cmp.Or(d.unsure(t), err)
 	}
 	t = d.w.keepReports(d.w.plant.Txn(t))
 	if d.crashIn > 0 {
@@ -59,11 +61,21 @@ func (d *storeLink) Commit(ctx context.Context, t store.Txn) (store.Rev, error) 
 		}
 		return 0, store.ErrUnknown
 	}
-	return d.write(ctx, t)
+	if d.late {
+		d.late = false
+		return 0, d.w.q.propose(d, t)
+	}
+	rev, err := d.write(ctx, t)
+	d.hears()
+	return rev, err
 }
 
 func (d *storeLink) write(ctx context.Context, t store.Txn) (store.Rev, error) {
-	deposed := d.deposed(t)
+	return d.writeAs(ctx, t, d.s.lead)
+}
+
+func (d *storeLink) writeAs(ctx context.Context, t store.Txn, lead store.Leadership) (store.Rev, error) {
+	deposed := d.deposed(t, lead)
 	rev, err := d.Store.Commit(ctx, t)
 	if err != nil {
 		d.w.count("conflict")
@@ -75,12 +87,12 @@ func (d *storeLink) write(ctx context.Context, t store.Txn) (store.Rev, error) {
 }
 
 // deposed: the transaction writes what only a leader writes, and another one leads.
-func (d *storeLink) deposed(t store.Txn) bool {
+func (d *storeLink) deposed(t store.Txn, lead store.Leadership) bool {
 	for _, op := range t.Then {
 		switch kind, _ := store.Kind(op.Key); kind {
 		case store.KindMember, store.KindIdentity, store.KindStatus, store.KindRevision, store.KindVolume:
 			_, kvs, err := d.Store.Get(d.w.ctx, store.LeaderKey)
-			return err == nil && kvs[store.LeaderKey].Create != d.s.lead.Created
+			return err == nil && kvs[store.LeaderKey].Create != lead.Created
 		}
 	}
 	return false
@@ -94,7 +106,15 @@ func (d *storeLink) Get(ctx context.Context, keys ...string) (store.Rev, map[str
 	if err := d.away(); err != nil {
 		return 0, nil, err
 	}
+	d.hears()
 	return d.Store.Get(ctx, keys...)
+}
+
+// hears: an answer of the store comes when the server's own member has all that it says.
+func (d *storeLink) hears() {
+	if d.w.q != nil {
+		d.s.data.rev = d.w.latest()
+	}
 }
 
 // Grant implements store.Store.
@@ -102,7 +122,9 @@ func (d *storeLink) Grant(ctx context.Context, ttl time.Duration) (store.LeaseID
 	if err := d.away(); err != nil {
 		return 0, err
 	}
-	return d.Store.Grant(ctx, ttl)
+	id, err := d.Store.Grant(ctx, ttl)
+	d.w.granted(id)
+	return id, err
 }
 
 // Revoke implements store.Store.
