@@ -9,7 +9,7 @@ import (
 // IsFault tells whether a count is of something that went wrong.
 func IsFault(count string) bool {
 	switch count {
-	case "unmount", "kill-disk", "lie":
+	case "unmount", "kill-disk", "lie", "lose-server", "break-watch", "late", "elect", "recover", "store without a leader", "store without a quorum":
 		return true
 	case "crash-server", "crash-between", "unknown", "hang-server", "cut-server", "kill-watchdog", "kill-logger", "expire-session", "away", "halt-agent", "crash-agent", "reboot", "power-off", "cut", "break",
 		"sick", "lapse", "cordon", "drain", "shut-down", "slow-op", "restore", "go-back", "lose-memory", "fence", "land", "conflict", "hello refused":
@@ -22,6 +22,8 @@ func IsFault(count string) bool {
 // thousand.
 var (
 	common = []string{
+		"store led by the next", "store without a leader", "store without a quorum", "server added", "learner votes", "server removed", "server replaced by an empty one",
+		"disk of a server lost", "watch broken", "store loaded anew", "fault: write is late", "late write done", "late write void", "late write lost",
 		"volume lost", "volume found after all", "volume Keep to Lost", "volume Lost to Keep", "volume replaced by the next",
 		"volume told as first", "volume told as replaced", "life waits for a disk", "rename complete", "fault: lie about a volume",
 		"process started", "settled", "pong", "report joined", "end joined", "conflict", "hello refused",
@@ -49,6 +51,8 @@ var (
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
+		"store goes on with one server", "store goes on without what others had confirmed", "removed server joins again", "server refused that joins",
+		"removal of a server refused", "fault: write without a quorum",
 		"fault: agent dies before a volume is sealed", "fault: agent dies after a volume is sealed", "fault: agent dies before a volume arrives", "fault: agent dies after a volume arrives",
 		"fault: agent dies before a volume that arrived is noted", "fault: agent dies after a volume that arrived is noted", "fault: agent dies before a copy is discarded",
 		"fault: agent dies after a copy is discarded", "fault: agent dies before a directory is staged", "fault: agent dies after a directory is staged",

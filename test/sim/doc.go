@@ -10,6 +10,9 @@
 // copies file by file from the other host (movecopy.go). What each volume holds is followed (contents.go), and
 // judgemove.go judges S12.
 //
+// In a third of the runs the servers have a store of their own (quorum.go, follow.go, proposals.go, serversasked.go): a quorum of
+// members that come, go, lag and lose their disks. In the others it is another program's, which is always there.
+//
 // A run is a seed: it chooses the cluster and a list of choices, each of which does
 // one thing. After each the judges look: they know the truth (which process runs
 // where) and judge plans by their own reading of SEMANTICS, never by the planner's

@@ -33,6 +33,8 @@ func (j *judge) count(v cache.View, b store.Batch) {
 		switch hold := v.Hold(); {
 		case hold != nil:
 			j.w.fail("count", "%s is written, and the store is held: %s", key, hold.Cause)
+		case j.w.recovered:
+			j.w.fail("continuity", "%s is written, and nobody has said that the store goes on with the data of one server", key)
 		default:
 			for _, uid := range j.awaited(v) {
 				j.w.fail("count", "%s is written, and %s has not said what it runs since the restore", key, uid)

@@ -1,0 +1,12 @@
+package plants
+
+// serverPlants are of servers with a store of their own.
+var serverPlants = []Plant{
+	{Name: "starts-empty-as-itself", Judges: "quorum", StartsEmptyAsItself: true, Blind: "progress", Often: servers},
+	{Name: "removes-any-server", Judges: "quorum", RemovesAny: true, Often: servers},
+	{Name: "recovers-unmarked", Judges: "continuity", RecoversUnmarked: true, NoticesNothing: true, Often: append([]string{"recover"}, servers...)},
+	{Name: "skips-what-it-missed", Judges: "follower", SkipsWhatItMissed: true, Often: []string{"servers", "break-watch", "feed"}},
+	{Name: "reports-not-compared", Judges: "reports, progress", Unguarded: []string{"reports/"}, Often: []string{"servers", "late", "arrive", "sick"}},
+}
+
+var servers = []string{"servers", "lose-server", "server-joins", "remove-server", "crash-server", "elect"}
