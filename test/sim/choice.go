@@ -147,7 +147,8 @@ func newDealer(seed uint64, often []string) *dealer {
 	if d.moves {
 		d.table = append(d.table, moveWeights...)
 	}
-	if d.servers = seed%3 == 1 || slices.Contains(often, "servers"); d.servers {
+	d.servers = seed%3 == 1 || slices.Contains(often, "servers")
+	if d.servers {
 		d.table = append(d.table, serverWeights...)
 	}
 	if seed%3 == 0 || slices.Contains(often, "says") {
