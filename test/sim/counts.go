@@ -36,7 +36,7 @@ var (
 		"volume Keep to Delete", "volume Delete to Keep", "volume Delete to Reclaiming", "volume Keep to Reclaiming",
 		"volume moved to the trash", "volume never made", "volume record gone", "volume erased",
 		"volume is brought back", "volume came back",
-		"volume of a claim mounted", "volume of a claim shared", "volume of a claim given up", "claim deleted", "claim applied", "RemoveClaim",
+		"volume of a claim mounted", "volume of a claim given up", "claim deleted", "claim applied", "RemoveClaim",
 		"blocked: NoClaim", "blocked: ClaimInUse",
 		"RunPostStart", "RunPreStop", "SignalContainer", "SignalSidecar", "EndContainer",
 		"init container failed", "init container succeeded", "init container run until it succeeds", "sidecar stopped after the containers",
@@ -51,7 +51,7 @@ var (
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
-		"store goes on with one server", "store goes on without what others had confirmed", "removed server joins again", "server refused that joins",
+		"volume of a claim shared", "store goes on with one server", "store goes on without what others had confirmed", "removed server joins again", "server refused that joins",
 		"removal of a server refused", "fault: write without a quorum",
 		"fault: agent dies before a volume is sealed", "fault: agent dies after a volume is sealed", "fault: agent dies before a volume arrives", "fault: agent dies after a volume arrives",
 		"fault: agent dies before a volume that arrived is noted", "fault: agent dies after a volume that arrived is noted", "fault: agent dies before a copy is discarded",
