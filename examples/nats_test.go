@@ -90,3 +90,59 @@ func TestALeaderOfNATSForgetsWhoIsPastWhenAllAreThere(t *testing.T) {
 		t.Errorf("it says %s", log)
 	}
 }
+
+func TestANATSServerLeavesWhenItHasNoStreamAndReturnsAsAnother(t *testing.T) {
+	t.Parallel()
+	h, p := newNATS(t, true)
+	h.put("disk/name", "nats-0-5\n")
+	p.Replicas = 2
+	p.Peers[1].Ready = true
+	h.set(p)
+	_, wait := h.start("decommission")
+	wait()
+	if h.code != 75 || h.has("disk/left") {
+		t.Fatalf("one that stays is not ready: exit %d, %s", h.code, h.read("log"))
+	}
+	p.Peers[2].Ready = true
+	h.set(p)
+	h.put("disk/jetstream/APP/streams/orders/meta.inf", "")
+	h.put("bin/sleep", "#!/bin/bash\necho sleep >> \"$FAKE/slept\"\nexec /bin/sleep \"$@\"\n")
+	_, wait = h.start("decommission")
+	until(t, "it waits for its stream to be elsewhere", func() bool { return h.has("slept") })
+	if h.has("disk/left") {
+		t.Error("it has left with a stream")
+	}
+	h.move("disk/jetstream", "moved")
+	wait()
+	if h.code != 0 || !h.has("disk/left") {
+		t.Fatalf("exit %d: %s", h.code, h.read("log"))
+	}
+
+	h.put("jsz-nats-2.nats.d", natsKnown)
+	h.put("disk/jetstream/SYS/_js_/half", "")
+	h.start("run")
+	until(t, "it runs, not "+h.read("log"), func() bool { return h.has("args") })
+	if name := h.read("disk/name"); name == "nats-0-5\n" || h.has("disk/jetstream") || h.has("disk/left") {
+		t.Errorf("it returns as %q", name)
+	}
+}
+
+func TestANATSServerIsForgottenBeforeTheNextLeaves(t *testing.T) {
+	t.Parallel()
+	h, _ := newNATS(t, true)
+	h.put("jsz-nats-2.nats.d", natsKnown)
+	for gone, want := range map[string]int{"nats-1": 75, "nats-3": 0} {
+		h.env = append(h.env, "STEAD_GONE="+gone)
+		_, wait := h.start("forget")
+		wait()
+		if h.code != want {
+			t.Errorf("forget %s: exit %d, want %d: %s", gone, h.code, want, h.read("log"))
+		}
+	}
+	h.put("jsz-nats-2.nats.d", "{}")
+	_, wait := h.start("forget")
+	wait()
+	if h.code != 75 {
+		t.Errorf("with no leader it ends with %d: %s", h.code, h.read("log"))
+	}
+}

@@ -26,7 +26,6 @@ esac
 
 const fakeRabbitMQServer = `#!/bin/bash
 cp "$RABBITMQ_CONFIG_FILE" "$FAKE/ran.new" && mv "$FAKE/ran.new" "$FAKE/ran"
-while :; do sleep 0.02; done
 `
 
 func newRabbitMQ(t *testing.T, ordinal int, used bool) *home {

@@ -31,6 +31,8 @@ type entry struct {
 	central bool
 	// slow is what counts as hanging for a database that takes its time; zero: hanging.
 	slow time.Duration
+	// gave is a file on the disk of a member whose decommission is past the point from which it can just go on; empty: it has no abort.
+	gave string
 	// onEtcd: it needs the etcd of examples/ beside it.
 	onEtcd bool
 }
@@ -38,14 +40,14 @@ type entry struct {
 var catalogue = []entry{
 	{set: "galera", list: "galera", image: "stead.local/galera:10.11", whole: wholeGalera, leader: leaderGalera,
 		load: []string{"--kind", "galera", "--endpoints", endpoints("galera", 3306)}},
-	{set: "nats", list: "nats", image: "stead.local/nats:2.9.10", whole: wholeNATS, leader: leaderNATS,
+	{set: "nats", list: "nats", gave: "left", image: "stead.local/nats:2.9.10", whole: wholeNATS, leader: leaderNATS,
 		load: []string{"--kind", "nats", "--endpoints", endpoints("nats", 4222)}},
 	{set: "redis", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedis, leader: leaderRedis,
 		load: []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}},
 	{set: "redis-cluster", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedisCluster, leader: leaderRedisCluster,
 		size: 6, follower: followerRedisCluster, slow: 15 * time.Minute,
 		load: []string{"--kind", "redis-cluster", "--endpoints", endpoints("redis-cluster", 6379)}},
-	{set: "rabbitmq", list: "rabbitmq", image: "stead.local/rabbitmq:3.10.8", whole: wholeRabbitMQ, leader: leaderRabbitMQ,
+	{set: "rabbitmq", list: "rabbitmq", gave: "joining", image: "stead.local/rabbitmq:3.10.8", whole: wholeRabbitMQ, leader: leaderRabbitMQ,
 		load: []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}},
 	{set: "postgresql", list: "patroni", image: "stead.local/patroni:3.0.2", whole: wholePostgreSQL, leader: leaderPostgreSQL, onEtcd: true,
 		load: []string{"--kind", "postgresql", "--endpoints", endpoints("postgresql", 5432)}},
@@ -115,6 +117,9 @@ func TestADatabaseLosesNothingUnderFaults(t *testing.T) {
 					{"bad update, cured", func() { d.wedge(); d.cure() }},
 				}...)
 			}
+			if length > 0 && e.gave != "" {
+				acts = append(acts, act{"leave taken back", func() { d.takeBack(e.gave) }})
+			}
 			d.through(acts, length, chance)
 		})
 	}
@@ -130,8 +135,8 @@ func (d *database) through(acts []act, length time.Duration, chance *rand.Rand) 
 		if i >= len(acts) {
 			a = acts[chance.IntN(len(acts))]
 		}
-		d.t.Log(a.what)
 		began := time.Now()
+		d.t.Log(began.UTC().Format(time.TimeOnly), a.what)
 		a.do()
 		counts[a.what]++
 		longest[a.what] = max(longest[a.what], time.Since(began).Round(time.Second))
@@ -166,6 +171,27 @@ func (d *database) follows(e entry) (ordinal int) {
 		return err
 	})
 	return ordinal
+}
+
+// takeBack lets two members join and leave, and wants them again while the first of them gives up what it has.
+func (d *database) takeBack(gave string) {
+	d.t.Helper()
+	was := d.tales()
+	scale := func(n int) {
+		d.stead("scale", d.set, "--replicas", fmt.Sprint(n), "--wait", "--timeout", d.patience())
+		d.waitWhole(n)
+	}
+	scale(5)
+	d.most = 5
+	d.stead("scale", d.set, "--replicas", "3")
+	mark := d.path("agent/volumes/default", d.set, "data-4/data", gave)
+	d.eventually(2*time.Minute, d.name(4)+" gives up what it has", func() error {
+		_, err := os.Stat(mark)
+		return err
+	})
+	scale(5)
+	scale(3)
+	d.untouched(was, 0, 1, 2)
 }
 
 // growAndShrink adds two members, of which new data gets a share, and takes them out again.

@@ -24,6 +24,8 @@ type result struct {
 	LongestGap int64 `json:"longestGapMillis"` // between two acknowledgements of one writer
 	Lost       int   `json:"lost"`             // acknowledged, then read back absent or other
 	Unreadable int   `json:"unreadable"`       // not to be read at all at the end
+
+	gone []string // the keys that are lost
 }
 
 // keys is a database under load, seen through one of its members at a time.
@@ -67,10 +69,16 @@ func load(ctx context.Context, args []string) error {
 		mu  sync.Mutex
 		sum result
 		all []string
+		at  = map[string]time.Time{} // when a key was acknowledged
 	)
 	for w := range *writers {
 		wg.Go(func() {
-			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w), *pause, told.tell)
+			acked, part := write(writing, open(w), fmt.Sprintf("%s%d/", *prefix, w), *pause, func(key string) {
+				mu.Lock()
+				at[key] = time.Now()
+				mu.Unlock()
+				told.tell(key)
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			all = append(all, acked...)
@@ -81,6 +89,9 @@ func load(ctx context.Context, args []string) error {
 	wg.Wait()
 	sum.Acked = len(all)
 	verifyAll(context.WithoutCancel(ctx), open, all, &sum)
+	for _, key := range sum.gone {
+		fmt.Fprintf(os.Stderr, "lost: %s, acknowledged at %s\n", key, at[key].UTC().Format(time.StampMilli))
+	}
 	return sum.said()
 }
 
@@ -149,6 +160,7 @@ func verifyAll(ctx context.Context, open func(int) keys, acked []string, sum *re
 	wg.Wait()
 	for _, p := range parts {
 		sum.Lost += p.Lost
+		sum.gone = append(sum.gone, p.gone...)
 		sum.Unreadable += p.Unreadable
 	}
 }
@@ -173,6 +185,7 @@ func verify(ctx context.Context, e keys, acked []string, r *result) {
 			}
 		case got != key:
 			r.Lost++
+			r.gone = append(r.gone, key)
 		}
 	}
 }

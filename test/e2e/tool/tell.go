@@ -46,6 +46,9 @@ func readBack(ctx context.Context, open func(int) keys, file string) error {
 	acked := strings.Fields(string(text))
 	sum := result{Acked: len(acked)}
 	verifyAll(ctx, open, acked, &sum)
+	for _, key := range sum.gone {
+		fmt.Fprintf(os.Stderr, "lost: %s\n", key)
+	}
 	return sum.said()
 }
 
