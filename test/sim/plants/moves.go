@@ -12,7 +12,7 @@ var movePlants = []Plant{
 	{Name: "seals-nothing", Judges: "moves", SealsNothing: true, Often: moving},
 	{Name: "says-sums-unread", Judges: "moves", SaysSumsUnread: true, Often: moving},
 	{Name: "breaks-seals", Judges: "moves", BreaksSeals: true, Often: moving},
-	{Name: "forgets-seals", Judges: "moves", ForgetsSeals: true, Blind: "leave", Often: append([]string{"crash-agent"}, moving...)},
+	{Name: "forgets-seals", Judges: "moves", ForgetsSeals: true, Blind: "leave, volumes, progress", Often: append([]string{"crash-agent"}, moving...)},
 	{Name: "seals-under-lives", Rare: true, Judges: "moves", SealsUnderLives: true, Often: append(append([]string{}, restores...), moving...)},
 	{Name: "keeps-old-reports", Rare: true, Judges: "moves, progress", KeepsOldReports: true, Often: append(append([]string{}, restores...), moving...)},
 	{Name: "says-back-what-is-sealed", Judges: "moves", SaysBackSealed: true, Often: []string{"move", "lose-target", "back-move"}},
