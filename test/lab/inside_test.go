@@ -45,7 +45,9 @@ func (d *database) writeInside() *inside {
 		d.Fatal(err)
 	}
 	d.each(func(i int) {
-		d.lab("put", fmt.Sprint(i), d.tool, "/root/")
+		if _, err := d.trySSH(i, "test -e /root/"+filepath.Base(d.tool)); err != nil { // another database's writer may run it
+			d.lab("put", fmt.Sprint(i), d.tool, "/root/")
+		}
 		d.lab("put", fmt.Sprint(i), unit, "/etc/systemd/system/")
 		d.ssh(i, "systemctl daemon-reload && systemctl enable -q --now "+w.unit())
 	})
