@@ -194,16 +194,20 @@ func (q *raftStore) elect() bool {
 // saw takes in what was confirmed: the leader has it, and others until these are most.
 func (q *raftStore) saw(b store.Batch) {
 	q.log = append(q.log, b)
-	if q.w.restoring || q.leader == nil {
-		return
+	if !q.w.restoring && q.leader != nil {
+		q.confirmed(b.Rev)
 	}
-	has := func(s *server) bool { return s != nil && s.data.rev >= b.Rev }
-	q.leader.data.rev = b.Rev
+}
+
+// confirmed has what is confirmed be where it is then. A change of the members is confirmed like a write.
+func (q *raftStore) confirmed(rev store.Rev) {
+	has := func(s *server) bool { return s != nil && s.data.rev >= rev }
+	q.leader.data.rev = max(q.leader.data.rev, rev)
 	at := q.w.r.IntN(len(q.w.servers))
 	for i := range q.w.servers {
 		s := q.w.servers[(at+i)%len(q.w.servers)]
 		if m := q.of(s); m != nil && !m.Learner && q.present(s) && (q.count(has) < q.most() || q.w.chance(3)) {
-			s.data.rev = b.Rev
+			s.data.rev = max(s.data.rev, rev)
 		}
 	}
 }

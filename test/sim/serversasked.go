@@ -51,9 +51,6 @@ func (w operator) joinServer() bool {
 // enter does that step for a server.
 func (w operator) enter(s *server) bool {
 	step, why := quorum.Join(w.recordOf(s), w.q.members, s.record())
-	if w.plant.StartsEmptyAsItself && step == quorum.Refuse && slices.ContainsFunc(w.q.members, func(m stores.StoreMember) bool { return m.Name == s.name }) {
-		step = quorum.Start
-	}
 	switch step {
 	case quorum.Refuse:
 		w.note("%s may not join: %s", s.name, why)
@@ -65,6 +62,7 @@ func (w operator) enter(s *server) bool {
 		if learner || w.chance(4) {
 			return true // one joins at a time; or it broke off
 		}
+		w.q.confirmed(w.latest())
 		w.q.ids++
 		w.q.members = append(w.q.members, stores.StoreMember{ID: fmt.Sprint(w.q.ids), Peer: s.record().Peer, Learner: true})
 		w.note("%s is added as member %d", s.name, w.q.ids)
@@ -141,6 +139,9 @@ func (w operator) remove(s *server) bool {
 		return false // it broke off
 	}
 	id := m.ID
+	if w.q.ready() {
+		w.q.confirmed(w.latest())
+	}
 	w.q.members = slices.DeleteFunc(w.q.members, func(m stores.StoreMember) bool { return m.ID == id })
 	w.note("%s is removed, member %s", s.name, id)
 	w.count("server removed")

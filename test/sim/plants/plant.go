@@ -73,10 +73,9 @@ type Plant struct {
 	Unguarded []string
 
 	// Of the servers' own store.
-	StartsEmptyAsItself bool // a server without its data starts as the member that it was (S8)
-	RemovesAny          bool // any server may be removed
-	RecoversUnmarked    bool // a store that goes on with one server is not held
-	SkipsWhatItMissed   bool // after a watch has ended, it is followed from the present on (S18)
+	RemovesAny        bool // any server may be removed
+	RecoversUnmarked  bool // a store that goes on with one server is not held
+	SkipsWhatItMissed bool // after a watch has ended, it is followed from the present on (S18)
 
 	OneVolumeID bool // all new volumes of an identity's claim get the same id (S11)
 	// Of the planner: what it is shown, and what it is made to say.

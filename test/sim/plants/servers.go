@@ -2,7 +2,6 @@ package plants
 
 // serverPlants are of servers with a store of their own.
 var serverPlants = []Plant{
-	{Name: "starts-empty-as-itself", Judges: "quorum", StartsEmptyAsItself: true, Blind: "progress", Often: servers},
 	{Name: "removes-any-server", Judges: "quorum", RemovesAny: true, Often: servers},
 	{Name: "recovers-unmarked", Judges: "continuity", RecoversUnmarked: true, NoticesNothing: true, Often: append([]string{"recover"}, servers...)},
 	{Name: "skips-what-it-missed", Judges: "follower", SkipsWhatItMissed: true, Often: []string{"servers", "break-watch", "feed"}},
