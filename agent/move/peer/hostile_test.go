@@ -149,7 +149,7 @@ func TestAMessageTakesNoMoreMemoryThanItsLength(t *testing.T) {
 		} else if err == nil {
 			_, err = decode[needs](content)
 		}
-		if took := allocated() - before; err == nil || took > uint64(len(c.content))+512<<10 {
+		if took := allocated() - before; err == nil || took > uint64(len(c.content))+1<<20 {
 			t.Errorf("%s: %d bytes took %d, error %v", name, len(c.content), took, err)
 		}
 	}
