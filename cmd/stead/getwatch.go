@@ -77,9 +77,7 @@ func (g *getter) watchOnce(ctx context.Context, list *proto.ListRequest, w *watc
 			first, now[key] = append(first, o), o.GetJson()
 		case ev.GetGone():
 			delete(w.seen, key)
-			if o.GetKind() != proto.KindEvent { // one is forgotten after a time: nothing happened
-				fmt.Fprintf(w.show.out, "%s %s is gone\n", o.GetKind(), o.GetName())
-			}
+			w.gone(o.GetName())
 		default:
 			w.seen[key] = o.GetJson()
 			if err := w.show.change(o); err != nil {
@@ -106,12 +104,16 @@ func (w *watched) begin(all []*proto.Object, now map[string][]byte) error {
 		}
 		delete(before, key)
 	}
-	if w.kind == proto.KindEvent {
-		return nil
-	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		_, name, _ := strings.Cut(key, "/")
-		fmt.Fprintf(w.show.out, "%s %s is gone\n", w.kind, name)
+		w.gone(name)
 	}
 	return nil
+}
+
+// gone tells that an object is gone, but of an event: that is forgotten after a time, and nothing has happened.
+func (w *watched) gone(name string) {
+	if w.kind != proto.KindEvent {
+		fmt.Fprintf(w.show.out, "%s %s is gone\n", w.kind, name)
+	}
 }

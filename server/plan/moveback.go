@@ -69,16 +69,25 @@ func (s mover) backRefusal(t *memberState, q *moves.MoveRequest) string {
 		return s.targetThere(m, name)
 	case !s.lostTarget(m):
 		return fmt.Sprintf("node %s is unreachable, and may have its volumes in use; if it is off for good: stead node fence %s --i-have-powered-off", m.To.Node, m.To.Node)
+	case t.unsettled() != "":
+		return t.unsettled()
+	case !s.backable(t):
+		return "something else was decided of one of its volumes"
+	}
+	return s.sourceRefusal(m)
+}
+
+// unsettled says what is under way of a member, so that other volumes cannot be made its own; "": nothing is.
+func (t *memberState) unsettled() string {
+	switch name := t.ID.MemberName(); {
 	case !t.endedByWord():
 		return fmt.Sprintf("token %s of it may be running on node %s; wait until that is proven to be over ('stead explain %s')", t.Member.Token, t.Member.Node, name)
 	case len(t.Strays) > 0:
 		return fmt.Sprintf("a node runs a life of it that the store does not know ('stead explain %s')", name)
 	case len(t.Asked) > 0:
 		return "something is being done about one of its volumes; wait for that"
-	case !s.backable(t):
-		return "something else was decided of one of its volumes"
 	}
-	return s.sourceRefusal(m)
+	return ""
 }
 
 // targetThere says what to do about a target that is reached: if its disk is lost, no life is ever ready there.

@@ -86,12 +86,8 @@ func (s mover) forwardRefusal(t *memberState, q *moves.MoveRequest) string {
 		return fmt.Sprintf("node %s does not say that it has the copy in its place; see 'stead describe node %s' and its log", m.To.Node, m.To.Node)
 	case !slices.Contains(t.Left, m.To.Node):
 		return fmt.Sprintf("the copy on node %s was given up; if it is in the trash there: 'stead volume reclaim %s --lost', and then 'stead volume restore'", m.To.Node, records.VolumeName(t.ID, m.Claims[0].Claim))
-	case !t.endedByWord():
-		return fmt.Sprintf("token %s of it may be running on node %s; wait until that is proven to be over ('stead explain %s')", t.Member.Token, t.Member.Node, name)
-	case len(t.Strays) > 0:
-		return fmt.Sprintf("a node runs a life of it that the store does not know ('stead explain %s')", name)
-	case len(t.Asked) > 0:
-		return "something is being done about one of its volumes; wait for that"
+	case t.unsettled() != "":
+		return t.unsettled()
 	case slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool {
 		return !AtSource(m, c, t.Volumes[c.Claim], records.FateKeep)
 	}):
