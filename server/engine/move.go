@@ -28,6 +28,15 @@ func (d *decision) comparing(v cache.View) *compares {
 	return &compares{decision: d, v: v, done: map[string]bool{}}
 }
 
+// comparingMove compares the life and both machines of a move.
+func (d *decision) comparingMove(v cache.View, m *moves.Move) *compares {
+	c := d.comparing(v)
+	c.life(m.ID)
+	c.machine(m.From.Node)
+	c.machine(m.To.Node)
+	return c
+}
+
 func (c *compares) once(keys ...string) {
 	for _, key := range keys {
 		if !c.done[key] {
@@ -155,10 +164,7 @@ func (d *decision) flipMove(v cache.View, a plan.FlipMove) error {
 	if err != nil {
 		return err
 	}
-	c := d.comparing(v)
-	c.life(now.ID)
-	c.machine(now.From.Node)
-	c.machine(now.To.Node)
+	d.comparingMove(v, now)
 	d.noUnknownLives(v)
 	for _, volume := range a.Volumes {
 		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
@@ -176,10 +182,7 @@ func (d *decision) endMove(v cache.View, a plan.EndMove) error {
 	if err != nil {
 		return err
 	}
-	c := d.comparing(v)
-	c.life(now.ID)
-	c.machine(now.From.Node)
-	c.machine(now.To.Node)
+	c := d.comparingMove(v, now)
 	for _, claim := range now.Claims {
 		c.once(store.VolumeKey(now.ID, claim.Claim))
 		if kept := v.Volume(now.ID, claim.Claim); len(a.Left) > 0 && kept != nil && string(kept.UID) == claim.Old {

@@ -25,10 +25,7 @@ func (d *decision) backMove(v cache.View, a plan.BackMove) error {
 	if err != nil {
 		return err
 	}
-	c := d.comparing(v)
-	c.life(now.ID)
-	c.machine(now.From.Node)
-	c.machine(now.To.Node)
+	c := d.comparingMove(v, now)
 	c.once(store.FenceKey(now.To.Node))
 	d.noUnknownLives(v)
 	for _, volume := range a.Volumes {

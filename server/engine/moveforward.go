@@ -26,10 +26,7 @@ func forwardMove(d *decision, v cache.View, a plan.ForwardMove) error {
 	if err != nil {
 		return err
 	}
-	c := d.comparing(v)
-	c.life(now.ID)
-	c.machine(now.From.Node)
-	c.machine(now.To.Node)
+	c := d.comparingMove(v, now)
 	c.once(store.FenceKey(now.From.Node))
 	d.noUnknownLives(v)
 	for _, claim := range now.Claims {
