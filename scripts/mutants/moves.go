@@ -44,7 +44,7 @@ var moveFaults = []fault{
 		suite{"server/plan", "^TestAVolumeIsTakenAsLostOnlyWhenNoLifeUsesIt$"}},
 	{"S12", "server/plan/request.go", "case s.ofMoves().movesVolumes(t):", "case false:",
 		suite{"server/plan", "^TestAVolumeThatMovesIsNotGivenUp$"}},
-	{"S12", "server/engine/move.go", "\td.comparingMove(v, now)\n\td.noUnknownLives(v)\n", "",
+	{"S12", "server/engine/move.go", "\tcomparingMove(d, v, now)\n\td.noUnknownLives(v)\n", "",
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
 	{"S12", "server/engine/move.go", "\td.seen(v, store.MoveKey(m.ID))\n\treturn nil\n}\n\n// holdStarts", "\treturn nil\n}\n\n// holdStarts",
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},

@@ -29,7 +29,7 @@ func (d *decision) comparing(v cache.View) *compares {
 }
 
 // comparingMove compares the life and both machines of a move.
-func (d *decision) comparingMove(v cache.View, m *moves.Move) *compares {
+func comparingMove(d *decision, v cache.View, m *moves.Move) *compares {
 	c := d.comparing(v)
 	c.life(m.ID)
 	c.machine(m.From.Node)
@@ -164,7 +164,7 @@ func (d *decision) flipMove(v cache.View, a plan.FlipMove) error {
 	if err != nil {
 		return err
 	}
-	d.comparingMove(v, now)
+	comparingMove(d, v, now)
 	d.noUnknownLives(v)
 	for _, volume := range a.Volumes {
 		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
@@ -182,7 +182,7 @@ func (d *decision) endMove(v cache.View, a plan.EndMove) error {
 	if err != nil {
 		return err
 	}
-	c := d.comparingMove(v, now)
+	c := comparingMove(d, v, now)
 	for _, claim := range now.Claims {
 		c.once(store.VolumeKey(now.ID, claim.Claim))
 		if kept := v.Volume(now.ID, claim.Claim); len(a.Left) > 0 && kept != nil && string(kept.UID) == claim.Old {

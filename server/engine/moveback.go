@@ -25,7 +25,7 @@ func (d *decision) backMove(v cache.View, a plan.BackMove) error {
 	if err != nil {
 		return err
 	}
-	c := d.comparingMove(v, now)
+	c := comparingMove(d, v, now)
 	c.once(store.FenceKey(now.To.Node))
 	d.noUnknownLives(v)
 	for _, volume := range a.Volumes {

@@ -26,7 +26,7 @@ func forwardMove(d *decision, v cache.View, a plan.ForwardMove) error {
 	if err != nil {
 		return err
 	}
-	c := d.comparingMove(v, now)
+	c := comparingMove(d, v, now)
 	c.once(store.FenceKey(now.From.Node))
 	d.noUnknownLives(v)
 	for _, claim := range now.Claims {
