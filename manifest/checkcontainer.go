@@ -33,6 +33,7 @@ func (c containerChecks) container(at string, x *spec.Container, volumes map[str
 	c.resources(at+".resources", &x.Resources)
 	c.mountPoints(at+".volumeMounts", x.VolumeMounts, volumes)
 	c.probe(at+".readinessProbe", x.ReadinessProbe, ports, false)
+	c.probe(at+".leaderProbe", x.LeaderProbe, ports, false)
 	c.probe(at+".livenessProbe", x.LivenessProbe, ports, true)
 	c.probe(at+".startupProbe", x.StartupProbe, ports, true)
 	c.lifecycle(at+".lifecycle", x.Lifecycle, ports)

@@ -21,6 +21,7 @@ func (c containerChecks) initContainer(at string, x *spec.Container) {
 	}{
 		{"lifecycle", x.Lifecycle != nil},
 		{"stepDown", x.StepDown != nil},
+		{"leaderProbe", x.LeaderProbe != nil},
 		{"readinessProbe", x.ReadinessProbe != nil},
 		{"livenessProbe", x.LivenessProbe != nil},
 		{"startupProbe", x.StartupProbe != nil},

@@ -35,7 +35,7 @@ func (c containerChecks) probe(at string, p *spec.Probe, ports map[string]bool, 
 	switch grace := p.TerminationGracePeriodSeconds; {
 	case grace == nil:
 	case !single:
-		c.fail(at+".terminationGracePeriodSeconds", "a readiness probe ends no container", "remove it")
+		c.fail(at+".terminationGracePeriodSeconds", "this probe ends no container", "remove it")
 	default:
 		c.between(at+".terminationGracePeriodSeconds", *grace, 1, maxSeconds)
 	}

@@ -66,7 +66,6 @@ var instead = map[string]string{
 	"Container.tty":                      "remove it: 'stead exec -i -t' opens a terminal",
 	"Container.resizePolicy":             "remove it: other resources restart the member",
 	"Container.restartPolicyRules":       "remove it: a container that ends is started again",
-	"Container.leaderProbe":              onlyPlanned,
 	"Container.ulimits":                  onlyPlanned,
 	"Container.terminationMessagePath":   "'stead logs --previous' shows the last output",
 	"Container.terminationMessagePolicy": "'stead logs --previous' shows the last output",

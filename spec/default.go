@@ -159,6 +159,11 @@ func (d defaulter) container(c *Container) {
 			d.probe(p)
 		}
 	}
+	if p := c.LeaderProbe; p != nil {
+		set(d, &p.PeriodSeconds, 2)
+		set(d, &p.FailureThreshold, 1)
+		d.probe(p)
+	}
 	d.lifecycle(&c.Lifecycle)
 	if c.StepDown != nil {
 		d.httpGet(c.StepDown.HTTPGet)

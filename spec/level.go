@@ -13,7 +13,7 @@ import (
 // level before would pass over without a word has the level that it came with in its tag,
 // since=N; except=A|B are values that every agent takes. The first such field after a release
 // raises Level. What was there before the first release that has levels is level 1.
-const Level = 2
+const Level = 3
 
 // Needs is the level that an agent must have to carry out s, and the path in s of the first field that
 // asks for it: "containers[0].lifecycle". It is 1, and the path "", when every agent will do.

@@ -13,10 +13,13 @@ import (
 //go:embed testdata/level1.txt
 var levelOne string // the fields of templates that agents carry out which do not say their level
 
+//go:embed testdata/level2.txt
+var levelTwo string // those of level 2: what the agents of v0.1.0 carry out
+
 // TestEveryFieldOfATemplateHasALevel: a field without since= is one that agents knew before there were
-// levels; a new one would be passed over by older agents.
+// levels, one of level 2 is one that v0.1.0 knows; a new one would be passed over by older agents.
 func TestEveryFieldOfATemplateHasALevel(t *testing.T) {
-	first := strings.Fields(levelOne)
+	first, released := strings.Fields(levelOne), strings.Fields(levelTwo)
 	seen := map[string]bool{}
 	var walk func(reflect.Type)
 	walk = func(typ reflect.Type) {
@@ -45,6 +48,8 @@ func TestEveryFieldOfATemplateHasALevel(t *testing.T) {
 			switch tagged := strings.Contains(f.Tag.Get("stead"), "since="); {
 			case tagged && (since < 2 || since > Level):
 				t.Errorf("%s: since= must be a number from 2 to %d", name, Level)
+			case since == 2 && !slices.Contains(released, name):
+				t.Errorf("%s is newer than v0.1.0, whose agents have level 2: write since=3", name)
 			case !tagged && !slices.Contains(first, name):
 				t.Errorf("%s is new: write stead:\"since=N\", N the Level that agents have which carry it out", name)
 			}

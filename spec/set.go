@@ -84,11 +84,11 @@ type SetSpec struct {
 func (s *SetSpec) SteadOnly() bool {
 	u := s.UpdateStrategy
 	reclaim := slices.ContainsFunc(s.VolumeClaimTemplates, func(c ClaimTemplate) bool { return c.Reclaim != nil })
-	stepDown := false
+	leads := false
 	for c := range s.Template.Spec.All() {
-		stepDown = stepDown || c.StepDown != nil
+		leads = leads || c.StepDown != nil || c.LeaderProbe != nil
 	}
-	return stepDown || reclaim || s.Decommission != nil || s.Forget != nil || s.Jobs != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
+	return leads || reclaim || s.Decommission != nil || s.Forget != nil || s.Jobs != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
 		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }

@@ -108,9 +108,12 @@ type Container struct {
 	StartupProbe    *Probe               `json:"startupProbe,omitempty"`
 	SecurityContext *SecurityContext     `json:"securityContext,omitempty"`
 	Lifecycle       *Lifecycle           `json:"lifecycle,omitempty" stead:"since=2"`
-	// StepDown is run when the member says that it leads (/run/stead/self/leader) and is to stop for an update, a restart, a
+	// LeaderProbe tells whether the member leads: while it succeeds, as if /run/stead/self/leader were there. A number on the first line that a
+	// command writes to its standard output is the term; otherwise that is 0. Defaults: period 2, failure 1.
+	LeaderProbe *Probe `json:"leaderProbe,omitempty" stead:"only,since=3"`
+	// StepDown is run when the member says that it leads (/run/stead/self/leader, or leaderProbe) and is to stop for an update, a restart, a
 	// drain, a move or a scale-down: before preStop hooks, in time of its own. If it fails, the stop continues.
-	StepDown *Hook `json:"stepDown,omitempty" stead:"only,since=2"`
+	StepDown *Hook `json:"stepDown,omitempty" stead:"only,since=3"`
 	// RestartPolicy is only for init containers: Always makes a sidecar of it. Without it, it
 	// must exit with 0, and is run again until it does.
 	RestartPolicy *string `json:"restartPolicy,omitempty" stead:"since=2"`
@@ -121,7 +124,6 @@ type Container struct {
 	TTY                bool `json:"tty,omitempty" stead:"later,zero"`
 	ResizePolicy       any  `json:"resizePolicy,omitempty" stead:"later,zero"`
 	RestartPolicyRules any  `json:"restartPolicyRules,omitempty" stead:"later"`
-	LeaderProbe        any  `json:"leaderProbe,omitempty" stead:"only,later"`
 	Ulimits            any  `json:"ulimits,omitempty" stead:"only,later"`
 
 	TerminationMessagePath   string `json:"terminationMessagePath,omitempty" stead:"ignored,same=/dev/termination-log"`

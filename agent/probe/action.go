@@ -33,11 +33,11 @@ func (p *Prober) execute(ctx context.Context, id runtime.ContainerID, command []
 	if p.c.Exec == nil {
 		return Result{Outcome: Unknown, Cause: "commands cannot be run here"}
 	}
-	var out head
-	code, err := p.c.Exec(ctx, id, runtime.Exec{Command: command, Stdout: &out, Stderr: &out, Bounded: true})
+	var out, said head
+	code, err := p.c.Exec(ctx, id, runtime.Exec{Command: command, Stdout: io.MultiWriter(&out, &said), Stderr: &out, Bounded: true})
 	switch {
 	case err == nil && code == 0:
-		return succeeded
+		return Result{Outcome: Success, Term: termIn(said.line())}
 	case ctx.Err() != nil && !errors.Is(err, runtime.ErrUnavailable):
 		return failed("not done within %v", timeout)
 	case errors.Is(err, runtime.ErrBadSpec): // e.g. there is no such program: that is the container's
@@ -46,6 +46,15 @@ func (p *Prober) execute(ctx context.Context, id runtime.ContainerID, command []
 		return Result{Outcome: Unknown, Cause: "the command could not be run", Detail: err.Error()}
 	}
 	return Result{Outcome: Failure, Cause: fmt.Sprintf("exit code %d", code), Detail: out.line()}
+}
+
+// termIn is the number that line is, or 0.
+func termIn(line string) uint64 {
+	term, err := strconv.ParseUint(line, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return term
 }
 
 // connect opens a connection and closes it.

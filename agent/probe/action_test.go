@@ -131,6 +131,26 @@ func TestSilenceIsAFailureAfterTheTimeOut(t *testing.T) {
 	})
 }
 
+// TestACommandThatSucceedsSaysATerm: a number on the first line of its standard output.
+func TestACommandThatSucceedsSaysATerm(t *testing.T) {
+	for _, c := range []struct {
+		stdout, stderr string
+		want           uint64
+	}{
+		{"7", "", 7}, {"\n  18446744073709551615 \n8", "", 1<<64 - 1}, {"12\n", "a warning\n", 12}, {"", "7", 0},
+		{"term 7", "", 0}, {"-7", "", 0}, {"18446744073709551616", "", 0}, {"", "", 0}, {strings.Repeat("0", 300) + "7", "", 0},
+	} {
+		p := New(Config{Exec: func(_ context.Context, _ runtime.ContainerID, e runtime.Exec) (int, error) {
+			_, _ = e.Stderr.Write([]byte(c.stderr))
+			_, _ = e.Stdout.Write([]byte(c.stdout))
+			return 0, nil
+		}})
+		if got := p.once(t.Context(), Target{ID: id}, *command("x", 0, 0)); got != (Result{Outcome: Success, Term: c.want}) {
+			t.Errorf("%q: got %+v, want term %d", c.stdout, got, c.want)
+		}
+	}
+}
+
 func TestExecKeepsTheFirstLineOfAFailure(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -140,10 +160,10 @@ func TestExecKeepsTheFirstLineOfAFailure(t *testing.T) {
 		want   Result
 	}{
 		{"zero is success", 0, nil, "fine", succeeded},
-		{"the first line tells why", 3, nil, "\n no quorum\xff \nmore", Result{Failure, "exit code 3", "no quorum?"}},
-		{"much output is cut", 1, nil, strings.Repeat("x", 1<<20), Result{Failure, "exit code 1", strings.Repeat("x", 200)}},
-		{"a command that is not there is a failure", 0, runtime.ErrBadSpec, "", Result{Failure, "the command cannot be started", runtime.ErrBadSpec.Error()}},
-		{"an error of the runtime is unknown", 0, errors.New("no such file"), "", Result{Unknown, "the command could not be run", "no such file"}},
+		{"the first line tells why", 3, nil, "\n no quorum\xff \nmore", Result{Outcome: Failure, Cause: "exit code 3", Detail: "no quorum?"}},
+		{"much output is cut", 1, nil, strings.Repeat("x", 1<<20), Result{Outcome: Failure, Cause: "exit code 1", Detail: strings.Repeat("x", 200)}},
+		{"a command that is not there is a failure", 0, runtime.ErrBadSpec, "", Result{Outcome: Failure, Cause: "the command cannot be started", Detail: runtime.ErrBadSpec.Error()}},
+		{"an error of the runtime is unknown", 0, errors.New("no such file"), "", Result{Outcome: Unknown, Cause: "the command could not be run", Detail: "no such file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := New(Config{Exec: func(_ context.Context, got runtime.ContainerID, e runtime.Exec) (int, error) {

@@ -55,7 +55,7 @@ func TestGRPC(t *testing.T) {
 		{"the server as a whole", spec.GRPCAction{Port: served}, succeeded},
 		{"a service", spec.GRPCAction{Port: served, Service: "db"}, succeeded},
 		{"one that does not serve", spec.GRPCAction{Port: served, Service: "late"}, failed("the health service answers NOT_SERVING")},
-		{"one that is not known", spec.GRPCAction{Port: served, Service: "x"}, Result{Failure, "the health service fails with NotFound", "unknown service"}},
+		{"one that is not known", spec.GRPCAction{Port: served, Service: "x"}, Result{Outcome: Failure, Cause: "the health service fails with NotFound", Detail: "unknown service"}},
 		{"a server that does not answer", spec.GRPCAction{Port: slow}, failed("no answer within 1s")},
 		{"a server without the service", spec.GRPCAction{Port: without}, failed("the server has no gRPC health service (grpc.health.v1.Health)")},
 		{"nobody", spec.GRPCAction{Port: 1}, failed("dial: connect: connection refused")},

@@ -7,10 +7,12 @@ type Kind string
 
 // The kinds. Startup: whether the container has started; until then the others do
 // not run. Liveness: whether it must be restarted. Readiness: whether it is ready.
+// Leader: whether it says that its member leads.
 const (
 	Startup   Kind = "startup"
 	Liveness  Kind = "liveness"
 	Readiness Kind = "readiness"
+	Leader    Kind = "leader"
 )
 
 func (k Kind) of(c spec.Container) *spec.Probe {
@@ -19,6 +21,8 @@ func (k Kind) of(c spec.Container) *spec.Probe {
 		return c.StartupProbe
 	case Liveness:
 		return c.LivenessProbe
+	case Leader:
+		return c.LeaderProbe
 	default:
 		return c.ReadinessProbe
 	}
@@ -52,6 +56,7 @@ type Result struct {
 	Outcome Outcome
 	Cause   string
 	Detail  string
+	Term    uint64 // what a command that succeeded wrote, if that is a number
 }
 
 // Health is how a running container is.
@@ -59,6 +64,9 @@ type Health struct {
 	// Started: the startup probe has passed, or there is none.
 	Started bool
 	Ready   bool
+	// Leads, in Term: the leader probe says so.
+	Leads bool
+	Term  uint64
 	// Failed: the startup or liveness probe gave the container up; it is final. By is which of them.
 	Failed  bool
 	By      Kind
@@ -69,7 +77,7 @@ type Health struct {
 type State struct {
 	Health
 	container spec.Container
-	counters  [3]counter
+	counters  [4]counter
 	cause     string // of Message, without detail
 }
 
@@ -79,6 +87,7 @@ func Begin(c spec.Container, adopted bool, known Health) State {
 	s := State{container: c}
 	if adopted {
 		s.Started, s.Ready, s.Failed, s.By = known.Started, known.Ready, known.Failed, known.By
+		s.Leads, s.Term = known.Leads, known.Term
 	}
 	s.Started = s.Started || c.StartupProbe == nil
 	if s.Started && c.ReadinessProbe == nil {
@@ -104,13 +113,16 @@ func Next(s State, kind Kind, r Result) State {
 	if s.Failed || probe == nil || (kind == Startup) == s.Started {
 		return s
 	}
-	i := map[Kind]int{Startup: 0, Liveness: 1, Readiness: 2}[kind]
+	i := map[Kind]int{Startup: 0, Liveness: 1, Readiness: 2, Leader: 3}[kind]
 	s.counters[i] = s.counters[i].next(r.Outcome)
 	switch verdict := s.counters[i].verdict(*probe); {
+	case kind == Leader:
+		return s.lead(verdict, r)
 	case verdict == Failure && kind == Readiness:
 		s.Ready = false
 	case verdict == Failure:
 		s.Failed, s.By, s.Ready = true, kind, false
+		s.Leads, s.Term = false, 0
 	case verdict == Success && kind == Startup:
 		s.Started = true
 		s.Ready = s.container.ReadinessProbe == nil
@@ -123,6 +135,17 @@ func Next(s State, kind Kind, r Result) State {
 		s.Message, s.cause = "", ""
 	case r.Outcome != Success && (kind != Liveness || s.Failed):
 		s = s.say(string(kind)+" probe: "+r.Cause, r.Detail)
+	}
+	return s
+}
+
+// lead is the state after a result of the leader probe, which says nothing of the container's health.
+func (s State) lead(verdict Outcome, r Result) State {
+	switch {
+	case verdict == Failure:
+		s.Leads, s.Term = false, 0
+	case verdict == Success && r.Outcome == Success:
+		s.Leads, s.Term = true, r.Term
 	}
 	return s
 }

@@ -11,13 +11,13 @@ func with(success, failure int32) *spec.Probe {
 	return &spec.Probe{SuccessThreshold: success, FailureThreshold: failure}
 }
 
-// picture is a health in letters: S started, R ready, F failed; - if none.
+// picture is a health in letters: S started, R ready, F failed, L leads; - if none.
 func picture(h Health) string {
 	out := ""
 	for _, c := range []struct {
 		letter string
 		holds  bool
-	}{{"S", h.Started}, {"R", h.Ready}, {"F", h.Failed}} {
+	}{{"S", h.Started}, {"R", h.Ready}, {"F", h.Failed}, {"L", h.Leads}} {
 		if c.holds {
 			out += c.letter
 		}
@@ -28,10 +28,10 @@ func picture(h Health) string {
 	return out
 }
 
-// play gives results, written as kind (s, l, r) and outcome (+, -, ?), to Next and
+// play gives results, written as kind (s, l, r; h: who leads) and outcome (+, -, ?), to Next and
 // returns the pictures, that of Begin first.
 func play(s State, results string) string {
-	kinds := map[byte]Kind{'s': Startup, 'l': Liveness, 'r': Readiness}
+	kinds := map[byte]Kind{'s': Startup, 'l': Liveness, 'r': Readiness, 'h': Leader}
 	outcomes := map[byte]Outcome{'+': Success, '-': Failure, '?': Unknown}
 	out := []string{picture(s.Health)}
 	for _, r := range strings.Fields(results) {
@@ -49,6 +49,7 @@ func TestNext(t *testing.T) {
 		live      = spec.Container{LivenessProbe: with(1, 3)}
 		start     = spec.Container{StartupProbe: with(1, 3)}
 		all       = spec.Container{StartupProbe: with(1, 2), LivenessProbe: with(1, 1), ReadinessProbe: with(1, 1)}
+		leads     = spec.Container{LeaderProbe: with(1, 1)}
 		defaults  = spec.Container{ReadinessProbe: &spec.Probe{}}
 	)
 	for _, c := range []struct {
@@ -77,13 +78,40 @@ func TestNext(t *testing.T) {
 		{"an adopted one does not start again", all, true, Health{Started: true, Ready: true}, "s- s- r+", "SR SR SR SR"},
 		{"what was known of another run counts for nothing", ready, false, Health{Started: true, Ready: true}, "", "S"},
 		{"an adopted one that was given up stays so", live, true, Health{Started: true, Failed: true}, "l+", "SF SF"},
-		{"results of probes it has not are nothing", none, false, Health{}, "l- l- l- r- r- r-", "SR SR SR SR SR SR SR"},
+		{"results of probes it has not are nothing", none, false, Health{}, "l- l- l- r- r- r- h+", "SR SR SR SR SR SR SR SR"},
+		{"one leads while its leader probe succeeds", leads, false, Health{}, "h- h+ h? h- h+", "SR SR SRL SRL SR SRL"},
+		{"who leads is ready or not by other probes", spec.Container{LeaderProbe: with(1, 1), ReadinessProbe: with(1, 1)}, false, Health{}, "h+ r+ r- h-", "S SL SRL SL S"},
+		{"before it has started it does not lead", spec.Container{LeaderProbe: with(1, 1), StartupProbe: with(1, 1)}, false, Health{}, "h+ s+ h+", "- - SR SRL"},
+		{"an adopted one leads until its probe fails", leads, true, Health{Started: true, Ready: true, Leads: true}, "h? h-", "SRL SRL SR"},
+		{"another run does not lead because the one before did", leads, false, Health{Started: true, Ready: true, Leads: true}, "", "SR"},
+		{"one that is given up does not lead", spec.Container{LeaderProbe: with(1, 1), LivenessProbe: with(1, 1)}, false, Health{}, "h+ l- h+", "SR SRL SF SF"},
+		{"its thresholds count in a row", spec.Container{LeaderProbe: with(2, 2)}, false, Health{}, "h+ h+ h- h+ h- h-", "SR SR SRL SRL SRL SRL SR"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := play(Begin(c.container, c.adopted, c.known), c.results); got != c.want {
 				t.Errorf("%s:\ngot  %s\nwant %s", c.results, got, c.want)
 			}
 		})
+	}
+}
+
+// TestTheTermIsOfTheLastSuccess: a new term counts at once, and one that was taken away is not said again.
+func TestTheTermIsOfTheLastSuccess(t *testing.T) {
+	s := Begin(spec.Container{LeaderProbe: with(1, 2)}, false, Health{})
+	for _, c := range []struct {
+		result Result
+		want   uint64
+	}{
+		{Result{Outcome: Success, Term: 3}, 3}, {Result{Outcome: Failure}, 3}, {Result{Outcome: Success, Term: 5}, 5},
+		{Result{Outcome: Failure}, 5}, {Result{Outcome: Failure}, 0}, {Result{Outcome: Success}, 0},
+	} {
+		s = Next(s, Leader, c.result)
+		if s.Term != c.want {
+			t.Fatalf("after %v: term %d, want %d", c.result, s.Term, c.want)
+		}
+	}
+	if s.Message != "" {
+		t.Errorf("a leader probe is no reason: %q", s.Message)
 	}
 }
 
@@ -112,15 +140,15 @@ func TestTheMessageSaysWhyAndStaysWhileTheCauseDoes(t *testing.T) {
 		result Result
 		want   string
 	}{
-		{Startup, Result{Unknown, "the command could not be run", "no such file"}, "startup probe: the command could not be run: no such file"},
-		{Startup, Result{Failure, "exit code 1", "at 12:00"}, "startup probe: exit code 1: at 12:00"},
-		{Startup, Result{Failure, "exit code 1", "at 12:01"}, "startup probe: exit code 1: at 12:00"},
+		{Startup, Result{Outcome: Unknown, Cause: "the command could not be run", Detail: "no such file"}, "startup probe: the command could not be run: no such file"},
+		{Startup, Result{Outcome: Failure, Cause: "exit code 1", Detail: "at 12:00"}, "startup probe: exit code 1: at 12:00"},
+		{Startup, Result{Outcome: Failure, Cause: "exit code 1", Detail: "at 12:01"}, "startup probe: exit code 1: at 12:00"},
 		{Startup, succeeded, "waiting for the readiness probe"},
-		{Readiness, Result{Failure, "status 503", ""}, "readiness probe: status 503"},
-		{Liveness, Result{Failure, "no answer", ""}, "readiness probe: status 503"},
+		{Readiness, Result{Outcome: Failure, Cause: "status 503", Detail: ""}, "readiness probe: status 503"},
+		{Liveness, Result{Outcome: Failure, Cause: "no answer", Detail: ""}, "readiness probe: status 503"},
 		{Readiness, succeeded, ""},
-		{Readiness, Result{Failure, "status 503", ""}, ""},
-		{Liveness, Result{Failure, "no answer", ""}, "liveness probe: no answer"},
+		{Readiness, Result{Outcome: Failure, Cause: "status 503", Detail: ""}, ""},
+		{Liveness, Result{Outcome: Failure, Cause: "no answer", Detail: ""}, "liveness probe: no answer"},
 	} {
 		s = Next(s, c.kind, c.result)
 		if s.Message != c.want {

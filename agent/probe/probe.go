@@ -109,7 +109,7 @@ type answer struct {
 
 // launch starts the loops that belong to a container that has started, or has not.
 func (r *run) launch(ctx context.Context, loops *sync.WaitGroup, started bool) {
-	for _, kind := range []Kind{Startup, Liveness, Readiness} {
+	for _, kind := range []Kind{Startup, Liveness, Readiness, Leader} {
 		probe := kind.of(r.t.Container)
 		if probe != nil && (kind == Startup) == !started {
 			loops.Go(func() { r.loop(ctx, kind, *probe) })

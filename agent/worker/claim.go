@@ -26,11 +26,11 @@ func (w *observer) followSelf(ctx context.Context, name string) {
 	})
 }
 
-// claim is what the containers that run say of the member.
+// claim is what the containers that run say of the member, by their files and by leader probes.
 func (w *subject) claim() (c records.Claim) {
 	for of := range w.all() {
 		if ctr := w.container(of.Name); ctr.seen == step.Running {
-			c = c.And(ctr.Claim)
+			c = c.And(ctr.Claim).And(ctr.Led)
 		}
 	}
 	return c

@@ -249,7 +249,7 @@ func (w *observer) watch(ctx context.Context, name string, ctr *container) {
 
 // probe starts the probes of a running container; one without probes is ready.
 func (w *observer) probe(ctx context.Context, c *spec.Container, ctr *container) {
-	if w.c.Prober == nil && w.c.Background == nil || (c.StartupProbe == nil && c.ReadinessProbe == nil && c.LivenessProbe == nil) {
+	if w.c.Prober == nil && w.c.Background == nil || (c.StartupProbe == nil && c.ReadinessProbe == nil && c.LivenessProbe == nil && c.LeaderProbe == nil) {
 		w.takeHealth(ctr, probe.Health{Started: true, Ready: true})
 		return
 	}
@@ -274,8 +274,9 @@ func (w *observer) takeHealth(ctr *container, h probe.Health) {
 	if h.Failed {
 		ctr.unhealthy, ctr.gaveUp, h.Ready = true, h.By, false
 	}
-	changed := ctr.Started != h.Started || ctr.Ready != h.Ready
-	ctr.Started, ctr.Ready = h.Started, h.Ready
+	led := records.Claim{Leads: h.Leads, Term: h.Term}
+	changed := ctr.Started != h.Started || ctr.Ready != h.Ready || ctr.Led != led
+	ctr.Started, ctr.Ready, ctr.Led = h.Started, h.Ready, led
 	if ctr.Cause != causes.FailedPreStopHook { // which is kept: it is being stopped
 		ctr.Cause, ctr.Message = "", h.Message
 		if !h.Ready && h.Message != "" {

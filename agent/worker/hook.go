@@ -135,7 +135,7 @@ func (w *actor) hookFor(kind step.Kind, c *spec.Container, ctr *container) (*spe
 func (w *subject) target(c *spec.Container, ctr *container) probe.Target {
 	return probe.Target{
 		ID: runtime.ContainerID{ID: w.id, Name: c.Name}, Container: *c, Address: w.address(),
-		Adopted: !ctr.startedByUs, Since: ctr.since, Health: probe.Health{Started: ctr.Started, Ready: ctr.Ready},
+		Adopted: !ctr.startedByUs, Since: ctr.since, Health: probe.Health{Started: ctr.Started, Ready: ctr.Ready, Leads: ctr.Led.Leads, Term: ctr.Led.Term},
 	}
 }
 

@@ -171,6 +171,8 @@ type ContainerState struct {
 	Ready   bool `json:"ready,omitempty"`
 	// Claim is what it last said of the member, in this attempt.
 	Claim records.Claim `json:"claim,omitzero"`
+	// Led is whether it leads, as its leader probe last said of this attempt.
+	Led records.Claim `json:"led,omitzero"`
 	// Sources is files.Fingerprint as it was when the container was created last.
 	Sources string `json:"sources,omitempty"`
 	// Hooks is how far its hooks are in this attempt.

@@ -63,7 +63,7 @@ func (w *actor) create(ctx context.Context, c *spec.Container, ctr *container) e
 		return err
 	}
 	ctr.seen, ctr.broken = step.Created, false
-	ctr.Started, ctr.Ready = false, false // also when somebody took away one that was ready
+	ctr.Started, ctr.Ready, ctr.Led = false, false, records.Claim{} // also when somebody took away one that was ready
 	if ctr.Hooks != (HooksDone{}) {
 		ctr.Hooks = HooksDone{}
 		w.saveState()

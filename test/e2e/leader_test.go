@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -127,4 +128,69 @@ func TestALeaderIsUpdatedLastAndStepsDown(t *testing.T) {
 	if text, err := os.ReadFile(data("led-2", "asked")); err != nil || strings.Count(string(text), "begun") != 1 {
 		t.Errorf("led-2 was asked to step down %q, %v; want once", text, err)
 	}
+}
+
+const probedSet = `
+apiVersion: v1
+kind: Service
+metadata: {name: boss}
+spec:
+  clusterIP: None
+  selector: {app: probed, stead.dev/role: leader}
+---
+apiVersion: stead/v1
+kind: StatefulSet
+metadata: {name: probed}
+spec:
+  replicas: 2
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: probed}}
+  template:
+    metadata: {labels: {app: probed}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: main
+        image: stead.local/tool:1
+        command: [/box, command, wait]
+        leaderProbe: {exec: {command: [/box, command, cat, /data/term]}, periodSeconds: 1}
+        volumeMounts: [{name: data, mountPath: /data}]
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+`
+
+// TestALeaderProbeTellsWhoLeads: a member leads while its probe succeeds, in the term that its command writes, also when its agent is killed.
+func TestALeaderProbeTellsWhoLeads(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.startAll(l.toolArchive())
+	l.apply("probed", probedSet, "--wait", "--timeout", patience)
+	address := func(name string) string { return l.mustMember(name).Status.Address }
+	term := func(name string) string {
+		return l.path("agent/volumes/default/probed", "data-"+strings.TrimPrefix(name, "probed-"), "data", "term")
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(term(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := l.dig(bossName); got != "" || err != nil {
+		t.Fatalf("nobody leads, and %s is %q, %v", bossName, got, err)
+	}
+	write("probed-1", "1\n")
+	l.waitDig(bossName, address("probed-1"))
+	write("probed-0", "2\n")
+	l.waitDig(bossName, address("probed-0"))
+	_ = l.agent.signal(syscall.SIGKILL)
+	l.startAgent()
+	l.waitDig(bossName, address("probed-0"))
+	if out := l.stead("get", "members"); strings.Count(out, "leader") != 1 {
+		t.Errorf("want one leader:\n%s", out)
+	}
+	if err := os.Remove(term("probed-0")); err != nil {
+		t.Fatal(err)
+	}
+	l.waitDig(bossName, address("probed-1"))
 }
