@@ -129,3 +129,43 @@ func TestADrainSaysWhoIsLeftAndWhoWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestADrainThatMovesWaitsForVolumesThatStay: a member that does not run, and whose move was aborted, is left while its volumes are to leave.
+func TestADrainThatMovesWaitsForVolumesThatStay(t *testing.T) {
+	r := newRig(t)
+	r.running()
+	r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+	for n := range 3 {
+		r.lives(n, func(m *records.Member) {
+			m.Goal, m.StopReason, m.Volumes = records.GoalStop, records.ReasonMove, []records.MemberVolume{{Claim: "data", ID: "v2", Number: 1}}
+		}, &records.Report{Phase: records.PhaseStopped, Session: 1})
+	}
+	id := spec.Identity{Namespace: "default", Set: "db", Ordinal: 2}
+	volume := records.Volume{ID: id, Claim: "data", UID: "v2", Number: 1, Class: "local", Node: "n1", SizeBytes: 1 << 20, Fate: records.FateKeep}
+	keep := func(change func(v *records.Volume)) {
+		v := volume
+		change(&v)
+		r.Record(store.VolumeKey(id, "data"), v)
+	}
+	left := func(req *proto.DrainNodeRequest) int { return len(r.drain(req).GetLeft()) }
+	keep(func(*records.Volume) {})
+	if n := left(&proto.DrainNodeRequest{}); n != 0 {
+		t.Errorf("a drain that moves nothing has %d left", n)
+	}
+	if n := left(&proto.DrainNodeRequest{Move: true}); n != 1 {
+		t.Errorf("%d are left, want db-2, whose volume is on the node", n)
+	}
+	keep(func(v *records.Volume) { v.Node = "n2" })
+	if n := left(&proto.DrainNodeRequest{Look: true}); n != 0 {
+		t.Errorf("its volume has left, and %d are left", n)
+	}
+	keep(func(v *records.Volume) { v.Fate = records.FateDelete })
+	if n := left(&proto.DrainNodeRequest{Look: true}); n != 0 {
+		t.Errorf("its volume is to go, and %d are left", n)
+	}
+	keep(func(*records.Volume) {})
+	r.orphan()
+	if n := left(&proto.DrainNodeRequest{Look: true}); n != 0 {
+		t.Errorf("nothing is done for its set, and %d are left", n)
+	}
+}

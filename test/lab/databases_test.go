@@ -125,7 +125,10 @@ func (c *bases) moveAway() {
 	c.Helper()
 	i := c.leaderHost()
 	was := c.on(i, c.held...)
-	c.stead("drain", host(i), "--move", "--timeout", "4m")
+	// Another move of a member begins five minutes after one that was aborted.
+	if out, err := c.tryLong(2*hanging, "drain", host(i), "--move", "--timeout", "15m"); err != nil {
+		c.Fatalf("%v\n%s", err, out)
+	}
 	c.stead("uncordon", host(i))
 	for _, m := range was {
 		if now := c.ready(m.Name, m); now.Node == host(i) || now.Address != m.Address {

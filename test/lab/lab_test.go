@@ -90,6 +90,8 @@ func (h *hosts) lastWords() string {
 	}
 	out, err := h.tryStead("get", "members", "-A", "-o", "wide")
 	fmt.Fprintf(&all, "--- members: %v ---\n%s\n", err, out)
+	out, err = h.tryStead("get", "events", "-A")
+	fmt.Fprintf(&all, "--- events: %v ---\n%s\n", err, out)
 	return all.String()
 }
 
@@ -148,8 +150,11 @@ func (h *hosts) stead(args ...string) string {
 	return out
 }
 
-func (h *hosts) tryStead(args ...string) (string, error) {
-	return h.try(5*looking, script, append([]string{"wire", steadBin, "--config", h.people}, args...)...)
+func (h *hosts) tryStead(args ...string) (string, error) { return h.tryLong(5*looking, args...) }
+
+// tryLong is tryStead for a command that takes longer.
+func (h *hosts) tryLong(limit time.Duration, args ...string) (string, error) {
+	return h.try(limit, script, append([]string{"wire", steadBin, "--config", h.people}, args...)...)
 }
 
 // start runs a program on this machine's end of the hosts' network until it or the test ends.
