@@ -208,7 +208,8 @@ func (se *session) storeFacts(unknown []spec.LifeID) (again bool, err error) {
 	return again, nil
 }
 
-// factsMoved reads what a write of the facts relied on: another session has begun, or a write of this one was done after all.
+// factsMoved looks again after a write of the facts that met a conflict: another session has begun, or an earlier write of this one, whose
+// outcome was unknown, was done.
 func (se *session) factsMoved(ctx context.Context) (again bool, err error) {
 	session, facts := store.SessionKey(se.node), store.FactsKey(se.node)
 	_, kvs, err := se.server.cfg.Store.Get(ctx, session, facts)

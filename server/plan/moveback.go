@@ -32,7 +32,7 @@ func (f moveFacts) isBack(m *moves.Move) bool {
 	return state(f.said(m, moves.MoveSource)) == moves.MoveIsBack
 }
 
-// lost: the machine at this end was removed, or a person, or the fence command, says that it is off, and it was not heard of since.
+// lost: the machine at this end was removed; or it is fenced, by a person or by the fence command, and was not heard of since.
 func (f moveFacts) lost(end moves.MoveEnd) bool {
 	return !f.known(end) || f.node(end.Node).Fenced && f.node(end.Node).Session == nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stead-project/stead/store"
 )
 
-// proposal is a write of which its server was told that the outcome is unknown, and that is under way still: it is done late, or never.
+// proposal is a write that is still under way, and whose server was told that its outcome is unknown: it is done late, or never.
 type proposal struct {
 	link    *storeLink
 	txn     store.Txn
