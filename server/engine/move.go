@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/internal/backoff"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
@@ -265,35 +266,43 @@ func moveEvents(ref spec.SetRef, action plan.Action, now time.Time) []namedEvent
 	return nil
 }
 
-// moveRest is how long the drain of a node begins no other move of a member whose move was aborted.
-const moveRest = 5 * time.Minute
+// The drain of a node begins no other move of a member for firstMoveRest after the first that was aborted, for twice as long after each
+// further one, and for mostMoveRest at most. One that was aborted so long ago as moveRestForgotten does not count.
+const (
+	firstMoveRest     = 15 * time.Second
+	mostMoveRest      = 5 * time.Minute
+	moveRestForgotten = 30 * time.Minute
+)
 
-// moveRests is when moves of members were aborted last, in this term, and why.
+// moveRests is when moves of members were aborted last, in this term, why, and how often.
 type moveRests map[spec.Identity]abortedMove
 
 type abortedMove struct {
-	at  time.Time
-	why string
+	at    time.Time
+	why   string
+	times int
 }
 
 func (r moveRests) aborted(id spec.Identity, now time.Time, why string) moveRests {
 	if r == nil {
 		r = moveRests{}
 	}
-	r[id] = abortedMove{now, why}
+	r[id] = abortedMove{now, why, r[id].times + 1}
 	return r
 }
 
 // waits are the times that are left.
 func (r moveRests) waits(now time.Time) map[spec.Identity]plan.MoveRest {
-	var left map[spec.Identity]plan.MoveRest
+	if len(r) == 0 {
+		return nil
+	}
+	left := map[spec.Identity]plan.MoveRest{}
 	for id, aborted := range r {
-		if d := aborted.at.Add(moveRest).Sub(now); d <= 0 {
+		switch rest := aborted.at.Add(backoff.After(firstMoveRest, mostMoveRest, aborted.times)).Sub(now); {
+		case now.Sub(aborted.at) >= moveRestForgotten:
 			delete(r, id)
-		} else if left == nil {
-			left = map[spec.Identity]plan.MoveRest{id: {Left: d, Why: aborted.why}}
-		} else {
-			left[id] = plan.MoveRest{Left: d, Why: aborted.why}
+		case rest > 0:
+			left[id] = plan.MoveRest{Left: rest, Why: aborted.why}
 		}
 	}
 	return left

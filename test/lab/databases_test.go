@@ -125,7 +125,7 @@ func (c *bases) moveAway() {
 	c.Helper()
 	i := c.leaderHost()
 	was := c.on(i, c.held...)
-	// Another move of a member begins five minutes after one that was aborted.
+	// Longer than one move takes: one that is aborted is followed by another.
 	if out, err := c.tryLong(2*hanging, "drain", host(i), "--move", "--timeout", "15m"); err != nil {
 		c.Fatalf("%v\n%s", err, out)
 	}
