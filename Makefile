@@ -227,8 +227,8 @@ START := $(shell date +%s)
 image: ## the container images of examples and tests, from Debian packages
 	@$(GO) run ./scripts/debimage etcd zookeeper box redis redis-exporter
 
-image-jvm: ## images of what Debian has no package of: Cassandra, Kafka (needs Maven Central)
-	@$(GO) run ./scripts/debimage cassandra kafka
+image-jvm: ## images of what Debian has no package of: Cassandra, Kafka, Spark (needs Maven Central)
+	@$(GO) run ./scripts/debimage cassandra kafka spark
 
 PROTOC_GEN := .cache/bin/protoc-gen-go .cache/bin/protoc-gen-go-grpc
 .cache/bin/protoc-gen-go: go.sum

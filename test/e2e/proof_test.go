@@ -18,6 +18,7 @@ type database struct {
 	*Lab
 	set   string
 	file  string // its manifest; empty: examples/SET/SET.yaml
+	tells string // the container that tells of each member; empty: witnessed
 	image string // as the example names it
 	load  []string
 	heard string // the witness's file
@@ -90,7 +91,7 @@ func (d *database) variant(value, image string) string {
 	}
 	manifest := string(text)
 	for _, change := range [][2]string{
-		{"      volumes:\n        - name: entry\n", witnessed},
+		{"      volumes:\n        - name: entry\n", cmp.Or(d.tells, witnessed)},
 		{"          image: " + d.image + "\n", "          image: " + image + "\n"},
 		{"      labels: {app: " + d.set + "}\n    spec:\n", "      labels: {app: " + d.set + "}\n      annotations: {variant: " + value + "}\n    spec:\n"},
 	} {

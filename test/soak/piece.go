@@ -76,6 +76,11 @@ var pieces = []piece{
 	ofCatalogue("redis", "Redis with Sentinel"),
 	ofCatalogue("redis-cluster", "Redis Cluster, six members"),
 	{
+		name: "spark", what: "Spark's masters and workers while an application computes: each fault, then by chance; its image needs Maven Central",
+		pkg: "./test/e2e", test: "^TestAnApplicationOfSparkComputesRightUnderFaults$", env: byChance,
+		tells: []string{"soak for", "acts:", "load:"},
+	},
+	{
 		name: "charts", what: "ten popular charts as they are, with software of Debian: formed, updated, a member killed",
 		pkg: "./test/e2e", test: "^TestTenChartsRun$", env: byChance,
 		tells: []string{"chart:"},

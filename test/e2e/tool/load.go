@@ -42,7 +42,7 @@ type keys interface {
 func load(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	endpoints := flags.String("endpoints", "", "host:port,... of the members, by name")
-	kind := flags.String("kind", "etcd", "etcd, zookeeper, cassandra, galera, kafka, nats, postgresql, rabbitmq, redis or redis-cluster")
+	kind := flags.String("kind", "etcd", "etcd, zookeeper, cassandra, galera, kafka, nats, postgresql, rabbitmq, redis, redis-cluster or spark")
 	dns := flags.String("dns", "169.254.1.1:53", "the name server")
 	span := flags.Duration("for", 10*time.Minute, "stop writing after this time at the latest")
 	prefix := flags.String("prefix", fmt.Sprintf("load-%d/", os.Getpid()), "prefix of the keys")
@@ -118,6 +118,8 @@ func opener(kind string, names []string, dns string) (func(first int) keys, erro
 		return func(first int) keys { return newRedis(names, dns, first) }, nil
 	case "redis-cluster":
 		return func(first int) keys { return newRedisCluster(names, dns, first) }, nil
+	case "spark":
+		return newSpark(names, dns), nil
 	}
 	return nil, fmt.Errorf("no kind of database %q", kind)
 }
