@@ -55,6 +55,7 @@ const (
 
 	wal      = "disk/etcd/member/wal/0.wal"
 	resigned = "disk/etcd/member/resigned"
+	ended    = "disk/etcd/member/ended"
 
 	asNew      = "--initial-cluster etcd-0=http://etcd-0.etcd.d:2380,etcd-1=http://etcd-1.etcd.d:2380,etcd-2=http://etcd-2.etcd.d:2380 --initial-cluster-state new"
 	asExisting = "--initial-cluster etcd-0=http://etcd-0.etcd.d:2380,etcd-1=http://etcd-1.etcd.d:2380,etcd-2=http://etcd-2.etcd.d:2380 --initial-cluster-state existing"
@@ -131,6 +132,14 @@ func TestEtcdEntersTheClusterAsTheFactsAllow(t *testing.T) {
 			files: map[string]string{"facts/bootstrapped": "1", wal: "", resigned: "", "healthy": "", "list": otherRows}, calls: addMe, args: asExisting},
 		{name: "a member whose resignation came to nothing goes on from its disk",
 			files: map[string]string{"facts/bootstrapped": "1", wal: "", resigned: "", "healthy": "", "list": otherRows + mineStarted}},
+		{name: "a member that ended by itself goes on from its disk",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", ended: "", "healthy": "", "list": otherRows + mineStarted}},
+		{name: "also under the name that its service had before",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", ended: "", "healthy": "", "list": otherRows + strings.ReplaceAll(mineStarted, ".etcd.d", ".old.d")}},
+		{name: "and when nobody can be asked",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", ended: "", "list": otherRows}},
+		{name: "a member that was forgotten, and so ended by itself, joins anew",
+			files: map[string]string{"facts/bootstrapped": "1", wal: "", ended: "", "healthy": "", "list": otherRows}, calls: addMe, args: asExisting},
 		{name: "a member that resigned goes on from its disk when nobody can be asked",
 			files: map[string]string{"facts/bootstrapped": "1", wal: "", resigned: "", "list": otherRows}},
 	}
@@ -233,5 +242,52 @@ func TestEtcdResignsOnlyAtAScaleDown(t *testing.T) {
 					h.code, h.read("calls"), h.has(resigned), c.calls, c.mark, h.read("log"))
 			}
 		})
+	}
+}
+
+// Member etcd-1 is asked to forget etcd-2.
+func TestEtcdForgetsWhoCouldNotResign(t *testing.T) {
+	for _, c := range []struct {
+		name, list string
+		healthy    bool
+		code       int
+		calls      string
+	}{
+		{"who is gone is removed", otherRows + mineStarted, true, 0, "remove 12\n"},
+		{"also one that had not joined yet", otherRows + mineUnstarted, true, 0, "remove 12\n"},
+		{"who has resigned is known to nobody", otherRows, true, 0, ""},
+		{"nobody is removed without a quorum", otherRows + mineStarted, false, 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := newEtcdHome(t, 1)
+			h.env = append(h.env, "STEAD_GONE=etcd-2", "STEAD_GONE_FQDN=etcd-2.etcd.d")
+			h.put("list", c.list)
+			if c.healthy {
+				h.put("healthy", "")
+			}
+			_, wait := h.start("forget")
+			wait()
+			if h.code != c.code || h.read("calls") != c.calls || h.has("args") {
+				t.Errorf("code %d, calls %q; want %d, %q\n%s", h.code, h.read("calls"), c.code, c.calls, h.read("log"))
+			}
+		})
+	}
+}
+
+// Whether etcd ended by itself or was stopped a later run sees by a mark.
+func TestEtcdIsMarkedWhenItEndsByItself(t *testing.T) {
+	for reason, mark := range map[string]bool{"": true, "Update\n": false} {
+		h := newEtcdHome(t, 2)
+		h.put("facts/bootstrapped", "1")
+		h.put(wal, "")
+		if reason != "" {
+			h.put("facts/termination-reason", reason)
+		}
+		_, wait := h.start()
+		wait()
+		if h.has(ended) != mark || h.code != 7 {
+			t.Errorf("reason %q: code %d, mark %v", reason, h.code, h.has(ended))
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,17 +15,22 @@ import (
 )
 
 // fakeJava stands for ZooKeeper, which ends at once with code 7, and for its
-// command line, which writes down what it is told.
+// command line, which writes down what it is told, and changes the ensemble if it obeys.
 const fakeJava = `#!/bin/bash
 case "$*" in
-*ZooKeeperMain*) grep reconfig >> "$FAKE/calls" ;;
+*ZooKeeperMain*)
+  read -r _ verb what <<<"$(grep reconfig | tee -a "$FAKE/calls")"
+  [ -e "$FAKE/obeys" ] || exit 0
+  sed -i "/^server\\.${what%%=*}=/d" "$FAKE/servers"
+  [ "$verb" != -add ] || echo "$what" >> "$FAKE/servers" ;;
 *) cp "$DATA/zookeeper/zoo.cfg" "$FAKE/started"; sleep 0.1; exit 7 ;;
 esac
 `
 
 // leader answers four-letter words at an address of its own on the loopback, as the
-// leader of an ensemble with these servers would.
-func leader(t *testing.T, servers string) (address string) {
+// leader of an ensemble with the servers in the home's file would.
+func (h *home) leader() (address string) {
+	t := h.t
 	t.Helper()
 	address = fmt.Sprintf("127.77.%d.%d", os.Getpid()>>8&255, os.Getpid()&255|1)
 	lis, err := net.Listen("tcp", address+":2181")
@@ -40,7 +46,7 @@ func leader(t *testing.T, servers string) (address string) {
 			}
 			word := make([]byte, 4)
 			if _, err := io.ReadFull(conn, word); err == nil {
-				fmt.Fprint(conn, map[string]string{"srvr": "Mode: leader\n", "conf": "clientPort=2181\nmembership: \n" + servers}[string(word)])
+				fmt.Fprint(conn, map[string]string{"srvr": "Mode: leader\n", "conf": "clientPort=2181\nmembership: \n" + h.read("servers")}[string(word)])
 			}
 			_ = conn.Close() // the asker is told all
 		}
@@ -52,11 +58,15 @@ func leader(t *testing.T, servers string) (address string) {
 	return address
 }
 
+// What the leader tells of the ensemble.
+const (
+	otherServers = "server.1=zookeeper-0.zookeeper.d:2888:3888:participant;0.0.0.0:2181\nserver.3=zookeeper-2.zookeeper.d:2888:3888:participant;0.0.0.0:2181\n"
+	myServer     = "server.2=zookeeper-1.zookeeper.d:2888:3888:participant;0.0.0.0:2181\n"
+)
+
 // Member zookeeper-1 starts; who answers is the leader of an ensemble, or nobody.
 func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 	const (
-		others = "server.1=zookeeper-0.zookeeper.d:2888:3888:participant;0.0.0.0:2181\nserver.3=zookeeper-2.zookeeper.d:2888:3888:participant;0.0.0.0:2181\n"
-		mine   = "server.2=zookeeper-1.zookeeper.d:2888:3888:participant;0.0.0.0:2181\n"
 		formed = "server.1=zookeeper-0.zookeeper.d:2888:3888:participant;2181\nserver.2=zookeeper-1.zookeeper.d:2888:3888:participant;2181\nserver.3=zookeeper-2.zookeeper.d:2888:3888:participant;2181\n"
 	)
 	data := map[string]string{"disk/zookeeper/version-2/snapshot.0": "x", "disk/zookeeper/zoo.cfg": "dynamicConfigFile=/data/zookeeper/zoo.cfg.dynamic.5\n"}
@@ -92,14 +102,14 @@ func TestZooKeeperEntersTheEnsembleAsTheFactsAllow(t *testing.T) {
 		{"nor with a replaced disk", used, replaced, "", 75, "cannot join: no leader answers", "", ""},
 		{"an empty disk that was used before does not", nil, nil, "", 75, "was used before and is empty now", "", ""},
 		{"nor does one where an ensemble was", nil, with(first, bootstrapped), "", 75, "cannot join: no leader answers", "", ""},
-		{"a new member joins without a vote", nil, with(first, bootstrapped), others, 7, "joining as server 2",
-			others + "server.2=zookeeper-1.zookeeper.d:2888:3888:observer;2181\n", ""},
-		{"a wiped disk whose loss nobody confirmed keeps away", nil, bootstrapped, others + mine, 75, "reconfig -remove 2", "", ""},
-		{"a replaced disk first gives back its vote", nil, with(replaced, bootstrapped), others + mine, 75,
+		{"a new member joins without a vote", nil, with(first, bootstrapped), otherServers, 7, "joining as server 2",
+			otherServers + "server.2=zookeeper-1.zookeeper.d:2888:3888:observer;2181\n", ""},
+		{"a wiped disk whose loss nobody confirmed keeps away", nil, bootstrapped, otherServers + myServer, 75, "reconfig -remove 2", "", ""},
+		{"a replaced disk first gives back its vote", nil, with(replaced, bootstrapped), otherServers + myServer, 75,
 			"the vote could not be given back", "", "reconfig -remove 2\n"}, // this leader never does it
 		{"a restart goes on from its disk", nil, with(data, bootstrapped), "", 7, "", "", ""},
-		{"who resigned joins anew", nil, with(data, bootstrapped, first, resigned), others, 7, "joining again", "", ""},
-		{"a wish to resign that was not granted is forgotten", nil, with(data, bootstrapped, resigned), others + mine, 7, "", "", ""},
+		{"who resigned joins anew", nil, with(data, bootstrapped, first, resigned), otherServers, 7, "joining again", "", ""},
+		{"a wish to resign that was not granted is forgotten", nil, with(data, bootstrapped, resigned), otherServers + myServer, 7, "", "", ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -148,7 +158,8 @@ func newZooKeeperHome(t *testing.T, servers string, change func(p *records.Snaps
 	p := records.Snapshot{Replicas: 3, InitialOrdinals: []int{0, 1, 2}, Peers: []records.Peer{h.peer(0)}}
 	p.Peers[0].FQDN = "127.77.0.0" // nobody
 	if servers != "" {
-		p.Peers[0].FQDN = leader(t, servers)
+		h.put("servers", servers)
+		p.Peers[0].FQDN = h.leader()
 	}
 	if change != nil {
 		change(&p)
@@ -156,4 +167,80 @@ func newZooKeeperHome(t *testing.T, servers string, change func(p *records.Snaps
 	h.set(p)
 	h.env = append(h.env, "SUPER="+h.dir+"/super", "JAVA="+filepath.Join(h.dir, "java"))
 	return h
+}
+
+// Member zookeeper-1 is to leave, or is wanted again, or zookeeper-2 has left.
+func TestAMemberOfZooKeeperGivesItsVoteBackWhileItRuns(t *testing.T) {
+	const resigned = "disk/zookeeper/resigned"
+	marked := map[string]string{resigned: "", "obeys": ""}
+	for _, c := range []struct {
+		name, hook, servers string
+		files               map[string]string
+		code                int
+		says, calls         string
+		mark                bool // that it resigned, afterwards
+	}{
+		{"it gives its vote back", "decommission", otherServers + myServer, map[string]string{"obeys": ""}, 0, "", "reconfig -remove 2\n", true},
+		{"it insists", "decommission", otherServers + myServer, nil, 1, "the ensemble still counts server 2", "reconfig -remove 2\n", true},
+		{"once is enough", "decommission", otherServers, marked, 0, "", "", true},
+		{"not while a vote is being given to it", "decommission", otherServers + myServer, map[string]string{"disk/zookeeper/settling": "", "obeys": ""}, 1, "still counts server 2", "", true},
+		{"it does not leave without a leader", "decommission", "", map[string]string{"obeys": ""}, 1, "still counts server 2", "", true},
+		{"it stays with its vote, also after a removal that is under way", "abort", otherServers + myServer, marked, 0, "",
+			"reconfig -add server.2=zookeeper-1.zookeeper.d:2888:3888:participant;2181\n", false},
+		{"it begins again when its vote is given back already", "abort", otherServers, marked, 1, "its container starts again", "", true},
+		{"nothing is decided without a leader", "abort", "", marked, 1, "no leader answers", "", true},
+		{"a peer takes the vote of who could not give it back", "forget", otherServers + myServer, map[string]string{"obeys": ""}, 0, "", "reconfig -remove 3\n", false},
+		{"and insists", "forget", otherServers + myServer, nil, 1, "server 3 could not be taken out", "reconfig -remove 3\n", false},
+		{"who has left already is known to nobody", "forget", "server.1=zookeeper-0.zookeeper.d:2888:3888:participant;0.0.0.0:2181\n" + myServer, nil, 0, "", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newZooKeeperHome(t, c.servers, nil)
+			h.put("disk/zookeeper/.keep", "")
+			runs := exec.CommandContext(t.Context(), "sleep", "60") // stands for the script that runs ZooKeeper
+			if err := runs.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- runs.Wait() }()
+			h.put("disk/zookeeper/pid", fmt.Sprintln(runs.Process.Pid))
+			for name, content := range c.files {
+				h.put(name, content)
+			}
+			h.env = append(h.env, "STEAD_GONE=zookeeper-2", "STEAD_GONE_ORDINAL=2")
+			_, wait := h.start(c.hook)
+			wait()
+			if h.code != c.code || !strings.Contains(h.read("log"), c.says) || h.read("calls") != c.calls || h.has(resigned) != c.mark {
+				t.Errorf("code %d, calls %q, mark %v; want %d, %q, %v and %q in\n%s", h.code, h.read("calls"), h.has(resigned), c.code, c.calls, c.mark, c.says, h.read("log"))
+			}
+			ends := strings.Contains(c.says, "starts again")
+			if !ends {
+				_ = runs.Process.Kill() // it may have been ended, which is wrong
+			}
+			if how := fmt.Sprint(<-ended); strings.Contains(how, "killed") == ends {
+				t.Errorf("its container ended by %q", how)
+			}
+		})
+	}
+}
+
+// A member that has left, and ends by itself before Stead stops it, does not come in again.
+func TestAMemberOfZooKeeperThatHasLeftWaitsToBeStopped(t *testing.T) {
+	h := newZooKeeperHome(t, otherServers, nil)
+	for name, content := range map[string]string{"disk/zookeeper/version-2/snapshot.0": "x", "disk/zookeeper/zoo.cfg": "x", "disk/zookeeper/resigned": "",
+		"facts/bootstrapped": "1\n", "facts/termination-reason": "ScaleDown\n"} {
+		h.put(name, content)
+	}
+	h.put("bin/sleep", "#!/bin/bash\necho waits >> \"$FAKE/calls\"\nexec /bin/sleep 0.01\n")
+	_, wait := h.start()
+	until(t, "it waits", func() bool { return strings.Contains(h.read("calls"), "waits") })
+	if h.has("started") || !h.has("disk/zookeeper/resigned") {
+		t.Fatalf("it came in again: %s", h.read("log"))
+	}
+	if err := os.Remove(filepath.Join(h.dir, "facts/termination-reason")); err != nil { // it is wanted again
+		t.Fatal(err)
+	}
+	wait()
+	if h.code != 7 || !strings.Contains(h.read("log"), "joining again") {
+		t.Errorf("code %d\n%s", h.code, h.read("log"))
+	}
 }
