@@ -35,6 +35,10 @@ type entry struct {
 	gave string
 	// onEtcd: it needs the etcd of examples/ beside it.
 	onEtcd bool
+	// archive is its image where that is of no list.
+	archive string
+	// afterMove is what its README asks for after members have moved to other hosts; nil: nothing.
+	afterMove func(l *Lab) error
 }
 
 var catalogue = []entry{
@@ -45,7 +49,7 @@ var catalogue = []entry{
 	{set: "redis", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedis, leader: leaderRedis,
 		load: []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}},
 	{set: "redis-cluster", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedisCluster, leader: leaderRedisCluster,
-		size: 6, follower: followerRedisCluster, slow: 15 * time.Minute,
+		size: 6, follower: followerRedisCluster, slow: 15 * time.Minute, afterMove: pairRedisCluster,
 		load: []string{"--kind", "redis-cluster", "--endpoints", endpoints("redis-cluster", 6379)}},
 	{set: "rabbitmq", list: "rabbitmq", gave: "joining", image: "stead.local/rabbitmq:3.10.8", whole: wholeRabbitMQ, leader: leaderRabbitMQ,
 		load: []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}},

@@ -15,14 +15,19 @@ import (
 // commandTime bounds a command that only looks or sets something.
 const commandTime = time.Minute
 
-// powerOff ends all that a host runs, at once for everybody else, and takes away what
-// does not outlive a boot: mounts, links, cgroups and what lies on tmpfs.
+// powerOff takes a host's link and then its power, so that it ends at once for everybody else.
 func (m *matrix) powerOff(i int) {
 	m.Helper()
-	h := m.hosts[i]
 	m.port(fmt.Sprint("h", i), "down")
-	h.eventually(time.Minute, "nothing runs on the host", func() error {
-		left := h.everything()
+	m.hosts[i].losePower()
+}
+
+// losePower ends all that a host runs, and takes away what does not outlive a boot: mounts, links, cgroups and
+// what lies on tmpfs.
+func (l *Lab) losePower() {
+	l.t.Helper()
+	l.eventually(time.Minute, "nothing runs on the host", func() error {
+		left := l.everything()
 		for _, pid := range left {
 			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 		}
@@ -31,22 +36,22 @@ func (m *matrix) powerOff(i int) {
 		}
 		return nil
 	})
-	h.unmountAll()
-	for _, dir := range []string{h.path("run"), h.path("ctd-state")} {
+	l.unmountAll()
+	for _, dir := range []string{l.path("run"), l.path("ctd-state")} {
 		if err := removeAll(dir); err != nil {
-			m.Fatal(err)
+			l.t.Fatal(err)
 		}
 	}
-	h.eventually(time.Minute, "the cgroups go", func() error {
-		for _, dir := range h.cgroups() {
+	l.eventually(time.Minute, "the cgroups go", func() error {
+		for _, dir := range l.cgroups() {
 			removeCgroup(dir)
 		}
-		if left := h.cgroups(); len(left) > 0 {
+		if left := l.cgroups(); len(left) > 0 {
 			return fmt.Errorf("left are %v", left)
 		}
 		return nil
 	})
-	h.forgetNetwork()
+	l.forgetNetwork()
 }
 
 // everything is the processes of the host: Stead's, containerd's and those of members,

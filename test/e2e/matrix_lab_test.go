@@ -71,7 +71,7 @@ func newMatrix(t *testing.T, hosts int, chance *rand.Rand, archives ...string) *
 	m.connected()
 	m.joined = true
 	m.loadImages(append(archives, m.hosts[0].toolArchive()))
-	m.watchForTwo()
+	watchForTwo(m, m.hosts)
 	return m
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/stead-project/stead/test/judge"
@@ -191,11 +192,11 @@ func (m *matrix) assertHeld(was map[string]tale) {
 // watchForTwo looks, all the time, whether the kernel has processes of one member on two
 // hosts at once. Only pairs count of which the first was there before and after the
 // second: a life that ended between two looks is no error.
-func (m *matrix) watchForTwo() {
+func watchForTwo(t testing.TB, hosts []*Lab) {
 	stop, done := make(chan struct{}), make(chan struct{})
-	m.Cleanup(func() { close(stop); <-done })
+	t.Cleanup(func() { close(stop); <-done })
 	look := func() (all []map[string][]string) {
-		for _, h := range m.hosts {
+		for _, h := range hosts {
 			all = append(all, h.membersHere())
 		}
 		return all
@@ -212,7 +213,7 @@ func (m *matrix) watchForTwo() {
 			for _, two := range atOnce(look(), look()) {
 				if !told[two] {
 					told[two] = true
-					judge.Broken(m, "two lives at %s: %s", time.Now().Format(time.TimeOnly), two)
+					judge.Broken(t, "two lives at %s: %s", time.Now().Format(time.TimeOnly), two)
 				}
 			}
 		}

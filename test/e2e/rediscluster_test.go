@@ -79,3 +79,12 @@ func (l *Lab) oneOfRedis(flags string) (ordinal int, err error) {
 
 func leaderRedisCluster(l *Lab) (int, error)   { return l.oneOfRedis("master") }
 func followerRedisCluster(l *Lab) (int, error) { return l.oneOfRedis("slave") }
+
+// pairRedisCluster pairs masters and replicas of different hosts.
+func pairRedisCluster(l *Lab) error {
+	out, err := l.trySteadFor(10*time.Minute, "exec", "redis-cluster-0", "-c", "redis", "--", "bash", "/entry/redis-cluster.sh", "grow")
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return err
+}

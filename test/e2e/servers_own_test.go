@@ -106,7 +106,7 @@ func newOwnServersAs(t *testing.T, hosts int, chance *rand.Rand, program string,
 	m.connected()
 	m.joined = true
 	m.loadImages([]string{etcdArchive, m.hosts[0].toolArchive()})
-	m.watchForTwo()
+	watchForTwo(m, m.hosts)
 	return m
 }
 

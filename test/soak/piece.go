@@ -48,6 +48,15 @@ func ofCatalogue(set, what string) piece {
 	}
 }
 
+// onHosts is a database of examples/ with a host for each member and one to spare.
+func onHosts(set, what string) piece {
+	return piece{
+		name: "hosts-" + set, what: what + " under load: its hosts are drained, moved from, cut off and powered off, each once, then by chance",
+		pkg: "./test/e2e", test: "^TestADatabaseLosesNothingWhenItsHostsAreDrainedMovedFromCutOffAndPoweredOff$/^" + set + "$", env: byChance,
+		tells: []string{"soak for", "acts:", "load:"},
+	}
+}
+
 // boxSeeds is how many scripts of test/box make one run.
 const boxSeeds = 48
 
@@ -75,6 +84,16 @@ var pieces = []piece{
 	ofCatalogue("rabbitmq", "RabbitMQ with quorum queues"),
 	ofCatalogue("redis", "Redis with Sentinel"),
 	ofCatalogue("redis-cluster", "Redis Cluster, six members"),
+	onHosts("etcd", "etcd"),
+	onHosts("zookeeper", "ZooKeeper"),
+	onHosts("galera", "MariaDB with Galera"),
+	onHosts("nats", "NATS JetStream"),
+	onHosts("redis", "Redis with Sentinel"),
+	onHosts("redis-cluster", "Redis Cluster, six members on four hosts"),
+	onHosts("rabbitmq", "RabbitMQ with quorum queues"),
+	onHosts("postgresql", "PostgreSQL with failover by Patroni, and its etcd"),
+	onHosts("cassandra", "Cassandra; its image needs Maven Central"),
+	onHosts("kafka", "Kafka; its image needs Maven Central"),
 	{
 		name: "spark", what: "Spark's masters and workers while an application computes: each fault, then by chance; its image needs Maven Central",
 		pkg: "./test/e2e", test: "^TestAnApplicationOfSparkComputesRightUnderFaults$", env: byChance,
