@@ -20,6 +20,7 @@ for word in $all; do
 done
 case $all in
 eval*"not lists"*) cat "$FAKE/lacking" ;;
+*rabbit_nodes*) cat "$FAKE/known" ;;
 eval*) cat "$FAKE/left" ;;
 esac
 `
@@ -45,6 +46,7 @@ func newRabbitMQs(t *testing.T, ordinal int, used bool) (*home, records.Snapshot
 	h.put("entry/rabbitmq.conf", "default_user = app\n")
 	h.put("lacking", "0\n")
 	h.put("left", "0\n")
+	h.put("known", "true\n")
 	h.put("tmp/pid", "1\n")
 	h.put("disk/.keep", "")
 	h.env = append(h.env, "ENTRY="+h.dir+"/entry", "SECRET="+h.dir+"/secret", "RABBITMQ_NODENAME="+node(fmt.Sprint(ordinal)),
@@ -102,6 +104,20 @@ func TestANodeOfRabbitMQJoinsOnceAPeerHasForgottenIt(t *testing.T) {
 	until(t, "it runs, not "+h.read("log"), func() bool { return h.has("ran") })
 	if !strings.Contains(h.read("ran"), "classic_config.nodes.1 = "+node("0")+"\n") || !h.has("disk/joining") || h.has("disk/mnesia") {
 		t.Errorf("it runs with %q", h.read("ran"))
+	}
+}
+
+func TestANodeOfRabbitMQThatWasForgottenJoinsAnew(t *testing.T) {
+	t.Parallel()
+	for known, anew := range map[string]bool{"true\n": false, "false\n": true, "": false} { // nothing: nobody answers
+		h := newRabbitMQ(t, 1, true)
+		h.put("disk/mnesia/"+node("1")+"/data", "")
+		h.put("known", known)
+		h.start("run")
+		until(t, "it runs, not "+h.read("log"), func() bool { return h.has("ran") })
+		if joins := strings.Contains(h.read("ran"), "classic_config.nodes.1"); joins != anew || h.has("disk/mnesia") == anew || h.has("disk/joining") != anew {
+			t.Errorf("known %q: it runs with %q", known, h.read("ran"))
+		}
 	}
 }
 
