@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -164,6 +165,42 @@ func TestAnEmptyDiskOfRedisClusterRunsOnlyWhenItsSlotsHaveAnotherMaster(t *testi
 	wait()
 	if h.code != 75 || h.has("ran") {
 		t.Errorf("nobody answers, and it runs: exit %d", h.code)
+	}
+}
+
+// On a slow machine the first members are ready before the last ones have begun.
+func TestALateMemberOfRedisClusterWaitsForNoOtherLateOne(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		other string // the volume of the other member that does not answer
+		runs  bool
+	}{
+		"the other was never ready": {records.VolumesNew, true},
+		"the other may have slots":  {records.VolumesUsed, false},
+	} {
+		h, facts := newRedisCluster(t, 1, 6)
+		for i := range facts.Peers {
+			if i != 1 && i != 3 {
+				facts.Peers[i].Volumes = records.VolumesUsed
+			}
+		}
+		facts.Peers[3].Volumes = c.other
+		h.set(facts)
+		h.put("facts/volume-new", "data replaced\n")
+		h.knows(regexp.MustCompile(` \d+-\d+\n`).ReplaceAllString(regexp.MustCompile(`slave\S* .`).ReplaceAllString(ofRedis, "master -"), "\n"), 6)
+		h.move("nodes/"+h.peer(3).Address.String(), "silent")
+		_, wait := h.start()
+		if !c.runs {
+			wait()
+			if h.code != 75 || h.has("ran") {
+				t.Errorf("%s: exit %d, and it runs: %v", name, h.code, h.has("ran"))
+			}
+			continue
+		}
+		until(t, name+": it runs, not "+h.read("log"), func() bool { return h.has("ran") })
+		if h.has("disk/joining") {
+			t.Errorf("%s: it waits for a place among masters that are still to be", name)
+		}
 	}
 }
 
