@@ -26,6 +26,8 @@ func (w *observer) followJob(order *hooks.HookOrder) {
 		w.loseJob("what the agent had kept of it is lost")
 	case state.Begun && w.ordered == nil:
 		w.loseJob("the agent was restarted while it ran")
+	case !state.Begun && order.ID.Epoch < w.c.Epoch(): // it may have run in another life since, or in this one
+		w.loseJob("the store was restored since it was ordered")
 	case !state.Begun && order.Job.Attempt > 0:
 		rest := backoff.After(w.c.Tuning.RetryFirst, w.c.Tuning.RetryMost, order.Job.Attempt)
 		w.orderedDue = w.c.Now().Add(state.Since + rest - w.c.Clock())

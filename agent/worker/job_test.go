@@ -123,6 +123,20 @@ func TestWhatEndsAJobFromOutsideIsUnknown(t *testing.T) {
 	}
 }
 
+// A job that was ordered before the store was restored may have run since: it is not begun, and nobody knows whether it ran.
+func TestAJobOfBeforeARestoreIsNotBegun(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		l := life(5, records.GoalRun)
+		n.startHooked(p, l)
+		n.epoch.Store(2)
+		n.w.Tell(job(l, 7, "grow", 0))
+		time.Sleep(30 * time.Second)
+		n.wantHook(hooks.HookResult{ID: jobID(7), Unknown: true, Message: "the store was restored since it was ordered"})
+		p.want(t)
+	})
+}
+
 // The last report of a life says what came of its job: that it was not begun, or that it ended with the life.
 func TestTheEndOfALifeSaysWhatCameOfItsJob(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {

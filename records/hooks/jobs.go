@@ -23,6 +23,9 @@ type Jobs struct {
 	Done     []string `json:"done,omitempty"`
 	Settled  []string `json:"settled,omitempty"`
 	Doubtful []string `json:"doubtful,omitempty"`
+	// Restored: the store was restored since these jobs were due, so that any of them may have run which is not recorded, also one
+	// that the set is given only now. It ends with the round.
+	Restored bool `json:"restored,omitempty"`
 	// Complete: the jobs after Bootstrapped were done once. Ordinals are the members that they were done for, and those of each
 	// growth since, without who left.
 	Complete bool  `json:"complete,omitempty"`

@@ -80,12 +80,20 @@ func (s volumes) followJobs(may bool) {
 	}
 }
 
-// begin makes the record. Of a set that was complete before, nobody knows whether its first jobs ran.
+// begin makes the record. Of a set that was complete before, nobody knows whether its first jobs ran; nor of one whose members lived
+// before the store was restored, for it may have been complete since.
 func (j *jobber) begin() {
-	j.now = hooks.Jobs{Ref: j.world.Set.Ref, Epoch: j.world.Epoch, Complete: j.bootstrapped}
+	j.now = hooks.Jobs{Ref: j.world.Set.Ref, Epoch: j.world.Epoch, Complete: j.bootstrapped, Restored: !j.bootstrapped && j.livedBefore()}
 	if j.bootstrapped {
 		j.now.Ordinals, j.now.Doubtful = j.wantedOrdinals(), j.jobNames(hooks.AfterBootstrapped)
 	}
+}
+
+// livedBefore: a member had a life before the store was restored.
+func (j *jobber) livedBefore() bool {
+	return slices.ContainsFunc(j.members, func(t *memberState) bool {
+		return t.Identity != nil && !t.Identity.LastToken.IsZero() && t.Identity.LastToken.Epoch < j.world.Epoch
+	})
 }
 
 // crossRestore: what was under way when the backup was made may have come further since.
@@ -103,6 +111,7 @@ func (j *jobber) crossRestore() {
 		after = hooks.AfterBootstrapped
 	}
 	if !j.now.Complete || len(j.grown()) > 0 {
+		j.now.Restored = true
 		for _, name := range j.open(after) {
 			j.doubt(name)
 		}
@@ -188,7 +197,7 @@ func (j *jobber) endRound() {
 		return
 	}
 	j.giveUpRun()
-	j.now.Round, j.now.Settled = nil, nil
+	j.now.Round, j.now.Settled, j.now.Restored = nil, nil, false
 	grown := j.jobNames(hooks.AfterGrown)
 	j.now.Doubtful = drop(j.now.Doubtful, func(name string) bool { return slices.Contains(grown, name) })
 }

@@ -52,6 +52,17 @@ func recorded(r hooks.Jobs) func(*World) {
 	}
 }
 
+// livedBefore has members have lived before the store was restored.
+func livedBefore(w *World) {
+	for i := range w.Slots {
+		if id := w.Slots[i].Identity; id != nil {
+			rec := *id
+			rec.LastToken.Epoch = 0
+			w.Slots[i].Identity = &rec
+		}
+	}
+}
+
 // inLife has a member run a job as order 50, with this result; the record names it.
 func inLife(ordinal int, job string, result hooks.HookResult) func(*World) {
 	return func(w *World) {
@@ -94,6 +105,9 @@ func briefJobs(a Action) string {
 		words := []string{"jobs=" + ordinalWords(r.Ordinals)}
 		if !r.Complete {
 			words = append(words, "begun")
+		}
+		if r.Restored {
+			words = append(words, "restored")
 		}
 		for _, list := range [][]string{r.Done, r.Settled} {
 			words = append(words, strings.Join(list, "+"))
@@ -201,10 +215,14 @@ func TestAJobOfUnknownEndIsNotRepeated(t *testing.T) {
 			w.Jobs.Uncertain = &spec.LifeID{ID: w.Slots[1].ID, Token: spec.Token{Epoch: 1, Number: 3}}
 		}), want: "jobs=0.1,create |"},
 		{name: "after a restore it may have been done", world: all, change: with(inLife(0, "grow", hooks.HookResult{}), restored),
-			want: "jobs=0.1,create,doubt:grow,grow:0/true,uncertain:0 | 0:Job", says: "the store was restored"},
-		{name: "also one that was not ordered yet", world: all, change: with(restored), want: "jobs=0.1,create,doubt:grow |"},
+			want: "jobs=0.1,restored,create,doubt:grow,grow:0/true,uncertain:0 | 0:Job", says: "the store was restored"},
+		{name: "also one that was not ordered yet", world: all, change: with(restored), want: "jobs=0.1,restored,create,doubt:grow |"},
+		{name: "also one that the set is given only then", world: all, change: with(func(w *World) { w.Jobs.Restored = true }), want: "jobs=0.1,restored,create,grow:0/true |"},
+		{name: "until the members that came are done", world: all, change: with(func(w *World) { w.Jobs.Restored, w.Jobs.Settled = true, []string{"grow"} }), want: "jobs=0.1.2,create |"},
+		{name: "also when nothing of jobs was recorded then", world: all, change: allOf(hasJobs("create"), livedBefore, func(w *World) { w.Jobs, w.Bootstrapped = nil, false }),
+			want: "jobs=,begun,restored bootstrapped |"},
 		{name: "and then a user is asked", world: all, change: with(func(w *World) { w.Jobs.Doubtful = []string{"grow"} }), want: "jobs=0.1,create,doubt:grow,grow:0/true |"},
-		{name: "what a user said before a restore is void", world: all, change: with(undecided("grow"), decides("grow", 50, false), restored), want: "jobs=0.1,create,doubt:grow,grow:0/true | 0:JobUnknown"},
+		{name: "what a user said before a restore is void", world: all, change: with(undecided("grow"), decides("grow", 50, false), restored), want: "jobs=0.1,restored,create,doubt:grow,grow:0/true | 0:JobUnknown"},
 		{name: "what is done stays done", world: all, change: allOf(hasJobs("create", "grow"), recorded(three), restored), want: "jobs=0.1.2,create |"},
 	})
 }

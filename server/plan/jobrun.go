@@ -126,7 +126,7 @@ func (j *jobber) next() {
 	if len(now.Round) == 0 {
 		now.Round = j.wantedOrdinals()
 	}
-	if slices.Contains(now.Doubtful, r.Job) && job.OnUnknown != hooks.OnUnknownRepeat && r.Failures == 0 && r.ID == (spec.Sequence{}) {
+	if (now.Restored || slices.Contains(now.Doubtful, r.Job)) && job.OnUnknown != hooks.OnUnknownRepeat && r.Failures == 0 && r.ID == (spec.Sequence{}) {
 		now.Run = &hooks.JobRun{Job: r.Job, ID: id, Unknown: true, Message: "it is not recorded whether it ran"}
 		j.tell(now.Run, "unknown", fmt.Sprintf("it is not known whether job %s ran", r.Job))
 		j.act(PutJobs{Record: now, Name: j.name, Text: j.text})
@@ -173,7 +173,7 @@ func (j *jobber) due() string {
 // record has the members counted that need no job.
 func (j *jobber) record() {
 	now := j.now
-	now.Complete, now.Ordinals, now.Round = true, join(now.Ordinals, j.wantedOrdinals()), nil
+	now.Complete, now.Restored, now.Ordinals, now.Round = true, false, join(now.Ordinals, j.wantedOrdinals()), nil
 	j.act(PutJobs{Record: now})
 	j.now = now
 }
