@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/agent/deadline"
@@ -53,6 +54,7 @@ type agent struct {
 	mover       *move.Mover
 	moved       *session.MoveReports
 	copier      *copier
+	timers      []*timer
 }
 
 // begin takes up what stands here, as Agent.Run does.
@@ -83,9 +85,13 @@ func (n *node) begin(a *agent) {
 		Runtime: host, Network: host, Volumes: hostVolumes{n: n}, Ledger: a.led, Guard: keeper, Files: n.tmpfs,
 		Find: a.book.Find, Sets: memberSets{a}, Self: n.follow,
 		Report: a.report, Seq: a.nextSeq, Node: files.Node{Name: n.name}, Boot: n.boot(), RunDir: runDir,
-		Epoch: func() int64 { return a.known.Now().At.Epoch }, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
-		Background: background{n}, Next: n.choose,
-		AfterFunc: func(time.Duration, func()) func() bool { return func() bool { return true } }, // no call takes time
+		Epoch: func() int64 {
+			if n.w.plant.BeginsOldJobs { // of lives it is asked once more
+				return 0
+			}
+			return a.known.Now().At.Epoch
+		}, Clock: n.uptime, Now: n.now, Tuning: tuning, Logger: discard,
+		Background: background{n}, Next: n.choose, AfterFunc: a.after,
 	}
 	a.found = map[spec.Identity]worker.Found{}
 	for _, id := range n.identities((*place).visible) {
@@ -100,6 +106,36 @@ func (n *node) begin(a *agent) {
 		if !e.Open.IsZero() || len(e.Ends) > 0 {
 			n.worker(e.ID)
 		}
+	}
+}
+
+// timer is what is done at a moment on the node's clock.
+type timer struct {
+	at time.Time
+	do func()
+}
+
+// after has something be done later; no call takes time, so that only what goes on beside them lasts so long.
+func (a *agent) after(d time.Duration, do func()) (stop func() bool) {
+	t := &timer{a.n.now().Add(d), do}
+	a.timers = append(a.timers, t)
+	return func() bool {
+		before := len(a.timers)
+		a.timers = slices.DeleteFunc(a.timers, func(x *timer) bool { return x == t })
+		return len(a.timers) < before
+	}
+}
+
+// ring does what is due.
+func (a *agent) ring() {
+	for i := 0; i < len(a.timers); {
+		t := a.timers[i]
+		if a.n.now().Before(t.at) {
+			i++
+			continue
+		}
+		a.timers = slices.Delete(a.timers, i, i+1)
+		t.do()
 	}
 }
 

@@ -38,6 +38,7 @@ type box struct {
 	pre      hookTruth
 	endSince time.Time // on the node's clock: its agent began to end it alone
 	asked    time.Time // likewise: it was sent the stop signal
+	job      *jobRun   // the command of a job in it
 }
 
 // part is what a container is to its member, by the template of its life.

@@ -76,7 +76,7 @@ var actions = map[string]action{
 	"kill-watchdog": onNode((*node).killWatchdog), "kill-logger": onNode((*node).killLogger),
 	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
 	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
-	"says": onNode((*node).says), "order": edits(user.order),
+	"says": onNode((*node).says), "order": edits(user.order), "jobs": asks(user.jobs), "job-word": asks(user.decideJob), "job-on": (*Cluster).jobOn,
 	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn,
 	"servers": (*Cluster).withServers, "replicate": (*Cluster).replicate, "arrive": (*Cluster).arrives, "elect": (*Cluster).newLeader, "late": onServer((*server).delay), "break-watch": onServer((*server).breakWatch),
 	"lose-server": (*Cluster).loseServer, "recover": (*Cluster).recover, "server-joins": operates(operator.joinServer), "add-server": operates(operator.addServer),
@@ -125,21 +125,34 @@ var serverWeights = []weight{
 var direct = map[string]bool{
 	"move": true, "abort-move": true, "drain-move": true, "back-move": true, "lose-target": true, "user": true, "rename": true, "orphan": true, "adopt": true, "lost": true,
 	"give-up": true, "bring-back": true, "retain": true, "claim": true, "scale": true, "range": true, "deadline": true, "leave": true, "parts": true, "mounts": true,
-	"claims": true, "recreate": true, "pause": true, "floor": true, "node-loss": true, "cordon": true, "drain": true, "declare": true, "excuse": true, "order": true,
+	"claims": true, "recreate": true, "pause": true, "floor": true, "node-loss": true, "cordon": true, "drain": true, "declare": true, "excuse": true, "order": true, "jobs": true, "job-word": true,
 	"backup": true, "go-back": true, "expire-session": true, "lie": true,
 }
 
 // sayWeights are drawn as well in runs in which members say something of themselves.
 var sayWeights = []weight{{"says", 12, 12}, {"order", 8, 8}}
 
+// jobWeights are drawn as well in runs in which sets have jobs; jobFaults instead of all others for a while after faults were mended: jobs
+// run while all members are ready.
+var (
+	jobWeights = []weight{{"jobs", 2, 2}, {"job-word", 10, 10}, {"job-on", 20, 20}}
+	jobFaults  = []weight{
+		{"jobs", 4, 4}, {"job-word", 8, 8}, {"job-on", 50, 50}, {"scale", 5, 5}, {"user", 1, 1}, {"orphan", 1, 1}, {"adopt", 2, 2}, {"wait", 2, 2},
+		{"turn", 20, 20}, {"feed", 10, 10}, {"tell", 10, 10}, {"receive", 10, 10}, {"work", 30, 30}, {"send", 10, 10}, {"take", 10, 10}, {"store", 10, 10}, {"campaign", 5, 5}, {"connect", 8, 8},
+		{"crash-agent", 6, 6}, {"start-agent", 8, 8}, {"reboot", 1, 2}, {"shut-down", 1, 2}, {"range", 1, 1}, {"cut", 1, 2}, {"join", 4, 4}, {"halt-agent", 1, 2}, {"resume-agent", 3, 3}, {"break", 1, 2}, {"sick", 1, 2}, {"slow-op", 1, 2},
+		{"crash-between", 1, 2}, {"unknown", 1, 2}, {"start-server", 6, 6}, {"backup", 2, 2}, {"go-back", 1, 2}, {"restore", 0, 1}, {"declare", 3, 3}, {"excuse", 3, 3}, {"link", 2, 2},
+	}
+)
+
 // dealer draws choices.
 type dealer struct {
 	r       *rand.Rand
 	table   []weight
-	total   int
+	faults  []weight // drawn instead for a while after faults were mended; nil: none are
 	calm    bool
 	moves   bool
 	servers bool // have a store of their own
+	jobs    bool // sets have some
 }
 
 func newDealer(seed uint64, often []string) *dealer {
@@ -154,16 +167,26 @@ func newDealer(seed uint64, often []string) *dealer {
 	if seed%3 == 0 || slices.Contains(often, "says") {
 		d.table = append(d.table, sayWeights...)
 	}
-	for i, w := range d.table {
-		if slices.Contains(often, w.kind) {
-			d.table[i].calm, d.table[i].stormy = 4*w.calm+12, 4*w.stormy+12
+	if seed%3 == 2 || slices.Contains(often, "jobs") {
+		d.jobs, d.table, d.faults = true, append(d.table, jobWeights...), slices.Clone(jobFaults)
+	}
+	for _, table := range [][]weight{d.table, d.faults} {
+		for i, w := range table {
+			if slices.Contains(often, w.kind) {
+				table[i].calm, table[i].stormy = 4*w.calm+12, 4*w.stormy+12
+			}
 		}
 	}
 	d.calm = d.r.IntN(3) == 0
-	for _, w := range d.table {
-		d.total += d.of(w)
-	}
 	return d
+}
+
+// settles is after how many choices faults are mended.
+func (d *dealer) settles() int {
+	if d.jobs {
+		return 200
+	}
+	return 400
 }
 
 func (d *dealer) of(w weight) int {
@@ -173,9 +196,18 @@ func (d *dealer) of(w weight) int {
 	return w.stormy
 }
 
-func (d *dealer) next() Choice {
-	n := d.r.IntN(d.total)
-	for _, w := range d.table {
+// next is the choice of a number.
+func (d *dealer) next(i int) Choice {
+	table := d.table
+	if d.jobs && i%d.settles() < d.settles()/2 {
+		table = d.faults
+	}
+	total := 0
+	for _, w := range table {
+		total += d.of(w)
+	}
+	n := d.r.IntN(total)
+	for _, w := range table {
 		n -= d.of(w)
 		if n >= 0 {
 			continue

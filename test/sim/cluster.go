@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -33,14 +34,16 @@ type Cluster struct {
 	seen     store.Rev    // of observer
 	volumes  int
 	uids     int
-	shared   *fileSystem           // that of all nodes
-	classOf  map[claimOfSet]string // of claims that are made; none: the local one
-	fences   bool                  // the shared class takes no late write
-	composed bool                  // members have init containers, sidecars and hooks
-	shares   bool                  // members mount PersistentVolumeClaims
-	prepares bool                  // nodes pull images of updates ahead
-	moves    bool                  // members are moved
-	keys     int                   // of moves, that agents made
+	shared   *fileSystem                  // that of all nodes
+	classOf  map[claimOfSet]string        // of claims that are made; none: the local one
+	fences   bool                         // the shared class takes no late write
+	composed bool                         // members have init containers, sidecars and hooks
+	shares   bool                         // members mount PersistentVolumeClaims
+	prepares bool                         // nodes pull images of updates ahead
+	moves    bool                         // members are moved
+	hasJobs  bool                         // sets have jobs
+	read     map[spec.SetRef]hooks.JobRun // what a person read last of the jobs of each
+	keys     int                          // of moves, that agents made
 
 	claimRefs []spec.SetRef // of the identities of those
 
@@ -96,7 +99,7 @@ func New(seed uint64, plant plants.Plant) *Cluster {
 	w := &Cluster{
 		seed: seed, plant: plant, ctx: context.Background(), clock: began, epoch: 1,
 		origin: 1, raft: 1, epochs: map[int64]bool{1: true},
-		shared: newFileSystem(), classOf: map[claimOfSet]string{},
+		shared: newFileSystem(), classOf: map[claimOfSet]string{}, read: map[spec.SetRef]hooks.JobRun{},
 		cancelled: func() bool { return false }, Counts: map[string]int{}, pcg: rand.NewPCG(seed, 1),
 	}
 	w.r = rand.New(w.pcg)
@@ -165,13 +168,19 @@ func (w *Cluster) Run(n int) *Violation {
 	if d.servers {
 		w.Do(Choice{"servers", w.seed % 1_000_000})
 	}
+	if d.jobs {
+		w.Do(Choice{"jobs", d.r.Uint64N(1_000_000)})
+	}
 	if d.moves {
 		w.Do(Choice{"moves", w.seed % 1_000_000})
 	}
 	for i := 1; i <= n && !w.over() && !w.cancelled(); i++ {
-		w.Do(d.next())
-		if i%400 == 0 || i == n {
+		w.Do(d.next(i))
+		if i%d.settles() == 0 || i == n {
 			w.Do(Choice{"settle", d.r.Uint64N(1_000_000)})
+			if d.jobs { // which run when all is well
+				w.Do(Choice{"jobs", d.r.Uint64N(1_000_000)})
+			}
 		}
 	}
 	return w.fault
@@ -256,6 +265,7 @@ func (w *Cluster) look() {
 			w.q.saw(b)
 		}
 		w.judge.given(w.view(), b)
+		w.judge.jobsLeft(w.view())
 	}
 }
 

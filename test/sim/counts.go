@@ -48,9 +48,12 @@ var (
 		"BeginMove", "AdvanceMove", "FlipMove", "EndMove", "Stop Move", "Start Move", "blocked: Moving",
 		"move begun", "move Copying to Aborting", "move Copying to Stopping", "move Stopping to Sealing", "move Sealing to Flipped", "move ended as Flipped", "move ended as Aborting",
 		"round of copying", "copy discarded", "life begun where its volumes arrived", "move taken up by the next agent", "fault: a round of copying breaks",
+		"OrderJob", "PutJobs", "job begun", "job begun after a growth", "job begun once more", "job succeeded", "job done", "job skipped", "blocked: Job", "blocked: JobUnknown",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
+		"job begun among faults", "job failed", "job of unknown end", "job runs on without its agent", "run of a job not known after a restore", "word about an earlier run of a job",
+		"blocked: JobFailed",
 		"volume of a claim shared", "store goes on with one server", "store goes on without what others had confirmed", "removed server joins again", "server refused that joins",
 		"removal of a server refused", "fault: write without a quorum",
 		"fault: agent dies before a volume is sealed", "fault: agent dies after a volume is sealed", "fault: agent dies before a volume arrives", "fault: agent dies after a volume arrives",

@@ -181,10 +181,18 @@ func (f *tmpfs) LoadState(id spec.Identity) (worker.State, bool) {
 }
 
 func (f *tmpfs) SaveLife(life *records.Life) error {
-	if had, ok := f.lives[life.Member.ID]; ok && had.Member.Token == life.Member.Token && had.Member.Goal == life.Member.Goal {
+	if had, ok := f.lives[life.Member.ID]; ok && had.Member.Token == life.Member.Token && had.Member.Goal == life.Member.Goal && orderOf(&had) == orderOf(life) {
 		return nil // the same content is not written again
 	}
 	return f.n.act(life.Member.ID, "SaveLife", func() error { f.lives[life.Member.ID] = *life; return nil })
+}
+
+// orderOf names the hook that a life is ordered; zero: none.
+func orderOf(l *records.Life) (id spec.Sequence) {
+	if h := l.Member.Hook; h != nil {
+		id = h.ID
+	}
+	return id
 }
 
 func (f *tmpfs) SaveState(id spec.Identity, s *worker.State) error {

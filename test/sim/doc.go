@@ -10,6 +10,8 @@
 // copies file by file from the other host (movecopy.go). What each volume holds is followed (contents.go), and
 // judgemove.go judges S12.
 //
+// In a third of the runs sets have jobs (jobs.go, judgejob.go), and faults come while these run.
+//
 // In a third of the runs the servers have a store of their own (quorum.go, follow.go, proposals.go, serversasked.go): a quorum of
 // members that come, go, lag and lose their disks. In the others it is another program's, which is always there.
 //

@@ -37,9 +37,14 @@ const (
 	hookSlow  = "slow"
 	hookFails = "fails"
 	hookHangs = "hangs"
+	// hookSignalled is of jobs: a signal ends it at times.
+	hookSignalled = "signalled"
 )
 
-var errHook = errors.New("exit code 1")
+var errNoProcess = errors.New("the container does not run")
+
+// errHook is of a command that failed by itself, errKilled of one that was killed.
+var errHook, errKilled = probe.Ended(1, ""), probe.Ended(killedCode, "")
 
 // someHook is a hook of a template; nil: none.
 func someHook(r *rand.Rand) *spec.Hook {

@@ -30,6 +30,7 @@ type judge struct {
 	arrived  map[records.VolumeID]bool // copies of moves that were ever in their place
 	backs    map[moves.MoveID]bool     // went back, in any history of the store
 	forgotBy map[string]bool           // who has left, and was forgotten by another
+	jobs     map[spec.SetRef]*jobsTruth
 	stored
 }
 
@@ -86,6 +87,7 @@ func newJudge(w *Cluster) *judge {
 		w: w, alive: map[spec.Identity]run{}, newest: map[spec.Identity]spec.Token{}, lives: map[life]*lifeTruth{},
 		volumes: map[records.VolumeID]*volumeTruth{}, had: map[spec.UID]time.Time{}, may: map[telling]string{}, stored: newStored(),
 		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{}, backs: map[moves.MoveID]bool{}, forgotBy: map[string]bool{},
+		jobs: map[spec.SetRef]*jobsTruth{},
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
 	j.rules.Restored()
@@ -120,6 +122,7 @@ func (j *judge) restored() {
 	}
 	j.former = append(j.former, had)
 	j.stored = newStored()
+	j.jobsRestored()
 	j.rules.Restored()
 }
 
@@ -164,6 +167,10 @@ func (j *judge) before(b store.Batch) {
 			j.report(e)
 		case kind == store.KindVolume:
 			j.written(v, b, e)
+		case kind == store.KindJobs && !e.Delete:
+			j.jobsWritten(v, e)
+		case kind == store.KindSet && !e.Delete:
+			j.jobsWanted(v, e)
 		case kind == store.KindMove:
 			j.move(v, b, e)
 		case kind == store.KindIdentity && e.Delete:

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -83,6 +84,13 @@ func decides(v cache.View, e store.Event) bool {
 		vol, err := store.Decode[records.Volume](e.KV)
 		old := volumeOf(v, e.Key)
 		return e.Delete || err != nil || old == nil || old.Fate != vol.Fate
+	case store.KindJobs:
+		now, err := store.Decode[hooks.Jobs](e.KV)
+		if e.Delete || err != nil || now.Run == nil || now.Run.In == nil {
+			return false
+		}
+		old := cache.JobsOf(v, now.Ref)
+		return old == nil || old.Run == nil || old.Run.In == nil || old.Run.ID != now.Run.ID
 	case store.KindAddress:
 		return true
 	}

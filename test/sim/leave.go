@@ -80,18 +80,22 @@ func (b background) Order(ctx context.Context, t probe.Target, h spec.MemberHook
 	if x.ordered != nil {
 		w.fail("leave", "%s runs two hooks of %s at once", b.n.name, t.ID.ID.MemberName())
 	}
+	box.job = nil // what an agent before this one left of such a command has ended by then
 	x.ordered = &orderedHook{ctx: ctx, box: box.name, run: box.runs, token: box.alive, env: env, at: w.clock, returned: returned}
 	w.note("%s: %s runs %s", b.n.name, t.ID.ID.MemberName(), strings.Join(env, " "))
 	switch o := x.ordered; {
 	case box.alive.IsZero():
-		o.err = errHook
+		o.err = errNoProcess
 	case h.Exec.Command[0] == hookSlow:
 		o.at = w.clock.Add(time.Duration(w.r.IntN(9000)) * time.Millisecond)
 	case h.Exec.Command[0] == hookFails && w.chance(2):
 		o.err = errHook
+	case h.Exec.Command[0] == hookSignalled && w.chance(2):
+		o.err = errKilled
 	case h.Exec.Command[0] == hookHangs:
 		o.at = time.Time{}
 	}
+	x.beginJob(box)
 }
 
 // hearOrdered has an ordered hook that is over return.
@@ -105,7 +109,7 @@ func (x *memberWorker) hearOrdered() {
 	case o.ctx.Err() != nil:
 		o.err = o.ctx.Err()
 	case gone:
-		o.err = errHook
+		o.err = errKilled
 	case o.at.IsZero() || w.clock.Before(o.at):
 		return
 	case o.err == nil:
@@ -113,6 +117,10 @@ func (x *memberWorker) hearOrdered() {
 	}
 	if o.err != nil {
 		w.count("ordered hook failed")
+	}
+	x.endJob(b, o)
+	if o.err == errKilled && w.plant.SeesNoSignal {
+		o.err = errHook
 	}
 	x.ordered, x.due = nil, true
 	o.returned(o.err)

@@ -29,6 +29,7 @@ type node struct {
 	late    time.Time // until when it, or the machine, stays so
 	pace    pace
 	stopped bool      // the agent's process is
+	noJobs  bool      // it is too old for jobs
 	downAt  time.Time // on its own clock: when it is to be down, if it ends lives by itself
 	removed bool      // its record was, and it has not come back
 	disk    *disk
@@ -86,7 +87,7 @@ func (n *node) startAgent() {
 		n: n, led: led, workers: map[spec.Identity]*memberWorker{},
 		epochs: map[records.VolumeID]int64{}, forgotten: map[records.VolumeID]records.VolumeOrder{}, seq: led.Starts() << 32,
 	}
-	n.agent = a
+	n.agent, n.noJobs = a, n.w.hasJobs && !n.w.judge.settling && n.w.chance(6)
 	n.w.note("%s's agent starts in %s", n.name, n.boot())
 	n.run(func() { n.begin(a) })
 }
@@ -97,6 +98,7 @@ func (n *node) stopAgent(why string) bool {
 		return false
 	}
 	n.endSession(why)
+	n.leavesJobs()
 	n.agent, n.stopped = nil, false
 	n.w.note("%s's agent ends: %s", n.name, why)
 	return true

@@ -79,12 +79,13 @@ func (n *node) connect(s *server) bool {
 }
 
 // hello is the client's, but for what a plant hides, and for whether images are pulled ahead and which classes are
-// fenced, and whether volumes are moved: the run chooses these after its first agents began.
+// fenced, whether volumes are moved, and whether it is too old for jobs: the run chooses these after its first agents began.
 func (n *node) hello() *proto.Hello {
 	hello := got(n.agent.client.Hello(context.Background())).GetHello()
 	var facts records.NodeFacts
 	must(json.Unmarshal(hello.FactsJson, &facts))
 	facts.Prepares, facts.Moves, facts.MovesBack = n.w.prepares, n.w.moves, n.w.moves
+	facts.Jobs = !n.noJobs
 	if n.w.fences {
 		facts.FencedClasses = facts.SharedClasses
 	}

@@ -28,6 +28,7 @@ func (w *Cluster) settle() bool {
 		operator{w}.giveUpLost()
 		operator{w}.takeBackLost()
 		operator{w}.goForward()
+		operator{w}.decideJobs()
 		w.round(round)
 		if w.over() || w.cancelled() {
 			return true
@@ -83,6 +84,10 @@ func (w *Cluster) heal() {
 		}
 		n.replaceDisk()
 		n.mount()
+		if n.noJobs {
+			n.noJobs = false
+			n.endSession("its agent is upgraded")
+		}
 		if len(n.lies) > 0 {
 			n.endSession("it lies no more")
 		}
@@ -106,6 +111,9 @@ func (w *Cluster) mend(ref spec.SetRef) {
 		}
 		mendParts(&set.Spec.Template.Spec)
 		w.mendLeave(set)
+		if w.judge.settling {
+			mendJobs(set)
+		}
 		w.mendMounts(set)
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
@@ -263,6 +271,9 @@ func lacking(x plan.World) string {
 		if !r.Available(o) || r.Slot(o).Member.Revision != x.TemplateHash {
 			return r.Name(o) + " is not available on the asked revision: " + told(x)
 		}
+	}
+	if why := lackingJobs(x, r); why != "" {
+		return why + ": " + told(x)
 	}
 	if x.Status != nil && x.Status.ServiceName != x.Set.Service() {
 		return "the rename is not complete: " + told(x)

@@ -59,6 +59,9 @@ func (w user) createSet(ref spec.SetRef) {
 	if w.composed {
 		w.furnish(&set, rand.New(rand.NewPCG(w.seed, uint64(w.uids)+1<<32)))
 	}
+	if w.hasJobs {
+		someJobs(&set, rand.New(rand.NewPCG(w.seed, uint64(w.uids)+2<<32)))
+	}
 	w.putSet(set, 0)
 }
 

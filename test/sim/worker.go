@@ -168,6 +168,7 @@ func (x *memberWorker) step() (acted bool) {
 	if x.n.agent == nil || x.n.agent.workers[x.id] != x {
 		return false
 	}
+	x.n.agent.ring()
 	x.hear()
 	x.n.agent.sets.Turn()
 	if now := x.n.now(); !x.due && (x.next.IsZero() || now.Before(x.next)) {
@@ -189,7 +190,7 @@ func (x *memberWorker) step() (acted bool) {
 func (n *node) choose(id spec.Identity, token spec.Token, wanted step.Wanted, seen step.Seen) step.Op {
 	w, x := n.w, n.agent.workers[id]
 	x.token = token
-	wanted.Restored = wanted.Restored && !w.plant.OpensAfterRestore
+	wanted.Restored = token.Epoch < n.agent.known.Now().At.Epoch && !w.plant.OpensAfterRestore
 	op := step.Next(wanted, w.plant.Looks(wanted, seen))
 	x.op = op.Kind
 	if op.Kind == step.Wait || op.Kind == step.Nothing {

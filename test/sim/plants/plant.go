@@ -60,6 +60,8 @@ type Plant struct {
 
 	HooksReturnAtOnce bool // a postStart hook is said to have returned while it runs
 	SeesNoFailure     bool // an init container that failed is said to have ended with 0
+	SeesNoSignal      bool // a job that a signal ended is said to have ended by itself
+	BeginsOldJobs     bool // a job that was ordered before a restore is begun after it
 	// Look changes what a worker saw of its identity; Keep what it keeps of a life.
 	Look func(step.Wanted, *step.Seen)
 	Keep func(*worker.State)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -15,7 +16,16 @@ func (c *planChecker) busy(o int) bool {
 	if b := c.x.Set.Spec.Busy; b != nil && b.MaxSeconds != nil {
 		bound = *b.MaxSeconds
 	}
-	return c.Available(o) && s.Report.Claim.Busy != "" && s.Report.Claim.BusyFor.Seconds() < float64(bound)
+	return c.Available(o) && (s.Report.Claim.Busy != "" && s.Report.Claim.BusyFor.Seconds() < float64(bound) || c.runsJob(s))
+}
+
+// runsJob: the run of a job that is recorded is ordered in the life, whose node does not say that it is over, or that its time is.
+func (c *planChecker) runsJob(s *plan.Slot) bool {
+	h, r, jobs := s.Member.Hook, s.Report.Hook, c.x.Jobs
+	if jobs == nil || jobs.Run == nil || jobs.Run.Unknown || c.x.Set.Spec.FindJob(jobs.Run.Job) == nil {
+		return false
+	}
+	return h != nil && h.Kind == hooks.RunJob && h.ID == jobs.Run.ID && (r.ID != h.ID || !r.Done && !r.Unknown && r.Failures == 0 && !r.Overdue)
 }
 
 // leavesTheBusy judges the stop of a member that is well: it is not busy, and in order neither is one whose turn comes before it,

@@ -73,7 +73,7 @@ func (c *planChecker) nobodys(a plan.Action) {
 			c.Count("RemoveClaim")
 			return
 		}
-	case plan.MarkReady, plan.MarkBootstrapped:
+	case plan.MarkReady, plan.MarkBootstrapped, plan.PutJobs:
 		if c.x.Set != nil {
 			return
 		}
