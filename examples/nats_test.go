@@ -15,6 +15,7 @@ cat "$FAKE/jsz-$host"
 
 const fakeNATS = `#!/bin/bash
 echo "$*" > "$FAKE/args.new" && mv "$FAKE/args.new" "$FAKE/args"
+[ ! -e "$FAKE/said" ] || cat "$FAKE/said" >&2
 while :; do sleep 0.02; done
 `
 
@@ -123,6 +124,34 @@ func TestANATSServerLeavesWhenItHasNoStreamAndReturnsAsAnother(t *testing.T) {
 	h.start("run")
 	until(t, "it runs, not "+h.read("log"), func() bool { return h.has("args") })
 	if name := h.read("disk/name"); name == "nats-0-5\n" || h.has("disk/jetstream") || h.has("disk/left") {
+		t.Errorf("it returns as %q", name)
+	}
+}
+
+// Its host was off when it left: it returns with its disk, and NATS does not want it.
+func TestANATSServerThatWasForgottenReturnsAsAnother(t *testing.T) {
+	t.Parallel()
+	h, _ := newNATS(t, true)
+	h.put("disk/name", "nats-0-5\n")
+	h.put("disk/jetstream/SYS/_js_/half", "")
+	h.put("said", "[1] [WRN] Healthcheck failed: \"JetStream not enabled (10076)\"\n")
+	h.start("run")
+	until(t, "its log is passed on, not "+h.read("log"), func() bool { return strings.Contains(h.read("log"), "not enabled") })
+	if h.has("disk/left") {
+		t.Error("it counts as forgotten for another reason")
+	}
+	h.put("said", "[1] [ERR] JetStream being DISABLED, our server was removed from the cluster\n")
+	_, wait := h.start("run")
+	wait()
+	if !h.has("disk/left") {
+		t.Fatalf("exit %d: %s", h.code, h.read("log"))
+	}
+	h.move("said", "was")
+	h.put("jsz-nats-2.nats.d", natsKnown)
+	h.put("args", "")
+	h.start("run")
+	until(t, "it runs, not "+h.read("log"), func() bool { return h.read("args") != "" })
+	if name := h.read("disk/name"); name == "nats-0-5\n" || h.has("disk/jetstream") {
 		t.Errorf("it returns as %q", name)
 	}
 }
