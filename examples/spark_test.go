@@ -23,7 +23,7 @@ case $all in
   mkfifo "$FAKE/never" && exec 9<>"$FAKE/never"
   trap 'echo PWR >> "$FAKE/calls"' PWR
   trap 'echo TERM >> "$FAKE/calls"; exit 143' TERM
-  [ ! -e "$FAKE/task" ] || (while [ -e "$FAKE/task" ]; do sleep 0.05; done) &
+  if [ -e "$FAKE/task" ]; then (trap 'echo executor PWR >> "$FAKE/calls"' PWR; while [ -e "$FAKE/task" ]; do sleep 0.05; done) & fi
   echo "$SPARK_LOCAL_DIRS $all" > "$FAKE/ran.new" && mv "$FAKE/ran.new" "$FAKE/ran"
   while :; do read -rt 0.05 -u 9 || true; done ;; # sleep would be a child
 esac
@@ -157,7 +157,7 @@ func TestAWorkerOfSparkLeavesWhenItsExecutorsHaveEnded(t *testing.T) {
 	for reason, gives := range map[string]bool{"ScaleDown": true, "Update": true, "Delete": false, "ScaleToZero": false} {
 		h, _, _ := newSpark(t, 2)
 		h.put("task", "")
-		h.put("bin/sleep", "#!/bin/bash\n[ \"$1\" != 1 ] || : > \"$FAKE/waited\"\nexec /bin/sleep \"$1\"\n")
+		h.put("bin/sleep", "#!/bin/bash\n[ \"$1\" != 2 ] || : > \"$FAKE/waited\"\nexec /bin/sleep \"$1\"\n")
 		_, end := h.start("worker")
 		until(t, "the worker runs", func() bool { return h.has("ran") && h.has("run/worker") })
 		_, wait := h.start("abort") // nobody has asked it to leave
@@ -171,19 +171,22 @@ func TestAWorkerOfSparkLeavesWhenItsExecutorsHaveEnded(t *testing.T) {
 		_, wait = h.start("decommission")
 		go func() { wait(); ended <- h.code }()
 		if gives {
-			until(t, "it is told, and waits", func() bool { return h.read("calls") == "PWR\n" && h.has("run/leaving") && h.has("waited") })
+			until(t, "it is told, and waits", func() bool {
+				told := "\n" + h.read("calls")
+				return strings.Contains(told, "\nPWR\n") && strings.Contains(told, "\nexecutor PWR\n") && h.has("run/leaving") && h.has("waited")
+			})
 			if err := os.Remove(h.dir + "/task"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if code := <-ended; code != 0 || (h.read("calls") == "PWR\n") != gives {
+		if code := <-ended; code != 0 || (h.read("calls") != "") != gives {
 			t.Errorf("%s: exit %d, calls %q", reason, code, h.read("calls"))
 		}
 		if gives { // and it is wanted again: as another worker
 			_, wait = h.start("abort")
 			wait()
 			end()
-			if calls := h.read("calls"); h.code != 143 || calls != "PWR\nTERM\n" {
+			if calls := h.read("calls"); h.code != 143 || !strings.HasSuffix(calls, "PWR\nTERM\n") {
 				t.Errorf("%s: the container ends with %d, calls %q", reason, h.code, calls)
 			}
 		}
