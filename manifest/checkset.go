@@ -98,6 +98,7 @@ func (c setChecks) setSpec(s *spec.SetSpec, name string) {
 	claims := c.claims(s.VolumeClaimTemplates)
 	c.template(&s.Template, claims)
 	c.memberHooks(s)
+	c.differences(s)
 	c.ownSelector(s)
 }
 

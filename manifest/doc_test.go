@@ -256,7 +256,7 @@ func typeName(t reflect.Type) string {
 // fieldNotes are the doc comments of all fields, by Type.Field.
 func fieldNotes(t *testing.T) map[string]string {
 	notes := map[string]string{}
-	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go", "memberhook.go", "job.go", "netpol/netpol.go", "quota/quota.go", "../records/endpointmanifest.go"} {
+	for _, name := range []string{"set.go", "claim.go", "ordinals.go", "template.go", "security.go", "hostaccess.go", "media.go", "service.go", "downward.go", "dns.go", "budget.go", "memberhook.go", "job.go", "difference.go", "netpol/netpol.go", "quota/quota.go", "../records/endpointmanifest.go"} {
 		file, err := goparser.ParseFile(token.NewFileSet(), "../spec/"+name, nil, goparser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

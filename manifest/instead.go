@@ -24,7 +24,6 @@ var instead = map[string]string{
 	"ResourceQuota.status":                  ownWord,
 	"PersistentVolumeClaim.status":          ownWord,
 
-	"SetSpec.members":        onlyPlanned,
 	"SetSpec.onConfigChange": onlyPlanned,
 	"UpdateStrategy.inPlace": onlyPlanned,
 

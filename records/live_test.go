@@ -119,8 +119,8 @@ func TestRevisionsOfTheFirstHashKeepTheirNames(t *testing.T) {
 		{"absent stays", nil, nil, absent, absent},
 		{"true says what absence says", nil, &yes, absent, absent},
 		{"false since", nil, &no, absent, spec.HashTemplate(escalation(&no))},
-		{"false no more", &no, nil, absent, spec.HashAgain(absent)},
-		{"false no more, in words", &no, &yes, absent, spec.HashAgain(absent)},
+		{"false no more", &no, nil, absent, absent.Again()},
+		{"false no more, in words", &no, &yes, absent, absent.Again()},
 		{"another name", &no, &no, named, named},
 	} {
 		t.Run(c.name, func(t *testing.T) {

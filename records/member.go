@@ -55,8 +55,11 @@ type Member struct {
 	Reason     Reason            `json:"reason"`
 	StopReason Reason            `json:"stopReason,omitempty"`
 	Revision   spec.RevisionHash `json:"revision"`
-	Node       spec.NodeName     `json:"node"`
-	NodeUID    spec.UID          `json:"nodeUID"`
+	// Began is the revision with which the life began, where Revision is a later one by which it runs the same; "": Revision. What
+	// the member reads of its revision is this.
+	Began   spec.RevisionHash `json:"began,omitempty"`
+	Node    spec.NodeName     `json:"node"`
+	NodeUID spec.UID          `json:"nodeUID"`
 	// Boot is the boot of the node at which the life was assigned; an agent of
 	// another boot refuses it (SAFETY S4).
 	Boot    spec.BootID `json:"boot"`

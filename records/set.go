@@ -85,10 +85,10 @@ func (s *Set) Template() spec.Template {
 	return t
 }
 
-// SetTemplate makes members run t, as a revision holds it.
-func (s *Set) SetTemplate(t spec.Template) {
-	s.Spec.Template = spec.Clone(t)
-	s.RestartedAt = t.Metadata.Annotations[RestartedAtAnnotation]
+// SetRevision makes members run what r holds.
+func (s *Set) SetRevision(r *Revision) {
+	s.Spec.Template, s.Spec.Members = spec.Clone(r.Template), spec.Clone(r.Members)
+	s.RestartedAt = r.Template.Metadata.Annotations[RestartedAtAnnotation]
 	delete(s.Spec.Template.Metadata.Annotations, RestartedAtAnnotation)
 }
 
@@ -112,7 +112,7 @@ func (s *Set) InitialRange() spec.OrdinalRange {
 	return cmp.Or(s.InitialOrdinals, s.Spec.Ordinals).Range(s.InitialReplicas)
 }
 
-// Revision is the record revisions/<ns>/<set>/<hash>. The template never changes.
+// Revision is the record revisions/<ns>/<set>/<hash>. The template and the differences never change.
 type Revision struct {
 	Ref         spec.SetRef       `json:"ref"`
 	SetUID      spec.UID          `json:"setUID"`
@@ -120,9 +120,16 @@ type Revision struct {
 	HashVersion int               `json:"hashVersion"`
 	Number      int64             `json:"number"`
 	Template    spec.Template     `json:"template"`
+	// Members are the set's differences from Template, by ordinals.
+	Members spec.Differences `json:"members,omitempty"`
 	// ChangeCause is the set's annotation kubernetes.io/change-cause at that time.
 	ChangeCause string    `json:"changeCause,omitempty"`
 	CreatedAt   time.Time `json:"createdAt"`
+}
+
+// TemplateOf is what the member of an ordinal runs. The caller must not change it.
+func (r *Revision) TemplateOf(ordinal int) *spec.Template {
+	return r.Members.Apply(&r.Template, ordinal)
 }
 
 // Event is events/<ns>/<set>/<id> (leased 24 h): what happened and why, once per cause.
@@ -144,26 +151,39 @@ type Bootstrapped struct {
 }
 
 // RevisionHash names the revision of what the set's members should run: of stored
-// (ascending by number) the newest whose template differs in nothing that a running
-// member would notice, else what HashTemplate says. So a change of labels, which hold
+// (ascending by number) the newest that differs in nothing that a running
+// member would notice, else what its template and differences hash to. So a change of labels, which hold
 // from the set's own spec, restarts nobody, and makes no revision. A revision that an earlier
 // version of Stead named keeps its name; if another template has that hash now, it gets
 // another one.
 func (s *Set) RevisionHash(stored []*Revision) spec.RevisionHash {
-	t := s.Template()
-	hash := spec.HashTemplate(t)
+	hash := s.Spec.Members.Hash(s.Template())
 	taken := false
 	for n := len(stored) - 1; n >= 0; n-- {
 		r := stored[n]
-		if r.Hash == hash && r.HashVersion >= spec.HashVersion || s.SameLife(r.Template, t) {
+		if r.Hash == hash && r.HashVersion >= spec.HashVersion || s.SameRevision(r) {
 			return r.Hash
 		}
 		taken = taken || r.Hash == hash
 	}
 	if taken {
-		return spec.HashAgain(hash)
+		return hash.Again()
 	}
 	return hash
+}
+
+// SameRevision reports whether no member that runs r needs a new life to run what the set says now.
+func (s *Set) SameRevision(r *Revision) bool {
+	t := s.Template()
+	if !r.Members.Same(s.Spec.Members) {
+		return false
+	}
+	for _, ordinal := range r.Members.Samples() { // a variable of one of them may show a label
+		if !s.SameLife(*r.TemplateOf(ordinal), *s.Spec.Members.Apply(&t, ordinal)) {
+			return false
+		}
+	}
+	return true
 }
 
 // SameLife reports whether a member that runs a needs no new life to run b: they differ

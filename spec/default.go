@@ -42,6 +42,7 @@ func Default(s *SetSpec) {
 		set(d, &c.Spec.VolumeMode, "Filesystem")
 	}
 	d.template(&s.Template)
+	d.members(s.Members)
 }
 
 // DefaultService fills what a service's spec leaves out, and clears what says the default of a
@@ -149,11 +150,7 @@ func (d defaulter) container(c *Container) {
 	for i := range c.Ports {
 		set(d, &c.Ports[i].Protocol, "TCP")
 	}
-	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil {
-			d.fieldRefs(from.FieldRef, from.ResourceFieldRef)
-		}
-	}
+	d.env(c.Env)
 	for _, p := range []*Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
 		if p != nil {
 			d.probe(p)
@@ -178,6 +175,14 @@ func (d defaulter) container(c *Container) {
 		}
 		if saysNothing(*c.SecurityContext) {
 			c.SecurityContext = nil
+		}
+	}
+}
+
+func (d defaulter) env(env []EnvVar) {
+	for i := range env {
+		if from := env[i].ValueFrom; from != nil {
+			d.fieldRefs(from.FieldRef, from.ResourceFieldRef)
 		}
 	}
 }

@@ -43,9 +43,9 @@ func HashTemplate(t Template) RevisionHash {
 	return hashOf(canonicalTemplate(t))
 }
 
-// HashAgain is another name for the template that is named h, where an older version gave that
+// Again is another name for the template that is named h, where an older version gave that
 // name to another template.
-func HashAgain(h RevisionHash) RevisionHash { return hashOf([]byte("again " + h)) }
+func (h RevisionHash) Again() RevisionHash { return hashOf([]byte("again " + h)) }
 
 func hashOf(text []byte) RevisionHash {
 	sum := sha256.Sum256(text)

@@ -69,9 +69,11 @@ type SetSpec struct {
 	// Disruption bounds how many members updates and restarts may take down.
 	Disruption *Disruption `json:"disruption,omitempty" stead:"only"`
 	// Busy bounds how long members that say that they are busy are waited for.
-	Busy           *Busy `json:"busy,omitempty" stead:"only"`
-	Members        any   `json:"members,omitempty" stead:"only,later"`
-	OnConfigChange any   `json:"onConfigChange,omitempty" stead:"only,later"`
+	Busy *Busy `json:"busy,omitempty" stead:"only"`
+	// Members are differences of members from the template, by their ordinals. They are part of a revision; a change
+	// restarts the members of which it changes what they run.
+	Members        Differences `json:"members,omitempty" stead:"only"`
+	OnConfigChange any         `json:"onConfigChange,omitempty" stead:"only,later"`
 	// Decommission is run in a member before it leaves the set for good, and holds its stop; absent: it stops at once.
 	Decommission *Decommission `json:"decommission,omitempty" stead:"only"`
 	// Forget is run in a member that is ready, the one with the lowest ordinal, after another has left for good.
@@ -88,7 +90,7 @@ func (s *SetSpec) SteadOnly() bool {
 	for c := range s.Template.Spec.All() {
 		leads = leads || c.StepDown != nil || c.LeaderProbe != nil
 	}
-	return leads || reclaim || s.Decommission != nil || s.Forget != nil || s.Jobs != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
+	return leads || reclaim || s.Decommission != nil || s.Forget != nil || s.Jobs != nil || s.Members != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
 		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
 		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,23 @@ var sinceFormat = map[string]struct {
 	KindQuota:       {2, "a namespace has a ResourceQuota"},
 	KindKeyring:     {2, "the key of Secrets was rotated"},
 	KindJobs:        {2, "a set has jobs"},
+}
+
+// differing is what the stored form of a set has whose members differ from the template (spec.members): a server that passes over it
+// would start them without. It stands nowhere else in it: quotes in names and values are escaped.
+const differing = `"members":[`
+
+// formatOf is the format that op needs; the zero one: any.
+func formatOf(op Op) records.Format {
+	kind, _ := Kind(op.Key)
+	since := sinceFormat[kind]
+	switch {
+	case op.Delete:
+		return records.Format{}
+	case kind == KindSet && bytes.Contains(op.Value, []byte(differing)):
+		return records.Format{Lowest: 2, Why: "members of a set differ"}
+	}
+	return records.Format{Lowest: since.format, Why: since.why}
 }
 
 // AuthorityFormat is the format of a store in which another authority signs than the servers show.
@@ -61,9 +79,8 @@ func NewFormatted(s Store) *Formatted { return &Formatted{Store: s} }
 func (f *Formatted) Commit(ctx context.Context, t Txn) (Rev, error) {
 	want := records.Format{}
 	for _, op := range t.Then {
-		kind, _ := Kind(op.Key)
-		if since := sinceFormat[kind]; !op.Delete && since.format > want.Lowest {
-			want = records.Format{Lowest: since.format, Why: since.why}
+		if f := formatOf(op); f.Lowest > want.Lowest {
+			want = f
 		}
 	}
 	if int64(want.Lowest) <= f.raised.Load() {

@@ -66,6 +66,26 @@ func TestTheFormatRisesWithTheFirstOfAKindThatIsNew(t *testing.T) {
 	}
 }
 
+func TestTheFormatRisesWithTheFirstSetWhoseMembersDiffer(t *testing.T) {
+	below := memstore.New()
+	s := store.NewFormatted(below)
+	set := records.Set{Annotations: map[string]string{"note": `"members":[`}, Edits: []records.Edit{{Changes: []string{`spec."members":[`}}}}
+	if _, err := putAll(t.Context(), s, store.Put(store.SetKey(aMember.Ref()), store.Encode(set))); err != nil {
+		t.Fatal(err)
+	}
+	if f, _ := formatOf(t, below); f != nil {
+		t.Errorf("a set whose members are alike raised the format to %+v", f)
+	}
+	set.Spec.Members = spec.Differences{{Args: []string{"x"}}}
+	rev, err := putAll(t.Context(), s, store.Put(store.SetKey(aMember.Ref()), store.Encode(set)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, at := formatOf(t, below); f == nil || f.Lowest != 2 || at != rev {
+		t.Errorf("the format is %+v of revision %d; want 2, of the same transaction, %d", f, at, rev)
+	}
+}
+
 func TestTheFormatNeverFalls(t *testing.T) {
 	below := memstore.New()
 	later := records.Format{Lowest: store.Format + 1, Why: "something else"}

@@ -211,9 +211,12 @@ func showRevision(out io.Writer, revisions []*shownRevision, set spec.SetName, n
 	return err
 }
 
-// templateText is the template of a revision as YAML.
+// templateText is the template of a revision as YAML, with the members that differ from it.
 func templateText(r *records.Revision) (string, error) {
-	doc, err := json.Marshal(r.Template)
+	doc, err := json.Marshal(struct {
+		spec.Template
+		Members spec.Differences `json:"members,omitempty"`
+	}{r.Template, r.Members})
 	if err != nil {
 		return "", err
 	}

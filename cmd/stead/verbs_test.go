@@ -39,6 +39,9 @@ func TestManifestsInDirectoriesByLabelsAndPruned(t *testing.T) {
 
 func TestAQuotaBoundsANamespace(t *testing.T) { newCluster(t, nil).play("quota.txt") }
 
+// A difference restarts the members of which it changes what they run, and is shown where revisions are.
+func TestAMemberThatDiffersIsUpdatedAlone(t *testing.T) { newCluster(t, nil).play("differences.txt") }
+
 func TestAServiceIsRenamed(t *testing.T) { newCluster(t, nil).play("rename.txt") }
 
 // TestNoVerbIsForgotten: each is in docs/CLI.md, and in a script as it is meant (or

@@ -31,7 +31,7 @@ var allFaults = slices.Concat(
 	unknownFaults,
 	upgradeFaults,
 	copyFaults,
-	contract, leave, job,
+	contract, leave, job, differing,
 	serverFaults,
 	examples,
 )

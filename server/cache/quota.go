@@ -54,15 +54,12 @@ func HeldIn(v View, ns spec.Namespace) tally.Contents {
 	return h
 }
 
-// current is the template of the set's current revision; nil: none is known.
-func (t *setState) current() *spec.Template {
+// current is the set's current revision; nil: none is known.
+func (t *setState) current() *records.Revision {
 	if t.status.record == nil {
 		return nil
 	}
-	if r := t.revisions[t.status.record.CurrentRevision].record; r != nil {
-		return &r.Template
-	}
-	return nil
+	return t.revisions[t.status.record.CurrentRevision].record
 }
 
 // counted are the identity's volumes that are not on their way to the trash, and those that a person wants back from there.

@@ -21,9 +21,10 @@ func (s *state) weigh(t *setState, l *slot) {
 	if m := l.member.record; m != nil {
 		now.node = m.Node
 		if r := t.revisions[m.Revision].record; r != nil {
-			now.cpuMillis, now.memoryBytes = r.Template.Spec.Requests()
-			now.hugePages = r.Template.Spec.HugePages()
-			now.terms = r.Template.Spec.HasMemberTerms()
+			t := &r.TemplateOf(m.ID.Ordinal).Spec
+			now.cpuMillis, now.memoryBytes = t.Requests()
+			now.hugePages = t.HugePages()
+			now.terms = t.HasMemberTerms()
 		}
 	}
 	if now == l.weight {

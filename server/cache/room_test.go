@@ -5,6 +5,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -83,4 +84,34 @@ func TestWhoRunsIsToldToThoseWhomTheirTermsName(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAMemberTakesOfItsNodeWhatItAsksForItself(t *testing.T) {
+	s := memstore.New()
+	c, _ := start(t, s)
+	db := spec.SetRef{Namespace: "default", Name: "db"}
+	of := func(memory int64) spec.ResourceRequirements {
+		return spec.ResourceRequirements{Requests: map[string]scalar.Quantity{"memory": {Milli: memory * 1000}}}
+	}
+	own := of(70)
+	set := records.Set{Ref: db, Spec: spec.SetSpec{Template: spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{Name: "db", Resources: of(10)}}}},
+		Members: spec.Differences{{Ordinals: []spec.OrdinalSpan{{First: 1, Last: 1}}, Resources: &own}}}}
+	ops := []store.Op{
+		put(store.NodeKey("n1"), records.Node{Name: "n1", UID: "a"}), put(store.SetKey(db), set),
+		put(store.RevisionKey(db, "h"), records.Revision{Ref: db, Hash: "h", Template: set.Spec.Template, Members: set.Spec.Members}),
+	}
+	for ordinal := range 3 {
+		id := spec.Identity{Namespace: "default", Set: "db", Ordinal: ordinal}
+		ops = append(ops, put(store.MemberKey(id), records.Member{ID: id, Node: "n1", Revision: "h"}))
+	}
+	var rev store.Rev
+	for _, op := range ops {
+		rev = commit(t, s, op)
+	}
+	wait(t, c, rev)
+	c.Look(func(v View) {
+		if got := v.World(db).Nodes[0].MemoryBytes; got != 90 {
+			t.Errorf("the three take %d bytes; want 10 + 70 + 10", got)
+		}
+	})
 }

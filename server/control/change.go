@@ -47,7 +47,7 @@ func (d *draft) change(ctx context.Context, e *edit) (problems []manifest.Proble
 // be taken for that one. Chance alone makes this once in 2^40 templates.
 func collision(w plan.World) []string {
 	for _, r := range w.Revisions {
-		if r.Hash == w.TemplateHash && !w.Set.SameLife(r.Template, w.Set.Template()) {
+		if r.Hash == w.TemplateHash && !w.Set.SameRevision(r) {
 			return []string{fmt.Sprintf("set %s: the template has the same hash as its revision %d (%s), which is another; change an annotation of the template",
 				w.Set.Ref, r.Number, r.Hash)}
 		}

@@ -37,7 +37,7 @@ func (a *projection) missing(v cache.View) []string {
 	var out []string
 	for _, ref := range a.refs() {
 		set := a.sets[ref]
-		for _, f := range dispatch.SourcesOf(ref.Namespace, &set.Spec.Template) {
+		for _, f := range dispatch.SourcesOf(ref.Namespace, &set.Spec) {
 			if _, given := a.files[f]; !given && !exists(v, f) {
 				out = append(out, fmt.Sprintf("set %s: there is no %s %s; members wait for it unless it is optional", ref, f.Kind, f.Name))
 			}

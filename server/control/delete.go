@@ -110,7 +110,7 @@ func (s objects) servedBy(ns spec.Namespace, name string, after *projection) []s
 // namedBy warns of the sets whose template names ref.
 func (s objects) namedBy(ref dispatch.FileRef, after *projection) []string {
 	return s.warn(ref.Namespace, after, func(_ cache.View, set *records.Set) string {
-		if slices.Contains(dispatch.SourcesOf(ref.Namespace, &set.Spec.Template), ref) {
+		if slices.Contains(dispatch.SourcesOf(ref.Namespace, &set.Spec), ref) {
 			return fmt.Sprintf("set %s names it: unless it is optional, new members wait for it, and those that read it as variables do so when a container of theirs restarts; mounted files stay as they are", set.Ref)
 		}
 		return pulledWith(set, ref)

@@ -16,9 +16,9 @@ import (
 // it is new. A template that asked for as much before is left alone, so that a set can be changed
 // whatever became of the nodes.
 func oldAgents(was *records.Set, ahead plan.World) []manifest.Problem {
-	level, field := ahead.Set.Spec.Template.Spec.Needs()
+	level, field := ahead.Set.Spec.Needs()
 	if was != nil {
-		if before, _ := was.Spec.Template.Spec.Needs(); before >= level {
+		if before, _ := was.Spec.Needs(); before >= level {
 			return nil
 		}
 	}
@@ -36,7 +36,7 @@ func oldAgents(was *records.Set, ahead plan.World) []manifest.Problem {
 	if len(old) == 0 || len(bound) == 0 && len(young) > 0 {
 		return nil
 	}
-	return tooOld("spec.template.spec."+field, "an agent that is too old for it", old)
+	return tooOld(field, "an agent that is too old for it", old)
 }
 
 // agentsWithoutHooks refuses hooks of a set that the agents of nodes with members of it would not run. One that had as

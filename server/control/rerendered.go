@@ -73,7 +73,7 @@ func (d *draft) renewed(m *spec.Secret) (keys []string) {
 func (d *draft) usersOf(ref dispatch.FileRef) (sets []string) {
 	for i := range d.edits {
 		e := &d.edits[i]
-		if e.was != nil && slices.Contains(dispatch.SourcesOf(e.now.Ref.Namespace, &e.now.Spec.Template), ref) {
+		if e.was != nil && slices.Contains(dispatch.SourcesOf(e.now.Ref.Namespace, &e.now.Spec), ref) {
 			sets = append(sets, string(e.now.Ref.Name))
 		}
 	}

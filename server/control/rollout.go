@@ -68,7 +68,7 @@ func (s sets) Undo(ctx context.Context, r *proto.UndoRequest) (*proto.EditRespon
 				if wrong := manifest.HostProblems(&to.Template, s.cfg.Host); len(wrong) > 0 {
 					return precondition("revision %d of set %s: %s", to.Number, ref, wrong[0])
 				}
-				set.SetTemplate(to.Template)
+				set.SetRevision(to)
 				if plan.Former(set, w.Status, w.Slots) != "" { // members must run anew all the same
 					set.RestartedAt = restarted
 				}
@@ -130,17 +130,22 @@ func (s sets) retemplate(ctx context.Context, ref spec.SetRef, verb string, chan
 		if err := editable(set); err != nil {
 			return false, err
 		}
-		before, old := spec.HashTemplate(set.Template()), spec.Clone(*set)
+		before, old := hashOf(set), spec.Clone(*set)
 		if err := change(set, s.world(ref, nil)); err != nil {
 			return false, err
 		}
 		set.Generation++
 		edited(ctx, set, &old, verb)
 		out.Effects = describe(&old, s.forecast(set))
-		out.Unchanged = before == spec.HashTemplate(set.Template())
+		out.Unchanged = before == hashOf(set)
 		return !out.Unchanged, nil
 	})
 	return out, err
+}
+
+// hashOf names what the members of a set are to run.
+func hashOf(set *records.Set) spec.RevisionHash {
+	return set.Spec.Members.Hash(set.Template())
 }
 
 // restartMember asks for the restart of one life. The engine answers it; a request

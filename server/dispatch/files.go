@@ -28,7 +28,7 @@ type FileRef struct {
 
 // FilesOf lists what t names in namespace ns, sorted, each once.
 func FilesOf(ns spec.Namespace, t *spec.Template) []FileRef {
-	return ordered(append(SourcesOf(ns, t), PullSecretsOf(ns, t)...))
+	return ordered(append(sources(ns, t, nil), PullSecretsOf(ns, t)...))
 }
 
 func ordered(refs []FileRef) []FileRef {
@@ -48,8 +48,12 @@ func PullSecretsOf(ns spec.Namespace, t *spec.Template) []FileRef {
 	return ordered(refs)
 }
 
-// SourcesOf lists what t takes files or variables from, sorted, each once.
-func SourcesOf(ns spec.Namespace, t *spec.Template) []FileRef {
+// SourcesOf lists what members of the set take files or variables from, sorted, each once.
+func SourcesOf(ns spec.Namespace, s *spec.SetSpec) []FileRef {
+	return sources(ns, &s.Template, s.Members)
+}
+
+func sources(ns spec.Namespace, t *spec.Template, differences spec.Differences) []FileRef {
 	var refs []FileRef
 	add := func(kind, name string) { refs = append(refs, FileRef{kind, ns, name}) }
 	for _, v := range t.Spec.Volumes {
@@ -64,7 +68,10 @@ func SourcesOf(ns spec.Namespace, t *spec.Template) []FileRef {
 		}
 	}
 	for c := range t.Spec.All() {
-		envFiles(c, add)
+		envFiles(c.Env, c.EnvFrom, add)
+	}
+	for i := range differences {
+		envFiles(differences[i].Env, nil, add)
 	}
 	return ordered(refs)
 }
@@ -84,8 +91,8 @@ func projectedFiles(v *spec.ProjectedVolume, add func(kind, name string)) {
 	}
 }
 
-func envFiles(c *spec.Container, add func(kind, name string)) {
-	for _, e := range c.Env {
+func envFiles(env []spec.EnvVar, from []spec.EnvFromSource, add func(kind, name string)) {
+	for _, e := range env {
 		if e.ValueFrom == nil {
 			continue
 		}
@@ -96,7 +103,7 @@ func envFiles(c *spec.Container, add func(kind, name string)) {
 			add(KindSecret, r.Name)
 		}
 	}
-	for _, e := range c.EnvFrom {
+	for _, e := range from {
 		if e.ConfigMapRef != nil {
 			add(KindConfigMap, e.ConfigMapRef.Name)
 		}

@@ -202,16 +202,18 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 	if r == nil {
 		return nil // sent when its template has come
 	}
-	now.files = FilesOf(id.Namespace, &r.Template)
+	template := r.TemplateOf(id.Ordinal)
+	now.files = FilesOf(id.Namespace, template)
 	s.moveLife(id, &now)
 	l := records.Life{
-		Member: *m, Template: r.Template, Service: now.service, Domain: s.domain,
+		Member: *m, Template: *template, Service: now.service, Domain: s.domain,
 		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, UnusedClaims: unusedClaims(v, m), Bootstrapped: now.booted,
 		NoServiceLinks: now.unlinked,
 	}
 	if set != nil {
 		l.SetGeneration = set.Generation
 	}
+	l.Member.Revision, l.Member.Began = cmp.Or(m.Began, m.Revision), ""
 	return &l
 }
 

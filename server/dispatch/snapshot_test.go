@@ -314,8 +314,13 @@ func TestFilesOfATemplate(t *testing.T) {
 	if got := PullSecretsOf("ns", &tpl); !reflect.DeepEqual(got, pull) {
 		t.Errorf("imagePullSecrets: got %v, want %v", got, pull)
 	}
-	if got := SourcesOf("ns", &tpl); !reflect.DeepEqual(got, want) {
+	set := spec.SetSpec{Template: tpl}
+	if got := SourcesOf("ns", &set); !reflect.DeepEqual(got, want) {
 		t.Errorf("of files and variables: got %v, want %v", got, want)
+	}
+	set.Members = spec.Differences{{Ordinals: []spec.OrdinalSpan{{First: 1, Last: 1}}, Env: []spec.EnvVar{{Name: "A", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "two"}}}}}}
+	if got := SourcesOf("ns", &set); !reflect.DeepEqual(got, append(want, FileRef{KindSecret, "ns", "two"})) {
+		t.Errorf("with that of one member: got %v", got)
 	}
 }
 

@@ -68,7 +68,7 @@ func base(st stage) []store.Op {
 	if st.change != nil {
 		st.change(&set)
 	}
-	hash := spec.HashTemplate(set.Spec.Template)
+	hash := hashOf(&set)
 	token := spec.Token{Epoch: 1, Number: 1}
 	mount := records.MemberVolume{Claim: "data", ID: "v", Number: 1, Class: "local", SizeBytes: 1 << 50}
 	var bound time.Duration
@@ -87,7 +87,7 @@ func base(st stage) []store.Op {
 	ops := []store.Op{
 		store.Put(store.LeaderKey, []byte("a")), store.Put(store.EpochKey, []byte("1")),
 		store.Put(store.SetKey(db), store.Encode(set)),
-		store.Put(store.RevisionKey(db, hash), store.Encode(records.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template})),
+		store.Put(store.RevisionKey(db, hash), store.Encode(records.Revision{Ref: db, SetUID: "u1", Hash: hash, Number: 1, Template: set.Spec.Template, Members: set.Spec.Members})),
 		store.Put(store.NodeKey("n1"), store.Encode(node)),
 		store.Put(store.FactsKey("n1"), store.Encode(facts)),
 		store.Put(store.SessionKey("n1"), store.Encode(records.Session{Node: "n1", UID: "x"})),
@@ -111,7 +111,7 @@ func base(st stage) []store.Op {
 		q.Token = token
 		ops = append(ops, store.Put(store.VolumeRequestKey(id, "data"), store.Encode(q)))
 	}
-	others := slices.Concat(st.moveOps(&facts, hash), st.hookOps(hash), st.unknownOps(facts), st.jobOps())
+	others := slices.Concat(st.moveOps(&facts, hash), st.hookOps(hash), st.unknownOps(facts), st.jobOps(), olderOps(&set))
 	ops = slices.DeleteFunc(ops, func(op store.Op) bool {
 		return slices.ContainsFunc(others, func(o store.Op) bool { return o.Key == op.Key })
 	})
@@ -124,6 +124,8 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 	id := member(0)
 	var set records.Set
 	revision := store.RevisionKey(db, spec.HashTemplate(set.Spec.Template))
+	differing(&set)
+	differs := hashOf(&set)
 	shared := []string{store.LeaderKey, store.EpochKey, store.HoldKey, store.CountKey, store.FormatKey, store.SetKey(db)}
 	place := []string{store.NodeKey("n1"), store.FactsKey("n1"), store.SessionKey("n1")}
 	own := []string{store.MemberKey(id), store.ReportKey(id), store.IdentityKey(id)}
@@ -189,6 +191,8 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 		{name: "a life that is forgotten", report: records.PhaseStopped, ordinal: true, action: plan.Forget{}, relies: own},
 		{name: "a life that is forgotten with its address", without: []string{volume}, report: records.PhaseStopped, ordinal: true,
 			action: plan.Forget{}, relies: slices.Concat(hellos, own, []string{address})},
+		{name: "a revision that a member runs as it is", report: records.PhaseRunning, change: differing, action: plan.Promote{},
+			relies: []string{store.MemberKey(id), store.IdentityKey(id), store.RevisionKey(db, differs)}},
 		{name: "a mark", report: records.PhaseRunning, action: plan.MarkReady{}, relies: []string{store.MemberKey(id), store.IdentityKey(id)}},
 		{name: "a move that begins", report: records.PhaseRunning, moveAsk: &moves.MoveRequest{Verb: moves.MoveBegin}, action: plan.BeginMove{},
 			relies: slices.Concat(both, []string{volume, asked, move, moveAsk})},

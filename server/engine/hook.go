@@ -22,6 +22,18 @@ func (d *decision) orderHook(v cache.View, a plan.OrderHook) error {
 	return nil
 }
 
+// promote compares the life, what is kept of its identity, and the revision that it is to count as one of.
+func promote(d *decision, v cache.View, a plan.Promote) error {
+	m := v.Member(a.ID)
+	if m == nil || m.Token != a.Token {
+		return fmt.Errorf("promote %s to revision %s: its token is not %s", a.ID, a.Revision, a.Token)
+	}
+	d.seen(v, store.RevisionKey(a.ID.Ref(), a.Revision))
+	d.putSeen(v, store.MemberKey(a.ID), a.Record(*m))
+	d.putSeen(v, store.IdentityKey(a.ID), a.Identity)
+	return nil
+}
+
 // forgotten compares the report of who was told, and takes the order back.
 func (d *decision) forgotten(v cache.View, a plan.Forgotten) error {
 	d.putSeen(v, store.IdentityKey(a.Identity.ID), a.Identity)

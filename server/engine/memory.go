@@ -159,7 +159,7 @@ func avoids(w *plan.World) bool {
 func sharesNodes(w *plan.World) bool {
 	t := &w.Set.Spec.Template.Spec
 	cpu, memory := t.Requests()
-	return cpu > 0 || memory > 0 || t.HugePages() != (scalar.HugePages{}) || t.Constrained() || len(w.Nodes) > 0 && w.Nodes[0].Residents != nil
+	return cpu > 0 || memory > 0 || t.HugePages() != (scalar.HugePages{}) || t.Constrained() || len(w.Set.Spec.Members) > 0 || len(w.Nodes) > 0 && w.Nodes[0].Residents != nil
 }
 
 // observe keeps whether a member of the set waits for a node.

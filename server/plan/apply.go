@@ -12,7 +12,8 @@ import (
 
 // Batch is what of a plan is written now; the rest is decided again when that is stored. With a new
 // revision go only the starts that may need it. A raised revision is written alone, and so
-// is what a set knows of an earlier one of its name, or of its jobs: no life starts before that is stored.
+// is what a set knows of an earlier one of its name, or of its jobs: no life starts before that is stored. Lives that reach their
+// target as they are come first, and alone.
 func (p *Plan) Batch() []Action {
 	if len(p.Actions) == 0 {
 		return nil
@@ -32,6 +33,8 @@ func (p *Plan) Batch() []Action {
 		if a.Inherited {
 			return p.Actions[:1]
 		}
+	case Promote:
+		return slices.DeleteFunc(slices.Clone(p.Actions), func(a Action) bool { _, is := a.(Promote); return !is })
 	}
 	return p.Actions
 }
@@ -99,6 +102,10 @@ func (w *World) apply(a Action) {
 		slot := w.slotOf(a.ID)
 		m := a.Record(*slot.Member)
 		slot.Member = &m
+	case Promote:
+		slot := w.slotOf(a.ID)
+		m := a.Record(*slot.Member)
+		slot.Member, slot.Identity = &m, &a.Identity
 	case PutJobs:
 		w.Jobs = &a.Record
 	case OrderJob:

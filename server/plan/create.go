@@ -170,21 +170,13 @@ func (s step) start(t *memberState) (a Start, no *place.Refusal) {
 // request is what the next life of a member asks of its node.
 func (s step) request(t *memberState) *place.Request {
 	r := &place.Request{
-		ID: t.ID, Template: s.runs(s.due(t)), Labels: s.world.Set.Spec.Template.Metadata.Labels, Revision: s.due(t), Guarded: s.bound() != 0, Isolated: s.world.Isolated,
+		ID: t.ID, Template: s.runs(s.due(t), t.ID.Ordinal), Labels: s.world.Set.Spec.Template.Metadata.Labels, Revision: s.due(t), Guarded: s.bound() != 0, Isolated: s.world.Isolated,
 		Claims: s.world.Set.Spec.VolumeClaimTemplates, Volumes: t.Volumes, LeftOn: t.Left,
 	}
 	if t.Member != nil {
-		r.Before, r.Ran = t.Member.Node, s.runs(t.Member.Revision)
+		r.Before, r.Ran = t.Member.Node, s.runs(t.Member.Revision, t.ID.Ordinal)
 	}
 	return r
-}
-
-// runs is what members of a revision run; nothing of one that is not known.
-func (f *facts) runs(h spec.RevisionHash) *spec.MemberSpec {
-	if t := f.template(h); t != nil {
-		return &t.Spec
-	}
-	return &spec.MemberSpec{}
 }
 
 // bound is that of the lives that the set begins; 0: they are not guarded.

@@ -14,6 +14,7 @@ import (
 // from it alone. newFacts derives all of it; nothing outside the files facts*.go assigns any of
 // it (test/arch keeps that). What a step changes of it is in its draft.
 type facts struct {
+	templates
 	world World
 	judge *proof.Judge
 	// asSeen holds every ordinal in range and every other one that has a record, ascending.
@@ -26,9 +27,8 @@ type facts struct {
 	proven  bool // every member ran current and was available, once
 	// targetRevision is where members go: the update revision, or after a rollback the current one.
 	targetRevision spec.RevisionHash
-	former         string            // the service before a rename that is not complete
-	fresh          *records.Revision // the update revision, when it is not stored yet
-	leader         int               // with order LeaderLast the ordinal that leads, which goes down last; else NoOrdinal
+	former         string // the service before a rename that is not complete
+	leader         int    // with order LeaderLast the ordinal that leads, which goes down last; else NoOrdinal
 	// apart: under Recreate, members of two revisions do not run beside each other. A member
 	// keeps what it ran while others of another revision live, and, while the rollout is
 	// paused, until one runs the update revision.
@@ -49,7 +49,7 @@ func newFacts(w World) *facts {
 
 // newSetFacts are the facts but for those that come from members.
 func newSetFacts(w World) *facts {
-	f := &facts{world: w, judge: proof.NewJudge(w.Nodes, w.Epoch), reach: w.Set.Range(), update: w.TemplateHash}
+	f := &facts{world: w, judge: proof.NewJudge(w.Nodes, w.Epoch), reach: w.Set.Range(), update: w.TemplateHash, templates: newTemplates(&w)}
 	if w.Set.Deleting {
 		f.reach = w.Set.Spec.Ordinals.Range(0)
 	}
@@ -61,7 +61,7 @@ func newSetFacts(w World) *facts {
 	if w.Status != nil && w.Status.RolledBackFrom == f.update {
 		f.targetRevision = f.current
 	}
-	if f.stored(f.update) == nil && !w.Set.Deleting && !w.Set.Orphaned {
+	if f.storedAs(f.update) == nil && !w.Set.Deleting && !w.Set.Orphaned {
 		f.fresh = newRevision(&w)
 	}
 	return f

@@ -28,7 +28,7 @@ type Folded struct {
 // what looks at every member anyway, is planned whole.
 func Foldable(w World) bool {
 	if w.Set == nil || w.Set.Deleting || w.Set.Orphaned || w.Set.Paused || w.Set.UID == "" || w.Table ||
-		len(w.Claims) > 0 || len(w.Broken) > 0 || w.Epoch < 1 || w.WasBootstrapped && !w.Bootstrapped || len(w.Set.Spec.Jobs) > 0 || w.Jobs != nil {
+		len(w.Claims) > 0 || len(w.Broken) > 0 || w.Epoch < 1 || w.WasBootstrapped && !w.Bootstrapped || len(w.Set.Spec.Jobs) > 0 || w.Jobs != nil || w.differs() {
 		return false
 	}
 	f := facts{world: w, reach: w.Set.Range()}
@@ -38,6 +38,11 @@ func Foldable(w World) bool {
 	}
 	reason, _ := halted(&w)
 	return reason == ""
+}
+
+// differs: members of one revision do not all run the same.
+func (w *World) differs() bool {
+	return len(w.Set.Spec.Members) > 0 || slices.ContainsFunc(w.Revisions, func(r *records.Revision) bool { return len(r.Members) > 0 })
 }
 
 // Fold has the members of one set by how a step sees them, so that a step costs what is to be done

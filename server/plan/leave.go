@@ -49,7 +49,7 @@ func (l leaver) runsHooks(name spec.NodeName) bool {
 // hookIn is a hook as the life of a member is to run it.
 func (l leaver) hookIn(t *memberState, h spec.MemberHook) spec.MemberHook {
 	if h.Container == "" {
-		h.Container = l.runs(t.Member.Revision).FirstContainer()
+		h.Container = l.runs(t.Member.Revision, t.ID.Ordinal).FirstContainer()
 	}
 	return h
 }

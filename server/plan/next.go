@@ -67,6 +67,7 @@ func (s step) decide() {
 	s.inheritBootstrapped()
 	s.followJobs(true)
 	s.revise()
+	reachTargets(s.rollout)
 	s.forgetSurplus()
 	leaver(s).takeBack()
 	leaver(s).tellGone()

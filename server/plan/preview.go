@@ -135,7 +135,7 @@ func (p *previewRun) act(next Plan) bool {
 		switch a := a.(type) {
 		case Start:
 			p.begun[a.Member.ID] = a.Member.Token
-		case Forget, OrderHook, Forgotten, PutJobs, OrderJob, MarkReady, AddRevision, RaiseRevision, PruneRevision, ForgetBootstrapped, VoidMoveRequest:
+		case Promote, Forget, OrderHook, Forgotten, PutJobs, OrderJob, MarkReady, AddRevision, RaiseRevision, PruneRevision, ForgetBootstrapped, VoidMoveRequest:
 			continue
 		case MarkBootstrapped:
 			if !a.Inherited {
@@ -206,7 +206,7 @@ func (p *previewRun) load(a Action, sign int) {
 	if n == nil || i < 0 {
 		return
 	}
-	t := &p.w.Revisions[i].Template
+	t := p.w.Revisions[i].TemplateOf(id.Ordinal)
 	cpu, memory := t.Spec.Requests()
 	n.Lives += sign
 	n.CPUMillis += int64(sign) * cpu

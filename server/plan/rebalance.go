@@ -249,7 +249,7 @@ func (s *spreadSearch) better(t *memberState, from spec.NodeName, to *Node) (why
 		}
 	}
 	judge("node "+string(from), "node "+string(to.Node.Name), s.count[from], s.count[to.Node.Name])
-	for _, c := range s.runs(s.due(t)).TopologySpreadConstraints {
+	for _, c := range s.runs(s.due(t), t.ID.Ordinal).TopologySpreadConstraints {
 		a, placed := source.Labels[c.TopologyKey]
 		b, other := to.Labels[c.TopologyKey]
 		if placed && other && a != b {
@@ -280,7 +280,7 @@ func (s *spreadSearch) fixed(t *memberState, from spec.NodeName) string {
 	if why := s.lacksMoves(from); why != "" {
 		return why
 	}
-	for _, v := range s.runs(s.due(t)).Volumes {
+	for _, v := range s.runs(s.due(t), t.ID.Ordinal).Volumes {
 		if v.HostPath != nil {
 			return fmt.Sprintf("it mounts %s of its host, which does not go with it", v.HostPath.Path)
 		}

@@ -17,7 +17,7 @@ func (s step) revise() {
 		return
 	}
 	newest := s.world.newestRevision()
-	if old := s.stored(s.update); old.Number < newest {
+	if old := s.storedAs(s.update); old.Number < newest {
 		raised := *old
 		raised.Number = newest + 1
 		s.act(RaiseRevision{Revision: raised})
@@ -28,7 +28,7 @@ func (s step) revise() {
 func newRevision(w *World) *records.Revision {
 	return &records.Revision{
 		Ref: w.Set.Ref, SetUID: w.Set.UID, Hash: w.TemplateHash, HashVersion: spec.HashVersion, Number: w.newestRevision() + 1,
-		Template: w.Set.Template(), ChangeCause: w.Set.Annotations[records.ChangeCauseAnnotation], CreatedAt: w.Now,
+		Template: w.Set.Template(), Members: w.Set.Spec.Members, ChangeCause: w.Set.Annotations[records.ChangeCauseAnnotation], CreatedAt: w.Now,
 	}
 }
 
@@ -38,16 +38,6 @@ func (w *World) newestRevision() (newest int64) {
 		newest = max(newest, r.Number)
 	}
 	return newest
-}
-
-// stored is the stored revision of a hash; nil: there is none.
-func (f *facts) stored(h spec.RevisionHash) *records.Revision {
-	for _, r := range f.world.Revisions {
-		if r.Hash == h {
-			return r
-		}
-	}
-	return nil
 }
 
 // prune removes the oldest revisions that nobody needs, beyond the limit. Needed
@@ -82,17 +72,6 @@ func (s step) prune() {
 // defaultHistory is how many revisions are kept beside the needed ones.
 const defaultHistory = 10
 
-// template is that of a revision that is stored or being added; nil: unknown.
-func (f *facts) template(h spec.RevisionHash) *spec.Template {
-	if f.fresh != nil && f.fresh.Hash == h {
-		return &f.fresh.Template
-	}
-	if r := f.stored(h); r != nil {
-		return &r.Template
-	}
-	return nil
-}
-
 // target is the revision on which an ordinal ends up: the update's, or the current
 // one below the partition or after a rollback.
 func (r rollout) target(t *memberState) spec.RevisionHash {
@@ -120,6 +99,8 @@ func (r rollout) due(t *memberState) spec.RevisionHash {
 		return target // its turn came
 	case r.hopeless(t):
 		return target
+	case r.sameFor(t.ID.Ordinal, t.Identity.Due, target):
+		return target
 	}
 	return t.Identity.Due
 }
@@ -143,7 +124,7 @@ func (r rollout) lacksNode(t *memberState) bool {
 
 // boundBy is what a life of a revision asks of its node that does not change with what else runs.
 func (r rollout) boundBy(t *memberState, h spec.RevisionHash) *place.Request {
-	out := &place.Request{ID: t.ID, Template: r.runs(h), Claims: r.world.Set.Spec.VolumeClaimTemplates, Volumes: t.Volumes}
+	out := &place.Request{ID: t.ID, Template: r.runs(h, t.ID.Ordinal), Claims: r.world.Set.Spec.VolumeClaimTemplates, Volumes: t.Volumes}
 	for _, name := range out.Template.ClaimNames() {
 		if c := r.world.Claims[name]; c != nil && c.Record != nil {
 			out.Objects = append(out.Objects, c.object(name))

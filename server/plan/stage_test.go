@@ -46,6 +46,7 @@ type stage struct {
 //	node n1 fenced            a person says that it is off: its lives are over
 //	node n1 disk=ssd          it has this label
 //	selects ssd               the template's nodeSelector; before update
+//	differs 1 ssd 3-4 hdd     those ordinals have a nodeSelector of their own, and no others; before update
 //	image db:2                that of the template's container; before update
 //	node n1 prepares          it pulls images of updates ahead; has-h2, lacks-h2: what it says of them
 //	reclaim | lost | restore data-db-2   a person gives a volume up, says that it is
@@ -185,6 +186,8 @@ func (s *stage) edit(words []string) {
 		set.Spec.Template.Spec.Containers = []spec.Container{{Name: "main", Image: value, ImagePullPolicy: spec.PullIfNotPresent}}
 	case "selects":
 		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": value}
+	case "differs":
+		set.Spec.Members = differences(s.t, words[1:])
 	case "replaceBroken":
 		u.ReplaceBroken = value
 	default:
@@ -233,15 +236,6 @@ func (s *stage) pass(text string) {
 			slot.Report = &r
 		}
 	}
-}
-
-// lasting are the outages that a plan names, d longer than they were.
-func lasting(old map[Outage]time.Duration, named []Outage, d time.Duration) map[Outage]time.Duration {
-	now := map[Outage]time.Duration{}
-	for _, o := range named {
-		now[o] = old[o] + d
-	}
-	return now
 }
 
 // rest runs planner and hosts until nothing changes, and tells what happened and how
@@ -310,6 +304,8 @@ func said(a Action) string {
 			return a.ID.MemberName() + " is to run no hook any more"
 		}
 		return fmt.Sprintf("%s is to run %s", a.ID.MemberName(), a.Hook.Kind)
+	case Promote:
+		return fmt.Sprintf("%s reaches %s without a restart", a.ID.MemberName(), a.Revision)
 	case Forgotten:
 		return fmt.Sprintf("%s has forgotten %s", a.By.MemberName(), a.Identity.ID.MemberName())
 	case MarkBootstrapped:

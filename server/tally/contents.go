@@ -15,8 +15,8 @@ import (
 // CountedSet is a set with what its members below the partition run.
 type CountedSet struct {
 	*records.Set
-	// Current is the template of its current revision; nil: there is none yet.
-	Current *spec.Template
+	// Current is its current revision; nil: there is none yet.
+	Current *records.Revision
 }
 
 // CountedVolume is one that is there, or that a person wants back from the trash.
@@ -117,22 +117,37 @@ func (u *Totals) addSet(s CountedSet, claim func(spec.Identity, spec.ClaimName, 
 	if r := s.Spec.UpdateStrategy.RollingUpdate; r != nil && r.Partition != nil && s.Current != nil {
 		below = members.First + int(*r.Partition)
 	}
-	held := int64(0)
+	count := map[memberKind]int64{}
 	for _, ordinal := range members.All() {
-		if ordinal < below {
-			held++
-		}
+		count[s.kindOf(ordinal, ordinal < below)]++
 		id := spec.Identity{Namespace: s.Ref.Namespace, Set: s.Ref.Name, Ordinal: ordinal}
 		for i := range s.Spec.VolumeClaimTemplates {
 			c := &s.Spec.VolumeClaimTemplates[i]
 			claim(id, spec.ClaimName(c.Metadata.Name), c.Spec.SizeBytes())
 		}
 	}
-	now := asks(&s.Spec.Template)
-	u.addMembers(now, int64(s.Replicas())-held)
-	if held > 0 {
-		u.addMembers(now.most(asks(s.Current)), held)
+	for kind, n := range count {
+		a := asks(s.Spec.Members.Apply(&s.Spec.Template, kind.like))
+		if kind.held {
+			a = a.most(asks(s.Current.TemplateOf(kind.like)))
+		}
+		u.addMembers(a, n)
 	}
+}
+
+// memberKind is what members have in common that ask for the same.
+type memberKind struct {
+	held bool // below the partition
+	like int  // the ordinal; -1: one that no entry names
+}
+
+// kindOf is that of an ordinal. Members that no entry of spec.members names, now or in the current revision, are alike.
+func (s *CountedSet) kindOf(ordinal int, held bool) memberKind {
+	kind := memberKind{held: held, like: -1}
+	if s.Spec.Members.Of(ordinal) != 0 || held && s.Current.Members.Of(ordinal) != 0 {
+		kind.like = ordinal
+	}
+	return kind
 }
 
 // ask is what one member asks for.

@@ -113,9 +113,23 @@ func TestWhatANamespaceUses(t *testing.T) {
 			old.Spec.Template.Spec.Containers = []spec.Container{asking(t, "requests.cpu=1 requests.memory=512Mi limits.cpu=1")}
 			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: &partition}
 			h := held()
-			h.Sets["db"] = CountedSet{Set: s, Current: &old.Spec.Template}
+			h.Sets["db"] = CountedSet{Set: s, Current: &records.Revision{Template: old.Spec.Template}}
 			return h
 		}(), with(quota.RequestsCPU, 2500), map[string]int64{quota.LimitsMemory: 2}},
+		"each member asks for its own": {of(func(s *records.Set) {
+			s.Spec.Members = spec.Differences{
+				{Ordinals: []spec.OrdinalSpan{{First: 0, Last: 0}, {First: 2, Last: 9}}, Resources: &spec.ResourceRequirements{Requests: map[string]scalar.Quantity{"memory": quantity(t, "2Gi")}}},
+				{Ordinals: []spec.OrdinalSpan{{First: 1, Last: 1}}, Env: []spec.EnvVar{{Name: "A"}}},
+			}
+		}), with(quota.RequestsMemory, 5*gi), nil},
+		"below the partition the larger of what the member runs and is to run": {func() Contents {
+			s, old := db(3), db(3)
+			s.Spec.UpdateStrategy.RollingUpdate = &spec.RollingUpdate{Partition: &partition}
+			d := spec.Differences{{Ordinals: []spec.OrdinalSpan{{First: 0, Last: 0}, {First: 2, Last: 2}}, Resources: &spec.ResourceRequirements{Requests: map[string]scalar.Quantity{"memory": quantity(t, "3Gi")}}}}
+			h := held()
+			h.Sets["db"] = CountedSet{Set: s, Current: &records.Revision{Template: old.Spec.Template, Members: d}}
+			return h
+		}(), with(quota.RequestsMemory, 5*gi), nil},
 		"a volume counts once, with the larger size": {func() Contents {
 			h := held(db(3))
 			h.Volumes = []CountedVolume{{member("db", 0), "data", 20 * gi}, {member("db", 1), "data", 5 * gi}}
