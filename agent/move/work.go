@@ -34,12 +34,16 @@ func (m *Mover) work(ctx context.Context, j *job) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	disk, err := m.c.Volumes.Look(ctx, j.part)
+	copied := j.part.Copied
+	if disk.Missing {
+		copied = nil // its disk died since
+	}
 	m.mu.Lock()
 	v := step.Situation{
 		Role: j.part.Role, Order: j.order, Told: m.told, SameEpoch: j.part.Epoch == m.epoch,
 		Disk: step.Disk{
 			Sealed: disk.Sealed, AllSealed: disk.AllSealed, Arrived: disk.Arrived, AllArrived: disk.AllArrived,
-			Staged: disk.Staged, Copied: j.part.Copied, Absent: disk.Absent,
+			Staged: disk.Staged, Copied: copied, Absent: disk.Absent,
 		},
 		Sums: j.sums, Warm: j.warm, Back: j.part.Back, Failed: j.failed,
 	}
@@ -132,7 +136,8 @@ func (m *Mover) failed(j *job, op step.Op, err error) {
 	}
 	never := errors.Is(err, ErrNever) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, runtime.ErrNoSpace) ||
 		errors.Is(err, runtime.ErrForeign) || errors.Is(err, runtime.ErrExists) || errors.Is(err, runtime.ErrAbsent)
-	if never && (op == step.Offer || op == step.Copy || op == step.Last) {
+	gone := errors.Is(err, runtime.ErrForeign) || errors.Is(err, runtime.ErrAbsent)
+	if never && (op == step.Offer || op == step.Copy || op == step.Last) || gone && op == step.Seal {
 		j.failed = err.Error()
 	}
 	if j.said.State != "" && j.said.Error != err.Error() {

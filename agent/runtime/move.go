@@ -32,8 +32,8 @@ type MoveDisk struct {
 	Absent []spec.ClaimName
 	// Arrived: at least one volume is in its place under its new id; AllArrived: each is, or was, and that is noted.
 	Arrived, AllArrived bool
-	// Staged: something of it is in staging.
-	Staged bool
+	// Staged: something of it is in staging. Missing: a volume is neither there nor in its place, nor was; of a target.
+	Staged, Missing bool
 }
 
 // MoveTree is the directory of one volume of a move: that which members see.

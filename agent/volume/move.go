@@ -126,11 +126,9 @@ func (m *Moves) Look(ctx context.Context, p runtime.MovePart) (d runtime.MoveDis
 		}
 		if err := m.inClass(p, c, func(root *os.Root, place string) error {
 			have, err := readOwner(root, place)
-			if err == nil && have == m.newOwner(p, c) {
-				d.Arrived = true
-			}
+			here := err == nil && have == m.newOwner(p, c)
 			_, staged := root.Lstat(filepath.Join(stagingOf(p), string(c.Claim)))
-			d.Staged = d.Staged || staged == nil
+			d.Arrived, d.Staged, d.Missing = d.Arrived || here, d.Staged || staged == nil, d.Missing || !here && staged != nil
 			return except(staged, fs.ErrNotExist)
 		}); err != nil {
 			return d, err

@@ -228,7 +228,7 @@ func TestPartsInMovesAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if d := lookAt(t, l.agent(), p); !reflect.DeepEqual(d, runtime.MoveDisk{}) {
+	if d := lookAt(t, l.agent(), p); !reflect.DeepEqual(d, runtime.MoveDisk{Missing: true}) {
 		t.Errorf("%+v", d)
 	}
 	if got, err := NewMoves(l.agent()).Parts(t.Context()); err != nil || len(got) != 1 {

@@ -128,7 +128,7 @@ func TestAMoveGoesOnWhereverTheAgentIsKilled(t *testing.T) {
 			}
 		}},
 		"discard": {copied, func(m *Moves) error { return m.Discard(t.Context(), q) }, 4, func(l *lab, when string) {
-			if d := lookAt(t, l.agent(), q); !reflect.DeepEqual(d, runtime.MoveDisk{}) {
+			if d := lookAt(t, l.agent(), q); !reflect.DeepEqual(d, runtime.MoveDisk{Missing: true}) {
 				t.Errorf("%s: on disk is %+v", when, d)
 			}
 			if left := below(t, filepath.Join(l.dir, "root/volumes", movingDir)); len(left) > 1 {

@@ -121,19 +121,30 @@ func (m *Moves) Unseal(ctx context.Context, p runtime.MovePart) (err error) {
 	})
 }
 
-// lookSource adds what is sealed, and what is not there.
+// lookSource adds what is sealed, and what is not there: given up, or lost, so that nobody can use it. What may be there, and cannot be
+// looked at, is an error.
 func (m *Moves) lookSource(ctx context.Context, p runtime.MovePart, d *runtime.MoveDisk) error {
 	d.AllSealed = true
 	return m.eachOld(ctx, p, func(c moves.MoveClaim, root *os.Root, place string, want owner) error {
 		have, err := readOwner(root, place)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && have.unsealed() != want { // given up, or lost: nobody can use it
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			_, _, err = inPlace(root, place, want)
+			if err == nil {
+				d.Absent = append(d.Absent, c.Claim)
+			}
+			return err
+		case err != nil:
+			return err
+		case have.unsealed() != want:
 			d.Absent = append(d.Absent, c.Claim)
 			return nil
 		}
+		is, err := kindAt(root, place)
 		if err != nil {
 			return err
 		}
-		if is, err := kindAt(root, place); err != nil || is == kindNone {
+		if is == kindNone {
 			d.Absent = append(d.Absent, c.Claim)
 		}
 		d.Sealed = d.Sealed || have.Seal.Move == p.Move

@@ -29,7 +29,9 @@ const (
 	// MoveFlipped: the volumes are the target's. It puts them in their place, and only then a life may start there.
 	// When one is ready there the old copies are given up (VolumeLeft), and the record goes.
 	MoveFlipped MovePhase = "Flipped"
-	// MoveAborting: the target discards what it has, the source breaks its seal, and the member starts there again.
+	// MoveAborting: the source breaks its seal, the target discards what it has, and the member starts there again. A copy that may be whole
+	// is kept until the source says that it has the volumes; until then the target is told that the move is Sealing. Should they be lost
+	// there, a person can have it Flipped.
 	MoveAborting MovePhase = "Aborting"
 	// MoveBack: the target was lost before a life was ready there, and the old ids are the volumes again. The source notes that
 	// for good, breaks its seal, and says that it has them all; only then a life may start there, and the record goes. Until then the
@@ -88,8 +90,8 @@ type MoveVerb string
 const (
 	MoveBegin MoveVerb = "Move"
 	MoveAbort MoveVerb = "Abort"
-	// MoveGiveBack: the target is lost for good, and the source is to have the volumes back. While it goes back, MoveBegin to its
-	// target makes the copies there the volumes after all.
+	// MoveGiveBack: the target is lost for good, and the source is to have the volumes back. While it goes back, or is aborted, MoveBegin to
+	// its target makes the copies there the volumes after all.
 	MoveGiveBack MoveVerb = "Back"
 )
 
@@ -200,7 +202,7 @@ type MoveReport struct {
 	// BytesPerSecond is how many came in a second since it was told before; 0: none, or that is not known.
 	BytesPerSecond int64     `json:"bytesPerSecond,omitempty"`
 	Sums           []MoveSum `json:"sums,omitempty"`
-	// Absent are the claims whose old volumes are not in their place here; said with MoveIsBack.
+	// Absent are the claims whose old volumes are not in their place here; said by a source, in any state.
 	Absent []spec.ClaimName `json:"absent,omitempty"`
 	// Peer and Claims are said with a seal of a move that no order names: what the servers need to know of it to abort it.
 	Peer   spec.NodeName `json:"peer,omitempty"`

@@ -28,6 +28,7 @@ var allFaults = slices.Concat(
 	imageFaults,
 	moveFaults,
 	backFaults,
+	abortFaults,
 	unknownFaults,
 	upgradeFaults,
 	copyFaults,

@@ -180,6 +180,10 @@ func describeMove(f plan.Forecast, id spec.Identity) (out []string) {
 			if a.Move.ID == id && a.Move.Phase == moves.MoveAborting {
 				out = append(out, fmt.Sprintf("%s stays on node %s; what was copied to node %s is discarded", name, a.Move.From.Node, a.Move.To.Node))
 			}
+		case plan.FlipMove:
+			if a.Move.ID == id && a.Asked {
+				out = append(out, fmt.Sprintf("makes the copies on node %s the volumes of %s, with its data as of the moment when it was stopped for the move", a.Move.To.Node, name))
+			}
 		case plan.BackMove:
 			if a.Move.ID == id {
 				out = append(out, describeBack(&a)...)

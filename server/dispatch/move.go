@@ -35,11 +35,12 @@ const (
 // sent. Nothing is told while a restore waits for nodes.
 func (s *sentState) nextMoves(v cache.View) (orders []moves.MoveOrder, moved bool) {
 	for _, m := range cache.MovesOn(v, s.node) {
+		volume := func(c spec.ClaimName) *records.Volume { return v.Volume(m.ID, c) }
 		if m.From.Node == s.node && m.From.UID == s.uid {
-			orders = append(orders, plan.MoveOrder(m, moves.MoveSource, v.Nodes(), v.Epoch()))
+			orders = append(orders, plan.MoveOrder(m, moves.MoveSource, v.Nodes(), v.Epoch(), volume))
 		}
 		if m.To.Node == s.node && m.To.UID == s.uid {
-			orders = append(orders, plan.MoveOrder(m, moves.MoveTarget, v.Nodes(), v.Epoch()))
+			orders = append(orders, plan.MoveOrder(m, moves.MoveTarget, v.Nodes(), v.Epoch(), volume))
 		}
 	}
 	now := noMoves

@@ -149,28 +149,37 @@ func (d *decision) advanceMove(v cache.View, a plan.AdvanceMove) error {
 	return nil
 }
 
-// flipMove reads once more that the target has all that the source sealed, or has had it flipped before a restore; and
-// compares both machines, the volumes, the life, and that no node reports one that the store does not know.
+// flipMove reads once more that the target has all that the source sealed, or has had it flipped before a restore, or, if a person wants the
+// copies of a move that is aborted, that its source cannot have the volumes; and compares both machines, the volumes, the life, and that no
+// node reports one that the store does not know.
 func (d *decision) flipMove(v cache.View, a plan.FlipMove) error {
 	now, err := present(v, &a.Move, moves.MoveSealing, moves.MoveAborting)
 	if err == nil {
 		err = ended(v, now.ID)
 	}
 	if err == nil {
-		err = volumesOf(v, now, now.Epoch != v.Epoch())
+		err = volumesOf(v, now, now.Epoch != v.Epoch() && !a.Asked)
 	}
-	if err == nil && !plan.MayFlip(now, v.Nodes(), v.Epoch()) {
-		err = fmt.Errorf("flip the move of %s: node %s does not have what node %s sealed", now.ID, now.To.Node, now.From.Node)
+	may := plan.MayFlip
+	if a.Asked {
+		may = plan.MayGoForward
+	}
+	if err == nil && !may(now, v.Nodes(), v.Epoch()) {
+		err = fmt.Errorf("flip the move of %s: node %s does not have what node %s sealed, or node %s may have it", now.ID, now.To.Node, now.From.Node, now.From.Node)
 	}
 	if err != nil {
 		return err
 	}
-	comparingMove(d, v, now)
+	c := comparingMove(d, v, now)
 	d.noUnknownLives(v)
 	for _, volume := range a.Volumes {
 		d.putSeen(v, store.VolumeKey(volume.ID, volume.Claim), volume)
 	}
 	d.putSeen(v, store.MoveKey(now.ID), a.Move)
+	if a.Asked {
+		c.once(store.FenceKey(now.From.Node))
+		d.removeSeen(v, store.MoveRequestKey(now.ID))
+	}
 	return nil
 }
 
@@ -178,7 +187,7 @@ func (d *decision) flipMove(v cache.View, a plan.FlipMove) error {
 func (d *decision) endMove(v cache.View, a plan.EndMove) error {
 	now, err := present(v, &a.Move, moves.MoveFlipped, moves.MoveAborting, moves.MoveBack)
 	if err == nil {
-		err = backOver(v, now)
+		err = stillNeeded(v, now)
 	}
 	if err != nil {
 		return err

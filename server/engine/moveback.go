@@ -55,10 +55,11 @@ func (d *decision) leave(v cache.View, left []records.VolumeReport) {
 	}
 }
 
-// backOver fails unless the source of a move that goes back says that it has the volumes, not sealed; or none is there to be had.
-func backOver(v cache.View, m *moves.Move) error {
+// stillNeeded fails unless the source of a move that goes back, or is aborted, says that it has the volumes, not sealed; or none is there to
+// be had.
+func stillNeeded(v cache.View, m *moves.Move) error {
 	volume := func(c spec.ClaimName) *records.Volume { return v.Volume(m.ID, c) }
-	if m.Phase != moves.MoveBack || plan.HasBack(m, v.Nodes(), v.Epoch(), volume) {
+	if m.Phase == moves.MoveFlipped || plan.HasVolumes(m, v.Nodes(), v.Epoch(), volume) {
 		return nil
 	}
 	for _, c := range m.Claims {

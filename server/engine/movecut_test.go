@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/server/proof"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -201,7 +202,7 @@ func (p *movePlay) says(v cache.View, n plan.Node, m *moves.Move) []moves.MoveRe
 		}
 		return nil
 	}
-	o := plan.MoveOrder(m, role, v.Nodes(), v.Epoch())
+	o := plan.MoveOrder(m, role, v.Nodes(), v.Epoch(), func(c spec.ClaimName) *records.Volume { return v.Volume(m.ID, c) })
 	r := moves.MoveReport{ID: m.ID, Move: m.Move, Role: role}
 	switch {
 	case role == moves.MoveSource && m.Phase == moves.MoveSealing:
@@ -214,7 +215,7 @@ func (p *movePlay) says(v cache.View, n plan.Node, m *moves.Move) []moves.MoveRe
 		r.State = moves.MoveOffered
 	case m.Phase == moves.MoveFlipped || p.arrived:
 		p.arrived, r.State = true, moves.MoveArrived
-	case m.Phase == moves.MoveAborting:
+	case o.Phase == moves.MoveAborting:
 		r.State = moves.MoveDiscarded
 	case o.Sums != nil:
 		r.State, r.Sums = moves.MoveCopied, sums

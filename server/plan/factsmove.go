@@ -55,10 +55,10 @@ func (f moveFacts) arrived(m *moves.Move) bool {
 	return m.Phase != moves.MoveBack && !f.isBack(m) && state(f.said(m, moves.MoveTarget)) == moves.MoveArrived && (m.Phase == moves.MoveFlipped || m.Epoch != f.world.Epoch)
 }
 
-// copied: the target has all of the sealed source, by the sums of both.
+// copied: the target has all of the sealed source, by the sums of both, and could look at it.
 func (f moveFacts) copied(m *moves.Move) bool {
 	r := f.said(m, moves.MoveTarget)
-	return state(r) == moves.MoveCopied && sumsOfAll(m, r.Sums) && slices.Equal(r.Sums, m.Sums)
+	return state(r) == moves.MoveCopied && r.Error == "" && sumsOfAll(m, r.Sums) && slices.Equal(r.Sums, m.Sums)
 }
 
 // sealed: the source has sealed what the sums are of. In the epoch in which the move began only an abort breaks the seal; in a
@@ -73,11 +73,20 @@ func sumsOfAll(m *moves.Move, sums []moves.MoveSum) bool {
 	return slices.EqualFunc(m.Claims, sums, func(c moves.MoveClaim, s moves.MoveSum) bool { return c.Claim == s.Claim && s.Sum != "" })
 }
 
-// heldByMove: no life of the member may start because of its move: it is stopped for it, its volumes have not arrived, or
-// it is not known yet that their source is not sealed any more.
+// unheard: the store was restored since a move began, whose target is there and has not said yet whether it has the volumes since a history
+// that is lost.
+func (f moveFacts) unheard(m *moves.Move) bool {
+	return m.Phase == moves.MoveCopying && m.Epoch != f.world.Epoch && f.reaches(m.To) && f.said(m, moves.MoveTarget) == nil
+}
+
+// heldByMove: no life of the member may start because of its move: it is stopped for it, its volumes have not arrived, or may be elsewhere
+// already, or it is not known yet that their source is not sealed any more.
 func (f moveFacts) heldByMove(m *memberFacts) bool {
-	if m.Move == nil {
+	switch {
+	case m.Move == nil:
 		return false
+	case m.Move.Phase == moves.MoveCopying:
+		return f.unheard(m.Move)
 	}
 	return m.Move.Phase.Down() || m.Move.Phase == moves.MoveAborting || m.Move.Phase == moves.MoveBack || m.Move.Phase == moves.MoveFlipped && !f.arrived(m.Move)
 }
@@ -164,16 +173,20 @@ func MayStart(m *moves.Move, node spec.NodeName, nodes []Node, epoch int64) bool
 	return !f.heldByMove(&memberFacts{Slot: Slot{Move: m}}) && (m.Phase != moves.MoveFlipped || node == m.To.Node)
 }
 
-// MoveOrder is what the end of a move in this role is told; nodes are all of the cluster.
-func MoveOrder(m *moves.Move, role moves.MoveRole, nodes []Node, epoch int64) moves.MoveOrder {
+// MoveOrder is what the end of a move in this role is told; nodes are all of the cluster, and volume is the one that a claim has now, or nil.
+func MoveOrder(m *moves.Move, role moves.MoveRole, nodes []Node, epoch int64, volume func(spec.ClaimName) *records.Volume) moves.MoveOrder {
 	f := factsOf(nodes, epoch)
 	o := moves.MoveOrder{ID: m.ID, Move: m.Move, Role: role, Phase: m.Phase, Claims: m.Claims, BytesPerSecond: m.BytesPerSecond}
 	peer, as := m.From, moves.MoveSource
 	if role == moves.MoveSource {
 		peer, as = m.To, moves.MoveTarget
-		o.Unseal = f.mayUnseal(m)
+		o.Unseal = f.mayUnseal(m, volume)
 	}
 	o.Peer = peer.Node
+	if role == moves.MoveTarget && m.Phase == moves.MoveAborting && !f.mayDiscard(m, volume) {
+		o.Phase, o.Sums = moves.MoveSealing, m.Sums // without a source to copy from: an agent of any release keeps what it has
+		return o
+	}
 	if f.reaches(peer) { // where it is, and its key, are those of its present session
 		o.PeerAddress = f.node(peer.Node).Facts.Address()
 		if r := f.said(m, as); r != nil {

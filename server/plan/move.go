@@ -71,10 +71,14 @@ func (s mover) advanceMove(t *memberState) {
 			s.flip(t)
 		} else if text, left := s.abortOver(t); text != "" {
 			s.endMove(t, left, text)
+		} else {
+			s.copyAsked(t)
 		}
 	case moves.MoveFlipped:
 		if text := s.moveOver(t); text != "" {
 			s.endMove(t, true, text)
+		} else if text := s.nothingLeft(t); text != "" {
+			s.endMove(t, false, text)
 		} else {
 			s.backAsked(t)
 		}
@@ -92,59 +96,6 @@ func (s mover) writeMove(t *memberState, a AdvanceMove) {
 	s.act(a)
 	t.become(t.withMove(&a.Move, a.Asked))
 	t.moveWritten = true
-}
-
-// aborted is why a move that is not flipped is given up, as the action that does; nil: it is not.
-func (s mover) aborted(t *memberState) *AdvanceMove {
-	m := t.Move
-	a := AdvanceMove{Move: *m}
-	a.Move.Phase = moves.MoveAborting
-	source, target := s.said(m, moves.MoveSource), s.said(m, moves.MoveTarget)
-	switch q := t.MoveAsked; {
-	case q != nil && q.Verb == moves.MoveAbort && q.Move == m.Move:
-		a.Asked, a.Move.Why = true, "abort requested"
-	case !t.wanted:
-		a.Move.Why = fmt.Sprintf("%s is not to be a member any more", t.ID.MemberName())
-	case s.world.Set.Orphaned:
-		a.Move.Why = "its set is orphaned"
-	case s.changedVolume(t) != "":
-		a.Move.Why = s.changedVolume(t)
-	case m.Phase.Down() && t.lastToken() != m.Stopped:
-		a.Move.Why = "a life began that the move does not know"
-	case state(source) == moves.MoveFailed:
-		a.Heard, a.Move.Why = []spec.NodeName{m.From.Node}, fmt.Sprintf("node %s: %s", m.From.Node, source.Error)
-	case state(target) == moves.MoveFailed:
-		a.Heard, a.Move.Why = []spec.NodeName{m.To.Node}, fmt.Sprintf("node %s: %s", m.To.Node, target.Error)
-	case m.Phase.Down() && !s.reaches(m.To):
-		a.Silent, a.Move.Why = m.To.Node, fmt.Sprintf("node %s became unreachable while %s was down", m.To.Node, t.ID.MemberName())
-	case !s.known(m.To):
-		a.Move.Why = fmt.Sprintf("node %s was removed", m.To.Node)
-	case m.Sums != nil && state(target) == moves.MoveCopied && !s.copied(m):
-		a.Heard, a.Move.Why = []spec.NodeName{m.To.Node}, fmt.Sprintf("the copy on node %s is not what node %s sealed", m.To.Node, m.From.Node)
-	case m.Sums != nil && state(source) == moves.MoveSealed && len(source.Sums) > 0 && !slices.Equal(source.Sums, m.Sums):
-		a.Heard, a.Move.Why = []spec.NodeName{m.From.Node}, fmt.Sprintf("the sealed volumes on node %s are not what they were", m.From.Node)
-	default:
-		return nil
-	}
-	a.Text = fmt.Sprintf("the move of %s from node %s to node %s is aborted: %s", t.ID.MemberName(), m.From.Node, m.To.Node, a.Move.Why)
-	return &a
-}
-
-// changedVolume says of the first volume of a move that it is not what is moved any more, or of one beside them that it is not
-// moved; "": all are.
-func (f moveFacts) changedVolume(t *memberState) string {
-	m := t.Move
-	for _, c := range m.Claims {
-		if !AtSource(m, c, t.Volumes[c.Claim], records.FateKeep) {
-			return fmt.Sprintf("something else was decided of its volume of the claim %s", c.Claim)
-		}
-	}
-	for _, v := range t.localVolumes() {
-		if !slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return c.Claim == v.Claim }) {
-			return fmt.Sprintf("its volume of the claim %s was made after the move began", v.Claim)
-		}
-	}
-	return ""
 }
 
 // flippable: the volumes of a move are what it names. What arrived before a restore is flipped also if a policy gives it up.
@@ -177,45 +128,24 @@ func (s mover) flip(t *memberState) {
 				Text: fmt.Sprintf("node %s has sealed the volumes of %s; node %s copies the rest and compares", m.From.Node, t.ID.MemberName(), m.To.Node)})
 		}
 	case MayFlip(m, s.world.Nodes, s.world.Epoch):
-		a := FlipMove{Move: *m, Text: fmt.Sprintf("the volumes of %s are on node %s now", t.ID.MemberName(), m.To.Node)}
-		a.Move.Phase, a.Move.Why = moves.MoveFlipped, ""
-		for _, c := range m.Claims {
-			v := *t.Volumes[c.Claim]
-			v.Node, v.UID = m.To.Node, records.VolumeID(c.New)
-			a.Volumes = append(a.Volumes, v)
-			t.become(t.withVolume(&v))
-		}
-		s.act(a)
-		t.become(t.withMove(&a.Move, false))
-		t.moveWritten = true
+		s.flipTo(t, FlipMove{Text: fmt.Sprintf("the volumes of %s are on node %s now", t.ID.MemberName(), m.To.Node)})
 	}
 }
 
-// abortOver says why an aborted move is over; "": it is not. The source has nothing sealed any more; and when the store went
-// back since the move began, nothing of it ever was in its place at the target. left: the old volumes are none.
-func (s mover) abortOver(t *memberState) (text string, left bool) {
+// flipTo has the copies of a move be the volumes.
+func (s mover) flipTo(t *memberState, a FlipMove) {
 	m := t.Move
-	gone := true
+	a.Move = *m
+	a.Move.Phase, a.Move.Why = moves.MoveFlipped, ""
 	for _, c := range m.Claims {
-		v := t.Volumes[c.Claim]
-		gone = gone && (v == nil || string(v.UID) != c.Old)
+		v := *t.Volumes[c.Claim]
+		v.Node, v.UID = m.To.Node, records.VolumeID(c.New)
+		a.Volumes = append(a.Volumes, v)
+		t.become(t.withVolume(&v))
 	}
-	switch {
-	case gone:
-		return fmt.Sprintf("the move of %s is over: its volumes are gone", t.ID.MemberName()), true
-	case !s.mayUnseal(m):
-		return "", false
-	case state(s.said(m, moves.MoveSource)) == moves.MoveUnsealed:
-		return fmt.Sprintf("the move of %s to node %s was aborted: %s", t.ID.MemberName(), m.To.Node, m.Why), false
-	}
-	return "", false
-}
-
-// mayUnseal: no copy elsewhere can be the volume. Abort and flip exclude each other in one history of the store; in a later
-// one the target says so itself, or a person removed it.
-func (f moveFacts) mayUnseal(m *moves.Move) bool {
-	return m.Phase == moves.MoveAborting &&
-		(m.Epoch == f.world.Epoch || !f.known(m.To) || state(f.said(m, moves.MoveTarget)) == moves.MoveDiscarded)
+	s.act(a)
+	t.become(t.withMove(&a.Move, a.Asked))
+	t.moveWritten = true
 }
 
 // moveOver says why a move that was flipped is over; "": it is not. The volumes have arrived, and a life is ready on them, or
@@ -240,6 +170,16 @@ func (s mover) moveOver(t *memberState) string {
 		return fmt.Sprintf("the volumes of %s are on node %s, and its set has none of their claims any more; the old ones on node %s are given up", name, m.To.Node, m.From.Node)
 	}
 	return ""
+}
+
+// nothingLeft says why a move that was flipped is over before a life is ready at its target; "": it is not. Its source says that it has none
+// of the old volumes, so that the move keeps nothing any more: it had ended before the store was restored, or a disk died.
+func (s mover) nothingLeft(t *memberState) string {
+	m, r := t.Move, s.said(t.Move, moves.MoveSource)
+	if !s.arrived(m) || !s.reaches(m.From) || state(r) != moves.MoveFailed || slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return !slices.Contains(r.Absent, c.Claim) }) {
+		return ""
+	}
+	return fmt.Sprintf("the volumes of %s are on node %s, and node %s has none of the old ones any more", t.ID.MemberName(), m.To.Node, m.From.Node)
 }
 
 // endMove removes the record of a move; left: the old volumes are given up, as those that were left on a host (SAFETY S11).

@@ -44,7 +44,7 @@ func moving(n int, phase moves.MovePhase, source, target moves.MoveState, change
 			switch state {
 			case moves.MoveSealed, moves.MoveCopied:
 				r.Sums, r.Error = sums("s1"), ""
-			case moves.MoveIsBack:
+			case moves.MoveIsBack, moves.MoveUnsealed, moves.MoveDiscarded:
 				r.Error = ""
 			}
 			f := proof.FindNode(w.Nodes, map[moves.MoveRole]spec.NodeName{moves.MoveSource: "n1", moves.MoveTarget: "n2"}[role]).Facts

@@ -32,7 +32,9 @@ type AdvanceMove struct {
 type FlipMove struct {
 	Move    moves.Move // as it is to be
 	Volumes []records.Volume
-	Text    string
+	// Asked: it is aborted, its source cannot have the volumes any more, and a person wants the copies; that is answered.
+	Asked bool
+	Text  string
 }
 
 // EndMove removes the record of a move that is over. Left are the old copies at the source, which are given up.
@@ -77,6 +79,9 @@ func (w *World) applyMove(a Action) {
 		slot.Move = &a.Move
 		for i := range a.Volumes {
 			slot.put(&a.Volumes[i])
+		}
+		if a.Asked {
+			slot.MoveAsked = nil
 		}
 	case BackMove:
 		slot := w.slotOf(a.Move.ID)

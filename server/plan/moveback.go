@@ -186,7 +186,7 @@ func (s mover) backOver(t *memberState) string {
 	switch {
 	case !here:
 		return fmt.Sprintf("the move of %s is over: its volumes are gone", name)
-	case s.hasBack(m, func(c spec.ClaimName) *records.Volume { return t.Volumes[c] }):
+	case s.hasVolumes(m, t.volume):
 		return fmt.Sprintf("the volumes of %s are those on node %s again", name, m.From.Node)
 	}
 	return ""

@@ -54,6 +54,8 @@ func (s mover) moveRefusal(t *memberState, q *moves.MoveRequest) string {
 		return fmt.Sprintf("unknown request %q about a move", q.Verb)
 	case m != nil && m.Phase == moves.MoveBack:
 		return s.forwardRefusal(t, q)
+	case m != nil && m.Phase == moves.MoveAborting:
+		return s.copyRefusal(t, q)
 	case m != nil:
 		return fmt.Sprintf("it is being moved from node %s to node %s already (%s); to stop that: stead move %s --abort", m.From.Node, m.To.Node, m.Phase, t.ID.MemberName())
 	}

@@ -23,30 +23,36 @@ type ForwardMove struct {
 
 func (ForwardMove) action() {}
 
-// absent are the claims of which the source, which was given the volumes back, says that it has them not.
+// absent are the claims of which the source says that it has them not: it was given the volumes back, or answers to an abort.
 func (f moveFacts) absent(m *moves.Move) []spec.ClaimName {
-	if !f.isBack(m) {
+	r := f.answer(m)
+	if f.isBack(m) {
+		r = f.said(m, moves.MoveSource)
+	}
+	if r == nil {
 		return nil
 	}
-	return f.said(m, moves.MoveSource).Absent
+	return r.Absent
 }
 
-// hasBack: the source is there, was given the volumes back, and says in this session that it has all that are the member's still.
-func (f moveFacts) hasBack(m *moves.Move, volume func(spec.ClaimName) *records.Volume) bool {
-	if !f.reaches(m.From) || !f.isBack(m) || f.said(m, moves.MoveSource).Error != "" {
+// hasVolumes: the source is there, was given the volumes back, or answers to an abort, and says in this session that it has all that are the
+// member's still. What is to go, or was said to be lost, is not awaited when a move is aborted.
+func (f moveFacts) hasVolumes(m *moves.Move, volume volumeOf) bool {
+	if !f.reaches(m.From) || f.answer(m) == nil && (!f.isBack(m) || f.said(m, moves.MoveSource).Error != "") {
 		return false
 	}
 	absent := f.absent(m)
 	return !slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool {
 		v := volume(c.Claim)
-		return v != nil && string(v.UID) == c.Old && slices.Contains(absent, c.Claim)
+		return v != nil && string(v.UID) == c.Old && (m.Phase == moves.MoveBack || v.Fate == records.FateKeep) && slices.Contains(absent, c.Claim)
 	})
 }
 
-// HasBack reports whether the source of a move that goes back has the volumes, so that the copies at the target are needed no more.
-// volume is the one that a claim has now; nil: none.
-func HasBack(m *moves.Move, nodes []Node, epoch int64, volume func(spec.ClaimName) *records.Volume) bool {
-	return factsOf(nodes, epoch).hasBack(m, volume)
+// HasVolumes reports whether the source of a move that goes back, or is aborted, has the volumes, not sealed, so that the copies at the target
+// are needed no more. volume is the one that a claim has now; nil: none.
+func HasVolumes(m *moves.Move, nodes []Node, epoch int64, volume func(spec.ClaimName) *records.Volume) bool {
+	f := factsOf(nodes, epoch)
+	return m.Phase == moves.MoveBack && f.hasVolumes(m, volume) || f.unsealed(m, volume)
 }
 
 // KeepsCopy reports whether what was left on a node is the copy of a move (nil: there is none) that goes back: it is not given up
@@ -56,28 +62,35 @@ func KeepsCopy(m *moves.Move, left *records.VolumeReport) bool {
 		slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return c.New == string(left.Volume) })
 }
 
-// lostSource: the source of a move that goes back cannot have the volumes: it was removed, or is off, as a person says, and was not heard
-// of since; or it says itself that one is not there.
+// lostSource: the source of a move that goes back, or is aborted, cannot have the volumes: it was removed, or is off, as a person says, and
+// was not heard of since; or it says itself that one is not there. One of a move that is aborted after a restore may have run the member since
+// it was copied, so that its being off is not enough.
 func (f moveFacts) lostSource(m *moves.Move) bool {
-	return f.lost(m.From) || f.reaches(m.From) && len(f.absent(m)) > 0
+	if f.reaches(m.From) {
+		return len(f.absent(m)) > 0
+	}
+	return f.lost(m.From) && (m.Phase == moves.MoveBack || m.Epoch == f.world.Epoch || !f.known(m.From))
 }
 
-// MayGoForward reports whether the copies of a move that goes back may become the volumes after all: its source cannot have them, and its
-// target is there and has them in their place.
+// MayGoForward reports whether the copies of a move that goes back, or is aborted, may become the volumes after all: its source cannot have
+// them, and its target is there and has them, in their place, or compared by content.
 func MayGoForward(m *moves.Move, nodes []Node, epoch int64) bool {
 	f := factsOf(nodes, epoch)
-	return m.Phase == moves.MoveBack && f.lostSource(m) && f.reaches(m.To) && state(f.said(m, moves.MoveTarget)) == moves.MoveArrived
+	return f.lostSource(m) && f.reaches(m.To) && (m.Phase == moves.MoveBack && state(f.said(m, moves.MoveTarget)) == moves.MoveArrived || f.wholeCopy(m))
+}
+
+func rateText(m *moves.Move) string {
+	return fmt.Sprintf("nothing is copied any more, so that a rate means nothing: stead move %s --to %s", m.ID.MemberName(), m.To.Node)
 }
 
 // forwardRefusal says why a member does not go on with the copy of its move, which goes back, and what to do first; "": it does.
 func (s mover) forwardRefusal(t *memberState, q *moves.MoveRequest) string {
-	m, name := t.Move, t.ID.MemberName()
-	said := s.said(m, moves.MoveTarget)
+	m, said := t.Move, s.said(t.Move, moves.MoveTarget)
 	switch {
 	case q.To != m.To:
 		return fmt.Sprintf("its volumes go back to node %s; wait for that", m.From.Node)
 	case q.BytesPerSecond != 0:
-		return fmt.Sprintf("nothing is copied any more, so that a rate means nothing: stead move %s --to %s", name, m.To.Node)
+		return rateText(m)
 	case !s.lostSource(m):
 		return fmt.Sprintf("its volumes go back to node %s, and nothing says that they are lost there; if that node is off for good: stead node fence %s --i-have-powered-off, and ask again", m.From.Node, m.From.Node)
 	case !s.reaches(m.To):
@@ -120,23 +133,34 @@ func (s mover) forwardAsked(t *memberState) {
 	t.moveWritten = true
 }
 
-// absentText says what a source, to which a move goes back, has not, and what a person can do; "": it says of nothing.
+// absentText says what a source, to which a move goes back, or is aborted, has not, and what a person can do; "": it says of nothing.
 func (f moveFacts) absentText(m *moves.Move) string {
 	absent := f.absent(m)
-	if m.Phase != moves.MoveBack || len(absent) == 0 {
+	if m.Phase != moves.MoveBack && !f.mayBeWhole(m) || len(absent) == 0 {
 		return ""
 	}
 	name := records.VolumeName(m.ID, absent[0])
-	if f.lostTarget(m) {
+	switch {
+	case f.lostTarget(m):
 		return fmt.Sprintf("node %s does not have %s any more; if a copy may be whole on node %s, start that; if all is lost: stead volume reclaim %s --lost", m.From.Node, name, m.To.Node, name)
+	case f.notWhole(m):
+		return fmt.Sprintf("node %s does not have %s any more, and the copy on node %s is not whole; if the volume is lost: stead volume reclaim %s --lost", m.From.Node, name, m.To.Node, name)
 	}
 	return fmt.Sprintf("node %s does not have %s any more; the copy on node %s is kept, and to continue with it: stead move %s --to %s", m.From.Node, name, m.To.Node, m.ID.MemberName(), m.To.Node)
 }
 
-// heldCopy says why a volume to which a move goes back is not said to be lost: its copy may be the last that is whole; "": it may be.
+// notWhole: the target of a move that is aborted is there and says that its copy is not all of the source; not that it cannot look at it.
+func (f moveFacts) notWhole(m *moves.Move) bool {
+	r := f.said(m, moves.MoveTarget)
+	return m.Phase == moves.MoveAborting && f.reaches(m.To) && r != nil && !f.wholeCopy(m) && (r.State != moves.MoveCopied || r.Error == "")
+}
+
+// heldCopy says why a volume to which a move goes back, or is aborted, is not said to be lost: its copy may be the last that is whole; "": it
+// may be.
 func (f moveFacts) heldCopy(t *memberState, v *records.Volume) string {
 	m := t.Move
-	if m == nil || m.Phase != moves.MoveBack || f.lostTarget(m) || !slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return c.Old == string(v.UID) }) {
+	if m == nil || m.Phase != moves.MoveBack && !f.mayBeWhole(m) || f.lostTarget(m) || f.notWhole(m) ||
+		!slices.ContainsFunc(m.Claims, func(c moves.MoveClaim) bool { return c.Old == string(v.UID) }) {
 		return ""
 	}
 	return fmt.Sprintf("node %s may have a copy of it that is whole; to continue with that: stead move %s --to %s; if that is lost as well: stead node fence %s --i-have-powered-off, and ask again", m.To.Node, t.ID.MemberName(), m.To.Node, m.To.Node)

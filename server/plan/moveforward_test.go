@@ -11,8 +11,8 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// backReport changes what the source says of its part.
-func backReport(do func(*moves.MoveReport)) func(*World, *moves.Move) {
+// sourceReport changes what the source says of its part.
+func sourceReport(do func(*moves.MoveReport)) func(*World, *moves.Move) {
 	return func(w *World, _ *moves.Move) {
 		reports := proof.FindNode(w.Nodes, "n1").Facts.MoveReports
 		for i := range reports {
@@ -25,11 +25,11 @@ func backReport(do func(*moves.MoveReport)) func(*World, *moves.Move) {
 
 // lacks has the source say that it has not the volume of a claim.
 func lacks(claim spec.ClaimName) func(*World, *moves.Move) {
-	return backReport(func(r *moves.MoveReport) { r.Absent = []spec.ClaimName{claim} })
+	return sourceReport(func(r *moves.MoveReport) { r.Absent = []spec.ClaimName{claim} })
 }
 
 func saysOfBack(text string) func(*World, *moves.Move) {
-	return backReport(func(r *moves.MoveReport) { r.Error = text })
+	return sourceReport(func(r *moves.MoveReport) { r.Error = text })
 }
 
 // copyLeft: the copy at the target is to be given up later.
@@ -86,10 +86,10 @@ func TestTheCopyIsKeptUntilTheSourceHasTheVolumes(t *testing.T) {
 	w := world(t, "ordered 1 volumes n1 n2 n3 0:moved@n1")
 	moving(0, moves.MoveBack, moves.MoveIsBack, moves.MoveCopied, lacks("data"))(&w)
 	m := w.Slots[0].Move
-	if o := MoveOrder(m, moves.MoveTarget, w.Nodes, w.Epoch); o.Phase != moves.MoveFlipped {
+	if o := MoveOrder(m, moves.MoveTarget, w.Nodes, w.Epoch, w.Slots[0].volume); o.Phase != moves.MoveFlipped {
 		t.Errorf("the target is told %s", o.Phase)
 	}
-	if o := MoveOrder(m, moves.MoveSource, w.Nodes, w.Epoch); o.Phase != moves.MoveBack {
+	if o := MoveOrder(m, moves.MoveSource, w.Nodes, w.Epoch, w.Slots[0].volume); o.Phase != moves.MoveBack {
 		t.Errorf("the source is told %s", o.Phase)
 	}
 	left := records.VolumeReport{ID: m.ID, Claim: "data", Volume: "copy", Node: "n2", State: records.VolumeLeft}

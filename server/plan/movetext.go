@@ -11,7 +11,7 @@ import (
 // movingText says for what a member waits that does not start because of its move.
 func (e explainer) movingText(t *memberState) (reason causes.BlockedReason, text string) {
 	m, f := t.Move, e.ofMoves()
-	awaited, doing := f.doing(m)
+	awaited, doing := f.doing(m, t.volume)
 	text = fmt.Sprintf("it moves from node %s to node %s (%s): %s", m.From.Node, m.To.Node, f.progressText(m), doing)
 	if m.Phase == moves.MoveAborting {
 		text = fmt.Sprintf("its move from node %s to node %s is being aborted (%s)%s", m.From.Node, m.To.Node, m.Why, doing)
@@ -26,16 +26,21 @@ func (e explainer) movingText(t *memberState) (reason causes.BlockedReason, text
 }
 
 // doing is what is done next about a move, the end that is to do it, and what holds that end up.
-func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
+func (f moveFacts) doing(m *moves.Move, volume volumeOf) (awaited moves.MoveEnd, text string) {
 	awaited, role := m.From, moves.MoveSource
 	target := func() { awaited, role = m.To, moves.MoveTarget }
 	switch {
+	case f.absentText(m) != "" && m.Phase == moves.MoveAborting:
+		text = ": " + f.absentText(m)
 	case f.absentText(m) != "":
 		text = f.absentText(m)
 	case m.Phase == moves.MoveBack:
 		text = fmt.Sprintf("it starts again when node %s has its volumes back in use", m.From.Node)
 	case f.isBack(m):
 		text = fmt.Sprintf("node %s was given its volumes back before the store was restored: those on node %s do not count; waiting until it is proven that no life has them", m.From.Node, m.To.Node)
+	case f.unheard(m):
+		target()
+		text = fmt.Sprintf("the store was restored since it began: waiting until node %s has said whether it has its volumes", m.To.Node)
 	case m.Phase == moves.MoveCopying && (state(f.said(m, moves.MoveTarget)) == moves.MoveWarm || f.arrived(m)):
 		target()
 		text = "nearly all is copied; the member stops for the rest when it is its turn in the set's budget"
@@ -55,8 +60,10 @@ func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 	case m.Phase == moves.MoveFlipped:
 		target()
 		text = fmt.Sprintf("node %s puts its volumes in their place", m.To.Node)
-	case f.mayUnseal(m):
+	case f.mayUnseal(m, volume):
 		text = fmt.Sprintf(": it starts again when node %s has its volumes back in use", m.From.Node)
+	case !f.mayDiscard(m, volume):
+		text = fmt.Sprintf(": waiting until node %s says that it has its volumes; until then the copy on node %s is kept", m.From.Node, m.To.Node)
 	default:
 		target()
 		text = fmt.Sprintf(", and the store was restored since it began: waiting until node %s has said that it does not have the volumes; if node %s is gone for good: stead node remove %s",
@@ -67,8 +74,11 @@ func (f moveFacts) doing(m *moves.Move) (awaited moves.MoveEnd, text string) {
 	}
 	if !f.reaches(awaited) {
 		text += fmt.Sprintf("; node %s is unreachable", awaited.Node)
-		if m.Phase == moves.MoveBack {
+		switch {
+		case m.Phase == moves.MoveBack, f.wholeCopy(m) && awaited == m.From && m.Epoch == f.world.Epoch:
 			text += fmt.Sprintf("; if it is lost for good: stead node fence %s --i-have-powered-off, then, to continue with the copy on node %s: stead move %s --to %s", awaited.Node, m.To.Node, m.ID.MemberName(), m.To.Node)
+		case f.wholeCopy(m) && awaited == m.From:
+			text += fmt.Sprintf("; if it is gone for good: stead node remove %s, then, to continue with the copy on node %s: stead move %s --to %s", awaited.Node, m.To.Node, m.ID.MemberName(), m.To.Node)
 		}
 		if m.Phase == moves.MoveFlipped {
 			text += fmt.Sprintf("; if it is lost for good: stead node fence %s --i-have-powered-off, then stead move %s --back", awaited.Node, m.ID.MemberName())
@@ -119,7 +129,7 @@ func MoveText(m *moves.Move, nodes []Node, epoch int64) string {
 		}
 		if !f.reaches(end) {
 			text += fmt.Sprintf("; node %s is unreachable", end.Node)
-		} else if r := f.said(m, role); r != nil && r.Error != "" {
+		} else if r := f.said(m, role); r != nil && r.Error != "" && !(m.Phase == moves.MoveAborting && role == moves.MoveTarget) { // which copies from nobody
 			text += fmt.Sprintf("; node %s says: %s", end.Node, r.Error)
 		}
 	}
@@ -152,7 +162,7 @@ func ShownMove(slot *Slot, nodes []Node, epoch int64) *moves.ShownMove {
 	if r := f.said(m, moves.MoveTarget); r != nil {
 		s.DoneBytes, s.TotalBytes, s.BytesPerSecond = r.DoneBytes, r.TotalBytes, r.BytesPerSecond
 	}
-	_, doing := f.doing(m)
+	_, doing := f.doing(m, slot.volume)
 	s.Waits = strings.TrimLeft(doing, ":, ")
 	return s
 }

@@ -52,7 +52,7 @@ func TestASealThatTheStoreDoesNotKnowIsResolved(t *testing.T) {
 		t.Fatalf("it does %+v", p.Actions)
 	}
 	w.apply(begin)
-	if o := MoveOrder(&begin.Move, moves.MoveSource, w.Nodes, w.Epoch); o.Unseal {
+	if o := MoveOrder(&begin.Move, moves.MoveSource, w.Nodes, w.Epoch, w.Slots[0].volume); o.Unseal {
 		t.Error("the seal is broken before the target has said anything")
 	}
 	says := func(state moves.MoveState) World {
@@ -65,7 +65,7 @@ func TestASealThatTheStoreDoesNotKnowIsResolved(t *testing.T) {
 		return now
 	}
 	discarded := says(moves.MoveDiscarded)
-	if o := MoveOrder(&begin.Move, moves.MoveSource, discarded.Nodes, w.Epoch); !o.Unseal {
+	if o := MoveOrder(&begin.Move, moves.MoveSource, discarded.Nodes, w.Epoch, w.Slots[0].volume); !o.Unseal {
 		t.Error("the seal stays though the target has nothing")
 	}
 	if got := brief(Next(says(moves.MoveArrived))); got != "stop=0/Move | 0:Stopping" {

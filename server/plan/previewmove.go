@@ -32,6 +32,9 @@ func (p *previewRun) moveActs(m *moves.Move, role moves.MoveRole) bool {
 	if says.State == "" || state(old) == says.State && n.Facts.Epoch == p.w.Epoch {
 		return false
 	}
+	if old != nil {
+		says.Absent = old.Absent // nobody puts a disk back
+	}
 	switch says.State {
 	case moves.MoveSealed:
 		for _, c := range m.Claims {

@@ -82,7 +82,7 @@ var actions = map[string]action{
 	"lose-server": (*Cluster).loseServer, "recover": (*Cluster).recover, "server-joins": operates(operator.joinServer), "add-server": operates(operator.addServer),
 	"remove-server": operates(operator.removeServer), "replace-server": operates(operator.replaceServer), "come-back": operates(operator.comeBack),
 	// What people ask.
-	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove), "back-move": asks(user.backMove), "lose-target": operates(operator.loseTarget),
+	"move": asks(user.move), "abort-move": asks(user.abortMove), "drain-move": onNode((*node).drainMove), "back-move": asks(user.backMove), "lose-target": operates(operator.loseTarget), "lose-source": operates(operator.loseSource),
 	"user": asks(user.anything), "rename": asks(user.rename), "orphan": asks(user.orphan), "adopt": asks(user.adopt),
 	"lost": asks(user.sayLost), "give-up": asks(user.giveUp), "bring-back": asks(user.bringBack),
 	"retain": edits(user.retain), "claim": edits(user.claim), "scale": edits(user.scale), "range": edits(user.moveRange), "deadline": edits(user.deadline),
@@ -113,7 +113,7 @@ var weights = []weight{
 }
 
 // moveWeights are drawn as well in runs with moves.
-var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}, {"lose-target", 2, 4}, {"back-move", 20, 20}}
+var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}, {"lose-target", 2, 4}, {"back-move", 20, 20}, {"lose-source", 2, 4}}
 
 // serverWeights are drawn as well in runs in which the servers have a store of their own.
 var serverWeights = []weight{
@@ -123,7 +123,7 @@ var serverWeights = []weight{
 
 // direct are what people ask of the store, through whichever server answers.
 var direct = map[string]bool{
-	"move": true, "abort-move": true, "drain-move": true, "back-move": true, "lose-target": true, "user": true, "rename": true, "orphan": true, "adopt": true, "lost": true,
+	"move": true, "abort-move": true, "drain-move": true, "back-move": true, "lose-target": true, "lose-source": true, "user": true, "rename": true, "orphan": true, "adopt": true, "lost": true,
 	"give-up": true, "bring-back": true, "retain": true, "claim": true, "scale": true, "range": true, "deadline": true, "leave": true, "parts": true, "mounts": true,
 	"claims": true, "recreate": true, "pause": true, "floor": true, "node-loss": true, "cordon": true, "drain": true, "declare": true, "excuse": true, "order": true, "jobs": true, "job-word": true,
 	"backup": true, "go-back": true, "expire-session": true, "lie": true,

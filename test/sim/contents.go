@@ -17,6 +17,8 @@ const fileCount = 3
 type tree struct {
 	files [fileCount]int
 	seal  moves.MoveID
+	// compared: it is a copy of which the target of a move has noted that it is all of the sealed source.
+	compared bool
 }
 
 // sum is that of the content.

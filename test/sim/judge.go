@@ -29,6 +29,7 @@ type judge struct {
 	lineages map[records.VolumeID]*lineage
 	arrived  map[records.VolumeID]bool // copies of moves that were ever in their place
 	backs    map[moves.MoveID]bool     // went back, in any history of the store
+	has      map[moves.MoveID]bool     // their sources had all volumes when they said so to an abort
 	forgotBy map[string]bool           // who has left, and was forgotten by another
 	jobs     map[spec.SetRef]*jobsTruth
 	stored
@@ -86,7 +87,7 @@ func newJudge(w *Cluster) *judge {
 	j := &judge{
 		w: w, alive: map[spec.Identity]run{}, newest: map[spec.Identity]spec.Token{}, lives: map[life]*lifeTruth{},
 		volumes: map[records.VolumeID]*volumeTruth{}, had: map[spec.UID]time.Time{}, may: map[telling]string{}, stored: newStored(),
-		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{}, backs: map[moves.MoveID]bool{}, forgotBy: map[string]bool{},
+		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{}, backs: map[moves.MoveID]bool{}, has: map[moves.MoveID]bool{}, forgotBy: map[string]bool{},
 		jobs: map[spec.SetRef]*jobsTruth{},
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}

@@ -62,6 +62,9 @@ func (j *judge) phase(v cache.View, old, now *moves.Move) {
 			j.w.fail("moves", "%s seals, and nobody said that %s is over", now.ID, m.Token)
 		}
 	case "Sealing Flipped", "Aborting Flipped":
+		if old.Phase == moves.MoveAborting && !j.arrived[records.VolumeID(now.Claims[0].New)] {
+			j.fromAbort(v, old)
+		}
 		j.flips(old, now)
 	case "Copying Back", "Stopping Back", "Sealing Back", "Aborting Back", "Flipped Back":
 		j.goesBack(v, old, now)
@@ -220,11 +223,11 @@ func (j *judge) unseals(n *node, p runtime.MovePart, c moves.MoveClaim) {
 	j.w.count("seal broken")
 }
 
-// discards judges that what is discarded is not the last that has all that was written.
+// discards judges that what is discarded is not the last that has all that was written; of what was compared, for else nobody knows that.
 func (j *judge) discards(n *node, p runtime.MovePart, c moves.MoveClaim, t *tree) {
 	l := j.lineage(records.VolumeID(c.New))
 	j.w.count("copy discarded")
-	if l.writes == 0 || l.anew || t.files != l.newest || j.volume(records.VolumeID(c.Old)).going {
+	if l.writes == 0 || l.anew || !t.compared || j.has[p.Move] || t.files != l.newest || j.volume(records.VolumeID(c.Old)).going {
 		return
 	}
 	for _, x := range j.w.nodes {

@@ -40,7 +40,8 @@ func (n *node) beginMoves(a *agent) {
 	}
 	a.mover = move.New(move.Config{
 		Volumes: hostMoves{a}, Copier: a.copier, Open: open, Empty: empty,
-		Reported: a.moved.Set, RetryFirst: retryTime, RetryMost: retryTime, Between: 5 * time.Second, Now: n.now, Logger: discard,
+		Reported:   func(all []moves.MoveReport) { n.w.judge.saysOfMoves(n, all); a.moved.Set(all) },
+		RetryFirst: retryTime, RetryMost: retryTime, Between: 5 * time.Second, Now: n.now, Logger: discard,
 	})
 	if len(n.parts) > 0 {
 		n.w.count("move taken up by the next agent")
@@ -198,7 +199,7 @@ func (c *copier) Round(ctx context.Context, p move.Other, trees []runtime.MoveTr
 				w.count("fault: a round overlooks a file")
 				continue
 			}
-			to.files[i] = from.files[i]
+			to.files[i], to.compared = from.files[i], false
 			copied++
 		}
 	}

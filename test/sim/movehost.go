@@ -74,7 +74,14 @@ func (h hostMoves) Parts(context.Context) ([]runtime.MovePart, error) {
 }
 
 func (h hostMoves) Note(_ context.Context, p runtime.MovePart) error {
-	return h.step("a part in a move is noted", func() { h.a.n.parts[partKey{p.Move, p.Role}] = p })
+	return h.step("a part in a move is noted", func() {
+		h.a.n.parts[partKey{p.Move, p.Role}] = p
+		for _, s := range p.Copied {
+			if t := h.a.n.treeOf(p, s.Claim); t != nil {
+				t.compared = true
+			}
+		}
+	})
 }
 
 func (h hostMoves) Forget(_ context.Context, p runtime.MovePart) error {
@@ -113,8 +120,8 @@ func (h hostMoves) Look(_ context.Context, p runtime.MovePart) (d runtime.MoveDi
 		if err != nil {
 			return d, err
 		}
-		d.Arrived = d.Arrived || fs.dirs[volumeKey{p.ID, c.Claim}].is(c.New, c.Number)
-		d.Staged = d.Staged || fs.staging[p.Move][records.VolumeID(c.New)] != nil
+		here, staged := fs.dirs[volumeKey{p.ID, c.Claim}].is(c.New, c.Number), fs.staging[p.Move][records.VolumeID(c.New)] != nil
+		d.Arrived, d.Staged, d.Missing = d.Arrived || here, d.Staged || staged, d.Missing || !here && !staged
 	}
 	d.AllArrived = d.AllArrived || h.a.n.w.plant.ArrivesTooEarly && len(p.Copied) > 0
 	return d, nil

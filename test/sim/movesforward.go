@@ -13,12 +13,12 @@ import (
 
 // Moves that go back to a source whose disk died: their members go on with the copies, and how that is judged (SAFETY S12).
 
-// forwardMove has a person want a member to go on with the copy of a move that goes back, as control lets it.
+// forwardMove has a person want a member to go on with the copy of a move that goes back, or is aborted, as control lets it.
 func (w user) forwardMove() bool {
 	for _, ref := range w.refs {
 		x := w.view().World(ref)
 		for _, s := range x.Slots {
-			if s.Move == nil || s.Move.Phase != moves.MoveBack || s.MoveAsked != nil {
+			if s.Move == nil || s.Move.Phase != moves.MoveBack && s.Move.Phase != moves.MoveAborting || s.MoveAsked != nil {
 				continue
 			}
 			q := moves.MoveRequest{ID: s.ID, Verb: moves.MoveBegin, To: s.Move.To}
@@ -32,7 +32,7 @@ func (w user) forwardMove() bool {
 	return false
 }
 
-// goForward is what an operator does about moves that go back to where the disk died: the member goes on with the copy, or, if that is not
+// goForward is what an operator does about moves that go back, or are aborted, where the disk died: the member goes on with the copy, or, if that is not
 // there either, the host that may have it goes down and is fenced, the volume is said to be lost, and the host comes up again.
 func (w operator) goForward() {
 	if user(w).forwardMove() {
@@ -41,7 +41,7 @@ func (w operator) goForward() {
 	for _, ref := range w.refs {
 		for vol, s := range volumesOf(w.view().World(ref)) {
 			n := w.machine(vol.Node)
-			if s.Move == nil || s.Move.Phase != moves.MoveBack || n == nil || n.there(vol) || !w.judge.volume(vol.UID).destroyed || !w.copyGone(s.Move) {
+			if s.Move == nil || s.Move.Phase != moves.MoveBack && s.Move.Phase != moves.MoveAborting || n == nil || n.there(vol) || !w.judge.volume(vol.UID).destroyed || !w.copyGone(s.Move) {
 				continue
 			}
 			to := w.machineOf(s.Move.To)

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/control"
 	"github.com/stead-project/stead/server/fence"
 	"github.com/stead-project/stead/server/plan"
@@ -194,7 +195,7 @@ func (n *node) putBack() {
 	}
 	for _, ref := range n.w.withClaims() {
 		for vol, s := range volumesOf(n.w.view().World(ref)) {
-			if vol.Node == n.name && s.Move == nil && n.puts(s, vol) {
+			if vol.Node == n.name && (s.Move == nil || s.Move.Phase == moves.MoveAborting) && n.puts(s, vol) {
 				n.endSession("the operator moved a volume")
 			}
 		}

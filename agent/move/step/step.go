@@ -79,10 +79,14 @@ const (
 
 // Choose decides.
 func Choose(v Situation) Next {
-	if v.Role == moves.MoveSource {
-		return source(v)
+	if v.Role != moves.MoveSource {
+		return target(v)
 	}
-	return target(v)
+	next := source(v)
+	if next.Say != "" {
+		next.Absent = v.Disk.Absent
+	}
+	return next
 }
 
 // source decides for a source. Only an order removes a seal; that to have the volumes back is noted, and holds whatever comes later.
@@ -94,7 +98,7 @@ func source(v Situation) Next {
 	case v.Back && v.Order == nil: // nothing is said, and the part is kept
 		return Next{}
 	case v.Back:
-		return Next{Say: moves.MoveIsBack, Absent: v.Disk.Absent}
+		return Next{Say: moves.MoveIsBack}
 	case v.Order == nil && v.Disk.Sealed && v.Told:
 		return Next{Say: moves.MoveSealed, Error: unknownSeal}
 	case v.Order == nil && v.Disk.Sealed:
@@ -176,6 +180,8 @@ func target(v Situation) Next {
 		return Next{Say: moves.MoveFailed, Error: v.Failed}
 	case o.Phase == moves.MoveSealing && len(o.Sums) > 0 && slices.Equal(o.Sums, v.Disk.Copied):
 		return now
+	case (o.PeerKey == "" || o.PeerPort == 0) && now.Say == moves.MoveCopied && o.Phase == moves.MoveSealing:
+		return now // it is kept while its move is aborted, and the sums are not known since the store was restored
 	case o.PeerKey == "" || o.PeerPort == 0:
 		now.Error = "the other node offers nothing yet"
 		return now

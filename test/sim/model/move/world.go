@@ -239,8 +239,9 @@ func (e *Explorer) orderFor(p picture, n uint8) order {
 	if e.Plant.UnsealsInAnyEpoch {
 		epoch = int64(p.move.epoch)
 	}
-	x := plan.MoveOrder(p.moveRecord(), p.role(n, p.move.id), p.nodes(), epoch)
-	o := order{phase: p.move.phase, unseal: x.Unseal, sum: sumOf(x.Sums), peer: x.PeerKey != "" && x.PeerPort != 0}
+	slot := p.slot()
+	x := plan.MoveOrder(slot.Move, p.role(n, p.move.id), p.nodes(), epoch, func(c spec.ClaimName) *records.Volume { return slot.Volumes[c] })
+	o := order{phase: indexOf(phases, x.Phase), unseal: x.Unseal, sum: sumOf(x.Sums), peer: x.PeerKey != "" && x.PeerPort != 0}
 	e.orders[key] = o
 	return o
 }
