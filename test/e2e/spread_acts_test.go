@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +14,7 @@ func (s *spread) drained() {
 	h := s.home(s.name(s.leads(s.entry)))
 	were, lives := s.on(h), s.lives()
 	drain := []string{"drain", h.nodeName(), "--timeout", s.patience()}
-	if mine := slices.DeleteFunc(s.names()[:s.size], func(name string) bool { _, here := were[name]; return !here }); len(mine) > 1 {
+	if len(s.mine(were)) > 1 {
 		drain = append(drain, "--disable-eviction") // both wait for their host, and the set may lose one
 	}
 	s.stead(drain...)
@@ -26,14 +25,14 @@ func (s *spread) drained() {
 	s.assertLives(lives, were)
 }
 
-// moved: the leader goes to the host with the fewest members, with its volume.
+// moved: the leader goes to the host with the fewest members of its set, with its volume.
 func (s *spread) moved() {
 	s.t.Helper()
 	name := s.name(s.leads(s.entry))
 	from := s.home(name)
 	var to *Lab
 	for _, h := range s.hosts[1:] {
-		if h != from && (to == nil || len(s.on(h)) < len(s.on(to))) {
+		if h != from && (to == nil || len(s.mine(s.on(h))) < len(s.mine(s.on(to)))) {
 			to = h
 		}
 	}
@@ -189,12 +188,7 @@ func (s *spread) lapse() {
 	s.applyAs(changes...)
 	s.waitWhole(s.size)
 	h := s.home(s.name(s.leads(s.entry)))
-	were, lives := s.on(h), s.lives()
-	for name := range were {
-		if setOf(name) != s.set {
-			delete(were, name) // lives of the set that it needs do not end
-		}
-	}
+	were, lives := s.mine(s.on(h)), s.lives() // those of the set that it needs do not end
 	s.link(h, "down")
 	h.eventually(2*time.Minute, "they end by themselves", func() error {
 		for name := range were {

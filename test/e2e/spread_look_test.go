@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,13 @@ func (s *spread) on(h *Lab) map[string]member {
 		}
 	}
 	return all
+}
+
+// mine are those of the database itself, without the set that it needs.
+func (s *spread) mine(members map[string]member) map[string]member {
+	own := maps.Clone(members)
+	maps.DeleteFunc(own, func(name string, _ member) bool { return setOf(name) != s.set })
+	return own
 }
 
 // lives tell of each member what stays of it when nobody concerns it.
