@@ -32,19 +32,19 @@ func TestAnApplicationOfSparkComputesRightUnderFaults(t *testing.T) {
 	l := workers.Lab
 	application := l.sparkApplication()
 	workers.through([]act{
+		{"all masters killed", masters.killAll},
+		{"all workers killed", workers.killAll},
+		{"disk of a worker lost", func() { workers.lose(2) }},
+		{"leave of workers taken back", func() { workers.stay(5) }},
+		{"workers deleted and applied", workers.again},
+		{"masters deleted and applied", masters.again},
+		{"worker killed with its disk empty", func() { workers.empty(0) }},
+		{"bad update of workers, cured", func() { workers.wedge(); workers.cure() }},
 		{"active master killed", func() { masters.killOne(masters.leads(entry{set: sparkMaster, leader: leaderSpark})) }},
 		{"worker killed", func() { workers.killOne(1) }},
 		{"two more workers, and back", workers.growAndShrink},
 		{"rolling update of workers", workers.roll},
 		{"rolling update of masters", masters.roll},
-		{"all masters killed", masters.killAll},
-		{"all workers killed", workers.killAll},
-		{"disk of a worker lost", func() { workers.lose(2) }},
-		{"worker killed with its disk empty", func() { workers.empty(0) }},
-		{"workers deleted and applied", workers.again},
-		{"masters deleted and applied", masters.again},
-		{"bad update of workers, cured", func() { workers.wedge(); workers.cure() }},
-		{"leave of workers taken back", func() { workers.stay(5) }},
 	}, length, chance)
 	if now := l.sparkApplication(); now != application {
 		t.Errorf("the application was %s and is %s", application, now)
@@ -76,7 +76,7 @@ func (d *database) stay(n int) {
 func beginSpark(t *testing.T) (masters, workers *database) {
 	t.Helper()
 	l := newLab(t)
-	l.slow = 6 * time.Minute
+	l.slow = 15 * time.Minute
 	l.startAll(l.debImage("spark"), zookeeperArchive, l.toolArchive())
 	l.stead("apply", "-f", "../../examples/zookeeper/zookeeper.yaml", "--wait", "--timeout", l.patience())
 	heard := l.startWitness()
