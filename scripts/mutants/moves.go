@@ -22,6 +22,8 @@ var moveFaults = []fault{
 		suite{"server/plan", "^TestAMoveIsAborted$"}},
 	{"S12", "server/plan/factsmove.go", "m.Over && !m.expired()", "m.Over",
 		suite{"server/plan", "^TestWhileAMemberIsDownByAMove$"}},
+	{"S12", "server/plan/move.go", "!t.stopping() && !t.Ready && !s.world.Set.Orphaned {", "!t.stopping() && !t.Ready {",
+		suite{"server/plan", "^TestAMoveIsAborted$"}},
 	{"S12", "server/plan/move.go", "len(t.Strays) > 0 || ", "",
 		suite{"server/plan", "^TestWhileAMemberIsDownByAMove$"}},
 	{"S12", "server/plan/moveabort.go", "case m.Phase.Down() && !s.reaches(m.To):", "case false:",

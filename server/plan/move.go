@@ -65,7 +65,7 @@ func (s mover) advanceMove(t *memberState) {
 	case moves.MoveSealing:
 		s.flip(t)
 	case moves.MoveAborting:
-		if s.arrived(m) && t.Member != nil && !t.Over && !t.stopping() && !t.Ready {
+		if s.arrived(m) && t.Member != nil && !t.Over && !t.stopping() && !t.Ready && !s.world.Set.Orphaned {
 			s.stop(t, records.ReasonMove, fmt.Sprintf("its volumes are on node %s", m.To.Node)) // it waits for what is sealed
 		} else if s.arrived(m) && s.flippable(t) {
 			s.flip(t)

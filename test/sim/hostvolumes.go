@@ -257,6 +257,7 @@ func (h hostVolumes) Erase(_ context.Context, class string, id records.VolumeID)
 		n.w.count("volume erased")
 		n.mayCrash("after a volume was erased")
 	}
+	n.w.judge.forgot(id)
 	delete(n.made, id)
 	delete(n.users, id)
 	return nil

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/stead-project/stead/records"
@@ -161,7 +162,7 @@ func (j *judge) before(b store.Batch) {
 	j.endsIn(v, b)
 	for _, e := range b.Events {
 		switch kind, _ := store.Kind(e.Key); {
-		case (kind == store.KindMember || kind == store.KindVolume) && j.ownerless(v, e.Key):
+		case kind == store.KindMember && j.ownerless(v, e.Key), kind == store.KindVolume && !endsMove(v, b, e.Key) && j.ownerless(v, e.Key):
 		case kind == store.KindMember:
 			j.member(v, b, e)
 		case kind == store.KindReport && !e.Delete:
@@ -189,6 +190,17 @@ func decoded[T any](j *judge, e store.Event) (T, bool) {
 		j.w.fail("records", "%v", err)
 	}
 	return doc, err == nil
+}
+
+// endsMove: the volume's record follows a move that was there: its copies are where the move says, whoever owns the set.
+func endsMove(v cache.View, b store.Batch, key string) bool {
+	ref, _ := store.RefOfKey(key)
+	for _, s := range v.World(ref).Slots {
+		if s.Move != nil && slices.ContainsFunc(s.Move.Claims, func(c moves.MoveClaim) bool { return store.VolumeKey(s.ID, c.Claim) == key }) {
+			return slices.ContainsFunc(b.Events, func(e store.Event) bool { return e.Key == store.MoveKey(s.ID) })
+		}
+	}
+	return false
 }
 
 // ownerless: what is written is of an orphaned set, and wrong.

@@ -27,6 +27,13 @@ func (j *judge) forgets(n *node, class string, id records.VolumeID) {
 	}
 }
 
+// forgot: by order a node has forgotten that it made a volume, which was given up. An older store, for which no life was ever ready
+// on it, may have it made once more.
+func (j *judge) forgot(id records.VolumeID) {
+	j.volume(id).handed = false
+	j.lineages[id] = &lineage{anew: true}
+}
+
 // excused: a volume is not where its node should have it, or not what that said of it: its
 // disk died, or the node lied about it.
 func (j *judge) excused(n *node, id records.VolumeID) bool {

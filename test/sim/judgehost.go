@@ -140,8 +140,6 @@ func (j *judge) erased(n *node, epoch int64, b *bin) {
 	if lay := j.w.clock.Sub(b.moved); lay < b.least && !n.lies[b.id] {
 		j.w.fail("volumes", "%s erases volume %s after %s in the trash, and not %s", n.name, b.id, lay, b.least)
 	}
-	j.volume(b.id).handed = false
-	j.lineages[b.id] = &lineage{anew: true} // an older store may have it made once more
 	if epoch != j.w.epoch || n.lies[b.id] {
 		return // it was forgotten by the store before this one
 	}
