@@ -68,7 +68,7 @@ func (f moveFacts) changedVolume(t *memberState) string {
 // volumeOf is the volume that a claim of a member has now; nil: none.
 type volumeOf = func(spec.ClaimName) *records.Volume
 
-func (s *Slot) volume(c spec.ClaimName) *records.Volume { return s.Volumes[c] }
+func (slot *Slot) volume(c spec.ClaimName) *records.Volume { return slot.Volumes[c] }
 
 // copyGone: a target that was told of the abort has discarded the copy, or its machine was removed.
 func (f moveFacts) copyGone(m *moves.Move) bool {
