@@ -24,7 +24,7 @@ type Jobs struct {
 	Settled  []string `json:"settled,omitempty"`
 	Doubtful []string `json:"doubtful,omitempty"`
 	// Restored: the store was restored since these jobs were due, so that any of them may have run which is not recorded, also one
-	// that the set is given only now. It ends with the round.
+	// that the set is given only now. It ends with the round, or with the next one for members that came meanwhile.
 	Restored bool `json:"restored,omitempty"`
 	// Complete: the jobs after Bootstrapped were done once. Ordinals are the members that they were done for, and those of each
 	// growth since, without who left.

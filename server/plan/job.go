@@ -110,7 +110,7 @@ func (j *jobber) crossRestore() {
 	if !j.now.Complete {
 		after = hooks.AfterBootstrapped
 	}
-	if !j.now.Complete || len(j.grown()) > 0 {
+	if !j.now.Complete || len(j.grown()) > 0 || len(j.uncounted()) > 0 {
 		j.now.Restored = true
 		for _, name := range j.open(after) {
 			j.doubt(name)
@@ -197,18 +197,25 @@ func (j *jobber) endRound() {
 		return
 	}
 	j.giveUpRun()
-	j.now.Round, j.now.Settled, j.now.Restored = nil, nil, false
+	j.now.Round, j.now.Settled = nil, nil
+	j.now.Restored = j.now.Restored && len(j.uncounted()) > 0 // who came beside the round may have come before the restore
 	grown := j.jobNames(hooks.AfterGrown)
 	j.now.Doubtful = drop(j.now.Doubtful, func(name string) bool { return slices.Contains(grown, name) })
 }
 
 // grown are the members that came since the jobs were done last, and are wanted; of a round under way, those of it.
 func (j *jobber) grown() []int {
-	of := j.now.Round
-	if len(of) == 0 {
-		of = j.wantedOrdinals()
+	if len(j.now.Round) == 0 {
+		return j.uncounted()
 	}
-	return drop(slices.Clone(of), func(o int) bool { return slices.Contains(j.now.Ordinals, o) || !j.reach.Has(o) })
+	return drop(slices.Clone(j.now.Round), j.needsNone)
+}
+
+// uncounted are the members that are wanted, and for which the jobs were not done.
+func (j *jobber) uncounted() []int { return drop(j.wantedOrdinals(), j.needsNone) }
+
+func (j *jobber) needsNone(ordinal int) bool {
+	return slices.Contains(j.now.Ordinals, ordinal) || !j.reach.Has(ordinal)
 }
 
 // open are the jobs of a kind that are not settled, in their order.

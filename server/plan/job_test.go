@@ -218,6 +218,10 @@ func TestAJobOfUnknownEndIsNotRepeated(t *testing.T) {
 			want: "jobs=0.1,restored,create,doubt:grow,grow:0/true,uncertain:0 | 0:Job", says: "the store was restored"},
 		{name: "also one that was not ordered yet", world: all, change: with(restored), want: "jobs=0.1,restored,create,doubt:grow |"},
 		{name: "also one that the set is given only then", world: all, change: with(func(w *World) { w.Jobs.Restored = true }), want: "jobs=0.1,restored,create,grow:0/true |"},
+		{name: "also for who came beside a round that was under way", world: all, change: with(restored, func(w *World) { w.Jobs.Round = []int{0, 1} }), want: "jobs=0.1,restored,create |"},
+		{name: "also when that round has ended", world: all, change: with(func(w *World) {
+			w.Jobs.Restored, w.Jobs.Round, w.Jobs.Settled = true, []int{0, 1}, []string{"grow"}
+		}), want: "jobs=0.1,restored,create |"},
 		{name: "until the members that came are done", world: all, change: with(func(w *World) { w.Jobs.Restored, w.Jobs.Settled = true, []string{"grow"} }), want: "jobs=0.1.2,create |"},
 		{name: "also when nothing of jobs was recorded then", world: all, change: allOf(hasJobs("create"), livedBefore, func(w *World) { w.Jobs, w.Bootstrapped = nil, false }),
 			want: "jobs=,begun,restored bootstrapped |"},

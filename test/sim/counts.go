@@ -61,7 +61,7 @@ var (
 		"fault: agent dies after a copy is discarded", "fault: agent dies before a directory is staged", "fault: agent dies after a directory is staged",
 		"fault: agent dies before a part in a move is noted", "fault: agent dies after a part in a move is noted", "fault: agent dies before a part in a move is forgotten",
 		"fault: agent dies after a part in a move is forgotten", "fault: agent dies in a round of copying", "fault: a round overlooks a file", "move Stopping to Aborting",
-		"move Sealing to Aborting", "move Flipped to Back", "move ended as Back", "ForwardMove", "move Aborting to Flipped", "member goes on with the copy of a move that was aborted", "seal broken", "move flipped after a restore", "VoidMoveRequest",
+		"move Sealing to Aborting", "move Flipped to Back", "move ended as Back", "move Aborting to Flipped", "seal broken", "move flipped after a restore", "VoidMoveRequest",
 		"Stop Drain", "Start Drain", "Stop NodeShutdown", "Start NodeShutdown", "host stops its members by itself", "Stop Replace", "life waits for a volume that is lost", "life restarted whose disk died", "trash waits for its disk",
 		"shared volume used on another node", "fault: agent dies before it notes a volume", "fault: late or twice said of a volume",
 		"blocked: DiskMissing", "blocked: VolumeMissing", "volume refused: DiskMissing", "volume refused: VolumeMissing",

@@ -152,17 +152,19 @@ func (j *judge) jobsWritten(v cache.View, e store.Event) {
 	}
 	for _, name := range slices.Concat(now.Done, now.Settled) {
 		if !slices.Contains(old.Done, name) && !slices.Contains(old.Settled, name) {
-			j.jobDone(old, name)
+			j.jobDone(v, old, name)
 		}
 	}
 }
 
-func (j *judge) jobDone(rec *hooks.Jobs, name string) {
+func (j *judge) jobDone(v cache.View, rec *hooks.Jobs, name string) {
 	t, members := j.jobsOf(rec.Ref), []int{ofAll}
 	if isOfGrowth(name) {
 		members = slices.DeleteFunc(slices.Clone(rec.Round), func(o int) bool { return slices.Contains(rec.Ordinals, o) })
 	}
-	if t.skipped[name] {
+	set := v.Set(rec.Ref) // a store that went back may have the word
+	said := set != nil && set.JobDecision != nil && set.JobDecision.Skip && rec.Run != nil && rec.Run.ID == set.JobDecision.Run
+	if t.skipped[name] || said {
 		t.skipped[name] = false
 		j.w.count("job skipped")
 		return

@@ -156,7 +156,12 @@ func (j *judge) takesLeave(v cache.View, b store.Batch, m *records.Member, r *ru
 	if d != nil && j.life(m.ID, m.Token).left {
 		j.w.count("member stopped after it took leave")
 	}
-	if set.Spec.Forget == nil || r.IsWanted(m.ID.Ordinal) {
+	stay := false // some are there to be told
+	for _, s := range r.Slots {
+		stay = stay || s.Member != nil && r.IsWanted(s.ID.Ordinal)
+	}
+	asOne := set.Spec.UpdateStrategy.Type == spec.RecreateStrategy && (d == nil || set.SkipDecommission) // all stop, also who is to leave
+	if set.Spec.Forget == nil || r.IsWanted(m.ID.Ordinal) || !stay || asOne {
 		return
 	}
 	for _, s := range r.Slots {

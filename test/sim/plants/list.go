@@ -49,7 +49,7 @@ var general = []Plant{
 	{Name: "lives-not-compared", Judges: "tokens, proof, volumes, one life, addresses, churn", Unguarded: []string{"leader", "members/", "identities/", "reports/", "volumes/", "addresses/"}, Blind: "leader", Often: []string{"hang-server", "campaign"}},
 	// The planner: proof, order, budget, revisions, volumes, words.
 	{Name: "starts-without-proof", Judges: "proof, reasons", See: ForgetSilent},
-	{Name: "ignores-strays", Judges: "strays, volumes", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Strays = nil }), Often: joins},
+	{Name: "ignores-strays", Judges: "strays, volumes, moves", See: eachSlot(func(_ *plan.World, s *plan.Slot) { s.Strays = nil }), Often: joins},
 	{Name: "believes-silent-nodes", Judges: "placement, budget, order, reasons, drain", See: Silent(everyoneLives)},
 	{Name: "believes-any-session", Judges: "budget, order, reasons, completion", See: eachSlot(whateverSession)},
 	{Name: "takes-lapsed-for-broken", Judges: "cure", See: eachSlot(forgetReady), Often: []string{"lapse", "deadline", "wait"}},

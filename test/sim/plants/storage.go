@@ -42,7 +42,7 @@ var storagePlants = []Plant{
 		}
 	}), Often: disks},
 	// S14: volumes that are shared.
-	{Name: "shares-what-is-local", Judges: "volumes, claims, shares, churn", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}, Blind: "made once"},
+	{Name: "shares-what-is-local", Judges: "volumes, claims, shares, churn, moves", See: everyVolumeShared, Often: []string{"cordon", "power-off", "unmount"}, Blind: "made once"},
 	{Name: "fears-no-late-write", Judges: "proof, reasons", See: everyVolumeFenced, Often: silences},
 	// S21: a node speaks for itself.
 	{Name: "believes-any-node", Rare: true, Judges: "volumes, progress, claims, shares", BelievesAnyNode: true, Often: []string{"lie", "give-up", "bring-back", "retain", "scale"}},
