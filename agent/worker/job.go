@@ -24,6 +24,8 @@ func (w *observer) followJob(order *hooks.HookOrder) {
 	case order.Job == nil || state.ended():
 	case w.state.Phase.Rank() < records.PhaseRunning.Rank():
 		w.loseJob("what the agent had kept of it is lost")
+	case !state.Begun && order.ID.Compare(state.Last) <= 0:
+		w.loseJob("it was begun in this life before")
 	case state.Begun && w.ordered == nil:
 		w.loseJob("the agent was restarted while it ran")
 	case !state.Begun && order.ID.Epoch < w.c.Epoch(): // it may have run in another life since, or in this one
@@ -43,9 +45,10 @@ func (w *observer) loseJob(why string) {
 
 // keepBegun keeps that the job begins; false: it must not.
 func (w *actor) keepBegun() bool {
-	w.state.Ordered.Begun = true
+	last := w.state.Ordered.Last
+	w.state.Ordered.Begun, w.state.Ordered.Last = true, w.state.Ordered.ID
 	if err := w.writeState(); err != nil {
-		w.state.Ordered.Begun = false
+		w.state.Ordered.Begun, w.state.Ordered.Last = false, last
 		w.log.Warn("job not begun: its state cannot be kept", "token", w.token, "err", err)
 		w.orderedDue = w.c.Now().Add(w.c.Tuning.RetryMost)
 		return false

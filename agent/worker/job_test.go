@@ -56,6 +56,30 @@ func TestAJobIsBegunOnce(t *testing.T) {
 }
 
 // One that failed is begun again by another order only, and the later the oftener it failed.
+// TestAJobWhoseOrderIsGoneIsNotBegunOnceMore: what an agent that was killed had kept of the life may name a job that is done.
+func TestAJobWhoseOrderIsGoneIsNotBegunOnceMore(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		p := hookNode(n)
+		l := life(5, records.GoalRun)
+		n.startHooked(p, l)
+		n.w.Tell(job(l, 7, "grow", 0))
+		time.Sleep(30 * time.Second)
+		p.want(t, jobVariables+"7@0s", "db grow@0s", "db grow done@0s")
+		n.w.Tell(l)
+		time.Sleep(time.Second)
+		n.kill()
+		if err := OnHost(n.dir, filepath.Join(n.dir, "run-b1")).SaveLife(new(job(l, 7, "grow", 0))); err != nil {
+			t.Fatal(err)
+		}
+		n.run()
+		time.Sleep(30 * time.Second)
+		p.wantButProbes(t)
+		n.w.Tell(job(l, 8, "grow", 0))
+		time.Sleep(30 * time.Second)
+		n.wantHook(hooks.HookResult{ID: jobID(8), Begun: true, Done: true})
+	})
+}
+
 func TestAJobThatFailedIsNotBegunAgainByItself(t *testing.T) {
 	scenario(t, func(t *testing.T, n *node) {
 		p := hookNode(n)

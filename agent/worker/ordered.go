@@ -20,6 +20,8 @@ type OrderedState struct {
 	hooks.HookResult
 	// Since is when the node learnt of the order, on the boot clock.
 	Since time.Duration `json:"since"`
+	// Last is the newest job that was begun in this life, also when its order is gone: what is kept of the life may name it still.
+	Last spec.Sequence `json:"last,omitzero"`
 }
 
 // orderedRun is one run of it.
@@ -57,13 +59,13 @@ func (w *observer) followOrder() (o step.Ordered) {
 	}
 	o.Untold = w.state.Reason != w.life.Member.StopReason
 	if order == nil {
-		if *state != (OrderedState{}) {
-			w.takeOrder(OrderedState{})
+		if none := (OrderedState{Last: state.Last}); *state != none {
+			w.takeOrder(none)
 		}
 		return o
 	}
 	if state.ID != order.ID {
-		w.takeOrder(OrderedState{HookResult: hooks.HookResult{ID: order.ID}, Since: w.c.Clock()})
+		w.takeOrder(OrderedState{HookResult: hooks.HookResult{ID: order.ID}, Since: w.c.Clock(), Last: state.Last})
 	}
 	w.followJob(order)
 	if !state.Overdue && w.c.Clock()-state.Since >= order.Hook.Timeout() {
