@@ -8,7 +8,7 @@ var job = []fault{
 		suite{"agent/worker", "^TestAJobIsBegunOnce$"}},
 	{"S1", "agent/worker/job.go", "case state.Begun && w.ordered == nil:", "case false:",
 		suite{"agent/worker", "^TestWhatEndsAJobFromOutsideIsUnknown$"}},
-	{"S1", "agent/worker/job.go", "case w.state.Phase.Rank() < records.PhaseRunning.Rank():", "case false:",
+	{"S1", "agent/worker/job.go", "case w.state.Phase.Rank() < records.PhaseRunning.Rank():", "case false && w.state.Phase.Rank() < records.PhaseRunning.Rank():",
 		suite{"agent/worker", "^TestWhatEndsAJobFromOutsideIsUnknown$"}},
 	{"S1", "agent/worker/job.go", "case !state.Begun && order.ID.Compare(state.Last) <= 0:", "case false:",
 		suite{"agent/worker", "^TestAJobWhoseOrderIsGoneIsNotBegunOnceMore$"}},
