@@ -163,8 +163,7 @@ func (j *jobber) giveUpRun() {
 // dropGone: members that leave for good are no members any more, also if they return. A scale to 0 and a deletion end the
 // lives of members that keep what they have.
 func (j *jobber) dropGone() {
-	set := j.world.Set
-	if set.Deleting || set.Replicas() == 0 {
+	if j.nobodyLeaves() {
 		return
 	}
 	left := func(ordinal int) bool {
@@ -181,9 +180,14 @@ func (j *jobber) dropGone() {
 	j.now.Ordinals, j.now.Round = drop(j.now.Ordinals, left), drop(j.now.Round, left)
 }
 
+// nobodyLeaves: the set is deleted, or scaled to 0, and its members keep what they have.
+func (j *jobber) nobodyLeaves() bool { return j.world.Set.Deleting || j.world.Set.Replicas() == 0 }
+
 // endRound: jobs are not run any more for members of whom none is left that needs them, or when none is left to run.
 func (j *jobber) endRound() {
 	switch {
+	case j.nobodyLeaves():
+		return
 	case len(j.now.Round) == 0 && j.now.Run == nil || len(j.now.Round) > 0 && len(j.open(hooks.AfterBootstrapped)) > 0:
 		return
 	case len(j.now.Round) == 0:

@@ -222,6 +222,7 @@ func TestAJobOfUnknownEndIsNotRepeated(t *testing.T) {
 		{name: "also when that round has ended", world: all, change: with(func(w *World) {
 			w.Jobs.Restored, w.Jobs.Round, w.Jobs.Settled = true, []int{0, 1}, []string{"grow"}
 		}), want: "jobs=0.1,restored,create |"},
+		{name: "a scale to 0 ends no round", world: "ordered 0 n1 0:stopping 1:stopping 2:stopping", change: with(undecided("grow")), want: "| 2:Stopping 1:Stopping 0:Stopping"},
 		{name: "until the members that came are done", world: all, change: with(func(w *World) { w.Jobs.Restored, w.Jobs.Settled = true, []string{"grow"} }), want: "jobs=0.1.2,create |"},
 		{name: "also when nothing of jobs was recorded then", world: all, change: allOf(hasJobs("create"), livedBefore, func(w *World) { w.Jobs, w.Bootstrapped = nil, false }),
 			want: "jobs=,begun,restored bootstrapped |"},
