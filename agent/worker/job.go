@@ -25,7 +25,7 @@ func (w *observer) followJob(order *hooks.HookOrder) {
 	case w.state.Phase.Rank() < records.PhaseRunning.Rank():
 		w.loseJob("what the agent had kept of it is lost")
 	case !state.Begun && order.ID.Compare(state.Last) <= 0:
-		w.loseJob("it was begun in this life before")
+		w.loseJob("it was started in this life before")
 	case state.Begun && w.ordered == nil:
 		w.loseJob("the agent was restarted while it ran")
 	case !state.Begun && order.ID.Epoch < w.c.Epoch(): // it may have run in another life since, or in this one
