@@ -43,9 +43,7 @@ func (s *spread) moved() {
 		s.t.Errorf("%s is on %s, and was moved to %s", name, now.Name, to.Name)
 	}
 	s.none(from, were)
-	if s.entry.afterMove != nil {
-		s.eventually(time.Minute, "its hosts are arranged", func() error { return s.entry.afterMove(s.Lab) })
-	}
+	s.arranged()
 	s.assertLives(lives, were)
 }
 
@@ -78,14 +76,28 @@ func (s *spread) powerLost() {
 	s.t.Helper()
 	h := s.home(s.name(s.leads(s.entry)))
 	were, lives := s.on(h), s.lives()
-	s.link(h, "down")
-	h.losePower()
-	s.silent(h)
-	s.goesOn()
+	s.powerOff(h)
 	s.stays(were)
 	s.powerOn(h)
 	s.returned(were, true)
 	s.assertLives(lives, were)
+}
+
+// powerOff ends a host with all on it; the others go on.
+func (s *spread) powerOff(h *Lab) {
+	s.t.Helper()
+	s.link(h, "down")
+	h.losePower()
+	s.silent(h)
+	s.goesOn()
+}
+
+// arranged waits for what a database does about members that have another host.
+func (s *spread) arranged() {
+	s.t.Helper()
+	if s.entry.afterMove != nil {
+		s.eventually(time.Minute, "its hosts are arranged", func() error { return s.entry.afterMove(s.Lab) })
+	}
 }
 
 // powerOn lets a host boot.
@@ -103,10 +115,7 @@ func (s *spread) offForGood() {
 	s.t.Helper()
 	h := s.home(s.name(s.follows(s.entry)))
 	were, lives := s.on(h), s.lives()
-	s.link(h, "down")
-	h.losePower()
-	s.silent(h)
-	s.goesOn()
+	s.powerOff(h)
 	s.stays(were)
 	s.stead("node", "fence", h.nodeName(), "--i-have-powered-off")
 	var places []string
@@ -128,9 +137,7 @@ func (s *spread) offForGood() {
 		return nil
 	})
 	s.none(h, were)
-	if s.entry.afterMove != nil {
-		s.eventually(time.Minute, "its hosts are arranged", func() error { return s.entry.afterMove(s.Lab) })
-	}
+	s.arranged()
 	s.assertLives(lives, were)
 }
 
@@ -147,10 +154,7 @@ func (s *spread) leaveOff() {
 	was := s.mustMember(last)
 	h, lives := s.host(was), s.lives()
 	were := s.on(h) // of the set that it needs
-	s.link(h, "down")
-	h.losePower()
-	s.silent(h)
-	s.goesOn()
+	s.powerOff(h)
 	s.stead("node", "fence", h.nodeName(), "--i-have-powered-off")
 	scale(s.size)
 	s.eventually(time.Minute, last+" is gone", func() error {
