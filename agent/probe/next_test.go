@@ -111,7 +111,7 @@ func TestTheTermIsOfTheLastSuccess(t *testing.T) {
 		}
 	}
 	if s.Message != "" {
-		t.Errorf("a leader probe is no reason: %q", s.Message)
+		t.Errorf("the result of a leader probe became the reason why a container is not ready: %q", s.Message)
 	}
 }
 

@@ -20,7 +20,7 @@ type OrderedState struct {
 	hooks.HookResult
 	// Since is when the node learnt of the order, on the boot clock.
 	Since time.Duration `json:"since"`
-	// Last is the newest job that was begun in this life, also when its order is gone: what is kept of the life may name it still.
+	// Last is the newest job that was started in this life. It stays when its order is gone, for an older copy of the life may have that order.
 	Last spec.Sequence `json:"last,omitzero"`
 }
 
