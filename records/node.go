@@ -39,6 +39,9 @@ type Drain struct {
 	At time.Time `json:"at"`
 }
 
+// Moves: members with volumes on the node are to be moved away, not only stopped.
+func (d *Drain) Moves() bool { return d != nil && d.Move && !d.AtOnce }
+
 // AllLabels are the node's labels and those that every node has.
 func (n *Node) AllLabels() map[string]string {
 	all := make(map[string]string, len(n.Labels)+2)

@@ -30,7 +30,7 @@ var job = []fault{
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},
 	{"S19", "server/plan/job.go", "case j.nobodyLeaves():", "case false:",
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},
-	{"S8", "server/plan/job.go", "|| len(j.uncounted()) > 0 {", " {",
+	{"S8", "server/plan/job.go", "!j.now.Complete || len(j.uncounted()) > 0 {", "!j.now.Complete || len(j.grown()) > 0 {",
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},
 	{"S8", "server/plan/job.go", "j.now.Restored = j.now.Restored && len(j.uncounted()) > 0", "j.now.Restored = false",
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},

@@ -60,7 +60,7 @@ var moveFaults = []fault{
 		suite{"agent/move", "^TestAnUnknownSealIsSaidWithItsMove$"}},
 	{"S12", "server/control/drain.go", "(m.Phase.Down() || m.Phase == moves.MoveCopying)", "m.Phase == moves.MoveCopying",
 		suite{"server/control", "^TestADrainSaysWhoIsLeftAndWhoWaits$"}},
-	{"S12", "server/control/drain.go", "!n.Node.Drain.Move || n.Node.Drain.AtOnce {", "true {",
+	{"S12", "server/control/drain.go", "|| empties && volumesAreToLeave(v, id, name)", "|| false && empties",
 		suite{"server/control", "^TestADrainThatMovesWaitsForVolumesThatStay$"}},
 	{"S12", "server/plan/moveunknown.go", "Epoch: s.world.Epoch - 1", "Epoch: s.world.Epoch",
 		suite{"server/plan", "^TestASealThatTheStoreDoesNotKnowIsResolved$"}},

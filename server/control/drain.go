@@ -66,8 +66,10 @@ func (s nodes) drained(name spec.NodeName, out *proto.DrainNodeResponse) *proto.
 	moving := map[spec.Identity]string{}
 	s.cfg.Cache.Look(func(v cache.View) {
 		left, waiting = livesOn(v, name)
+		n := proof.FindNode(v.Nodes(), name)
+		empties := n != nil && n.Node.Drain.Moves()
 		waiting = slices.DeleteFunc(waiting, func(id spec.Identity) bool {
-			stays := volumesLeave(v, id, name) || volumesAreToLeave(v, id, name)
+			stays := volumesLeave(v, id, name) || empties && volumesAreToLeave(v, id, name)
 			if stays {
 				left = append(left, id)
 			}
@@ -121,13 +123,9 @@ func volumesLeave(v cache.View, id spec.Identity, name spec.NodeName) bool {
 	return m != nil && m.From.Node == name && (m.Phase.Down() || m.Phase == moves.MoveCopying)
 }
 
-// volumesAreToLeave: the drain moves volumes, and some of the member are on the node. One that does not run waits there for another move if the
+// volumesAreToLeave: some volumes of the member are on a node whose drain moves them. One that does not run waits there for another move if the
 // last was aborted, or for a node that takes it.
 func volumesAreToLeave(v cache.View, id spec.Identity, name spec.NodeName) bool {
-	n := proof.FindNode(v.Nodes(), name)
-	if n == nil || n.Node.Drain == nil || !n.Node.Drain.Move || n.Node.Drain.AtOnce {
-		return false
-	}
 	set := v.Set(id.Ref())
 	return set != nil && !set.Orphaned && set.Range().Has(id.Ordinal) && slices.ContainsFunc(v.Member(id).Volumes, func(m records.MemberVolume) bool {
 		vol := v.Volume(id, m.Claim)

@@ -49,7 +49,7 @@ func newFacts(w World) *facts {
 
 // newSetFacts are the facts but for those that come from members.
 func newSetFacts(w World) *facts {
-	f := &facts{world: w, judge: proof.NewJudge(w.Nodes, w.Epoch), reach: w.Set.Range(), update: w.TemplateHash, templates: newTemplates(&w)}
+	f := &facts{world: w, judge: proof.NewJudge(w.Nodes, w.Epoch), reach: w.Set.Range(), update: w.TemplateHash, templates: templates{set: w.Set, stored: w.Revisions}}
 	if w.Set.Deleting {
 		f.reach = w.Set.Spec.Ordinals.Range(0)
 	}

@@ -20,10 +20,6 @@ type templateKey struct {
 	class uint64
 }
 
-func newTemplates(w *World) templates {
-	return templates{set: w.Set, stored: w.Revisions, made: map[templateKey]*spec.Template{}, same: map[[2]templateKey]bool{}}
-}
-
 // revision is a stored one, or the one being added; nil: unknown.
 func (f *templates) revision(h spec.RevisionHash) *records.Revision {
 	if f.fresh != nil && f.fresh.Hash == h {
@@ -60,6 +56,9 @@ func (f *templates) templateOf(h spec.RevisionHash, ordinal int) *spec.Template 
 	if key.class == 0 {
 		return &r.Template
 	}
+	if f.made == nil {
+		f.made = map[templateKey]*spec.Template{}
+	}
 	if f.made[key] == nil {
 		f.made[key] = r.TemplateOf(ordinal)
 	}
@@ -84,6 +83,9 @@ func (f *templates) sameFor(ordinal int, a, b spec.RevisionHash) bool {
 	key := [2]templateKey{{a, from.Members.Of(ordinal)}, {b, to.Members.Of(ordinal)}}
 	same, known := f.same[key]
 	if !known {
+		if f.same == nil {
+			f.same = map[[2]templateKey]bool{}
+		}
 		same = f.set.SameLife(*f.templateOf(a, ordinal), *f.templateOf(b, ordinal))
 		f.same[key] = same
 	}

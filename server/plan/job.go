@@ -110,7 +110,7 @@ func (j *jobber) crossRestore() {
 	if !j.now.Complete {
 		after = hooks.AfterBootstrapped
 	}
-	if !j.now.Complete || len(j.grown()) > 0 || len(j.uncounted()) > 0 {
+	if !j.now.Complete || len(j.uncounted()) > 0 {
 		j.now.Restored = true
 		for _, name := range j.open(after) {
 			j.doubt(name)

@@ -198,7 +198,7 @@ func (f *facts) drainMovesVolumes(t *memberState) bool {
 // drainMoves: members of the node are to be moved away, not only stopped.
 func (f *facts) drainMoves(node spec.NodeName) bool {
 	n := f.node(node)
-	return n != nil && n.Node.Drain != nil && n.Node.Drain.Move && !n.Node.Drain.AtOnce
+	return n != nil && n.Node.Drain.Moves()
 }
 
 // fullOfMoves says which of two nodes has as many moves as it may; "": neither.
