@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records/hooks"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -75,6 +76,8 @@ type Member struct {
 	Service string `json:"service,omitempty"`
 	// Hook is what the life is to run by order; nil: nothing.
 	Hook *hooks.HookOrder `json:"hook,omitempty"`
+	// Change is a change in place that is under way; nil: none. Until it is done Revision stays what it was.
+	Change *inplace.ChangeOrder `json:"change,omitempty"`
 	// GraceSeconds between the stop signal and SIGKILL.
 	GraceSeconds int64          `json:"graceSeconds"`
 	Volumes      []MemberVolume `json:"volumes,omitempty"`
@@ -183,6 +186,8 @@ type Report struct {
 	Claim Claim `json:"claim,omitzero"`
 	// Hook is what came of the member's hook.
 	Hook hooks.HookResult `json:"hook,omitzero"`
+	// Change is what came of the newest change in place that was ordered in the life.
+	Change inplace.ChangeResult `json:"change,omitzero"`
 	// At is the agent's wall clock, for people only.
 	At time.Time `json:"at"`
 }

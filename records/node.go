@@ -143,6 +143,13 @@ const leadingLevel = 2
 // LeadsServices reports whether the node's agent leads the addresses of Services to their members.
 func (f *NodeFacts) LeadsServices() bool { return f.Carries(leadingLevel) }
 
+// inPlaceLevel is the level with which agents came to change lives in place.
+const inPlaceLevel = 3
+
+// ChangesInPlace reports whether the node's agent takes the order records.Member.Change. One that does not would take the new template
+// for what the life runs.
+func (f *NodeFacts) ChangesInPlace() bool { return f.Carries(inPlaceLevel) }
+
 // Session is sessions/<name> (leased): the live connection of a node. Only writer: dispatch.
 type Session struct {
 	Node   spec.NodeName  `json:"node"`

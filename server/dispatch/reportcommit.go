@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/hooks"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/store"
@@ -171,8 +172,9 @@ type essence struct {
 	message             string
 	claim               records.Claim
 	hook                hooks.HookResult
+	change              inplace.ChangeResult
 }
 
 func essenceOf(r records.Report, minReady time.Duration) essence {
-	return essence{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message, r.Claim, r.Hook}
+	return essence{r.Phase, r.Ready, r.Ready || r.ReadyOnce, r.ReadyFor >= minReady, r.Cause, r.Message, r.Claim, r.Hook, r.Change}
 }

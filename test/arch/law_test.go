@@ -149,7 +149,7 @@ func ownProblem(from, ours string, test bool) string {
 		return "" // what builds on the types of spec, and has none that spec needs
 	case below(from, "spec"):
 		return "spec imports nothing of ours"
-	case from == "records" && (ours == "records/moves" || ours == "records/hooks"):
+	case from == "records" && (ours == "records/moves" || ours == "records/hooks" || ours == "records/inplace"):
 		return "" // what a node says of moves is among its facts
 	case below(from, "records") && !below(ours, "spec"):
 		return "records imports spec only"
