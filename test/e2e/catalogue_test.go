@@ -39,6 +39,8 @@ type entry struct {
 	archive string
 	// giveUp: of a member that was forgotten while its host was off a person must give the volume up before it returns, as its README says.
 	giveUp bool
+	// shards: each key has two copies only, so that those of which a host had one are not acknowledged while it is away.
+	shards bool
 	// afterMove is what its README asks for after members have moved to other hosts; nil: nothing.
 	afterMove func(l *Lab) error
 }
@@ -51,7 +53,7 @@ var catalogue = []entry{
 	{set: "redis", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedis, leader: leaderRedis,
 		load: []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}},
 	{set: "redis-cluster", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedisCluster, leader: leaderRedisCluster,
-		size: 6, follower: followerRedisCluster, slow: 15 * time.Minute, afterMove: pairRedisCluster,
+		size: 6, shards: true, follower: followerRedisCluster, slow: 15 * time.Minute, afterMove: pairRedisCluster,
 		load: []string{"--kind", "redis-cluster", "--endpoints", endpoints("redis-cluster", 6379)}},
 	{set: "rabbitmq", list: "rabbitmq", gave: "joining", image: "stead.local/rabbitmq:3.10.8", whole: wholeRabbitMQ, leader: leaderRabbitMQ,
 		load: []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}},

@@ -19,7 +19,7 @@ func (s *spread) drained() {
 	}
 	s.stead(drain...)
 	s.none(h, were)
-	s.goesOn()
+	s.goesOnWithout()
 	s.stead("uncordon", h.nodeName())
 	s.returned(were, true)
 	s.assertLives(lives, were)
@@ -57,7 +57,7 @@ func (s *spread) cutOff() {
 	h.all[len(h.all)-1].waitSaid(h, "writing\nwriting\n")
 	s.link(h, "down")
 	s.silent(h)
-	s.goesOn()
+	s.goesOnWithout()
 	for name := range were {
 		if now := h.begun(name); now != lives[name].begun {
 			s.t.Logf("%s ran as %s and runs as %s: it began again by itself", name, lives[name].begun, now)
@@ -89,7 +89,7 @@ func (s *spread) powerOff(h *Lab) {
 	s.link(h, "down")
 	h.losePower()
 	s.silent(h)
-	s.goesOn()
+	s.goesOnWithout()
 }
 
 // arranged waits for what a database does about members that have another host.
@@ -203,7 +203,7 @@ func (s *spread) lapse() {
 		return nil
 	})
 	s.silent(h)
-	s.goesOn()
+	s.goesOnWithout()
 	for name := range were {
 		s.eventually(time.Minute, name+" waits for its host", func() error {
 			m, err := s.member(name)
