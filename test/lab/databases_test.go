@@ -7,31 +7,51 @@ import (
 	"testing"
 )
 
-const patroniArchive = "../../.cache/images/patroni.tar"
+// labBases are the databases that go through it, those of one lab together; of the last of them the leader's host is chosen.
+var labBases = []struct {
+	name string
+	sets []base
+}{
+	{"etcd-postgresql", []base{{"etcd", "2379", etcdArchive}, {"postgresql", "5432", images + "patroni.tar"}}},
+	{"galera", []base{{"galera", "3306", images + "galera.tar"}}},
+	{"cassandra", []base{{"cassandra", "9042", images + "cassandra.tar"}}},
+}
 
-// TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff: three hosts, each with a server and an agent, and a member of etcd and of
-// PostgreSQL that are written to from all three. The host of PostgreSQL's leader loses its power, all is moved from it and back, and
-// it is cut off. Once.
+const images = "../../.cache/images/"
+
+// base is a database of examples/.
+type base struct{ set, port, archive string }
+
+// TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff: three hosts, each with a server and an agent, and members of databases
+// that are written to from all three. The host of the leader loses its power, all is moved from it and back, and it is cut off. Once.
 func TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff(t *testing.T) {
 	soakFor(t)
-	h := newLab(t, 3)
-	c := &bases{hosts: h, held: holds}
-	h.act("Stead is installed", func() { h.installServers(h.pack(version), etcdArchive, patroniArchive) })
-	h.act("sets are up", func() {
-		h.applyLives()
-		for _, d := range []struct{ set, port string }{{"etcd", "2379"}, {"postgresql", "5432"}} {
-			w := h.newDatabase(d.set, d.port).writeInside()
-			c.all, c.held = append(c.all, w), slices.Concat(c.held, w.members)
-		}
-	})
-	c.act("the leader's host loses its power", c.losePower)
-	c.act("the leader's host is drained, its members move, and return", c.moveAway)
-	c.act("the leader's host is cut off", c.cutOff)
-	c.act("what was acknowledged is read", func() {
-		for _, w := range c.all {
-			w.readBack(1, 2, 3)
-		}
-	})
+	for _, g := range labBases {
+		t.Run(g.name, func(t *testing.T) {
+			h := newLab(t, 3)
+			c := &bases{hosts: h, held: holds}
+			var archives []string
+			for _, d := range g.sets {
+				archives = append(archives, d.archive)
+			}
+			h.act("Stead is installed", func() { h.installServers(h.pack(version), archives...) })
+			h.act("sets are up", func() {
+				h.applyLives()
+				for _, d := range g.sets {
+					w := h.newDatabase(d.set, d.port).writeInside()
+					c.all, c.held = append(c.all, w), slices.Concat(c.held, w.members)
+				}
+			})
+			c.act("the leader's host loses its power", c.losePower)
+			c.act("the leader's host is drained, its members move, and return", c.moveAway)
+			c.act("the leader's host is cut off", c.cutOff)
+			c.act("what was acknowledged is read", func() {
+				for _, w := range c.all {
+					w.readBack(1, 2, 3)
+				}
+			})
+		})
+	}
 }
 
 // bases are databases under writes, and lives beside them.
@@ -64,9 +84,13 @@ func (c *bases) act(what string, do func()) {
 	c.judge()
 }
 
-// leaderHost is the host of the member of PostgreSQL that leads.
+// leaderHost is the host of the member that leads; in a database whose members are all alike, of the first.
 func (c *bases) leaderHost() (i int) {
 	c.Helper()
+	last := c.all[len(c.all)-1]
+	if last.set != "postgresql" {
+		return c.hostOf(c.member(last.members[0]))
+	}
 	c.eventually("PostgreSQL has a leader", func() error {
 		out, err := c.tryStead("get", "members")
 		if err != nil {

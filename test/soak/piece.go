@@ -57,6 +57,14 @@ func onHosts(set, what string) piece {
 	}
 }
 
+// databasesInLab are databases of examples/ on hosts with kernels of their own, each with a server.
+func databasesInLab(name, test, what string) piece {
+	return piece{
+		name: name, what: "the same with a server on each host, and " + what + ": the leader's host loses its power, is moved from, is cut off",
+		pkg: "./test/lab", test: "^TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff$/^" + test + "$", env: inLab, tells: []string{"acts:", "load:"},
+	}
+}
+
 // boxSeeds is how many scripts of test/box make one run.
 const boxSeeds = 48
 
@@ -135,10 +143,9 @@ var pieces = []piece{
 		name: "lab-gone", what: "the same: a host is lost for good, and replaced by a new one",
 		pkg: "./test/lab", test: "^TestAHostLostForGoodIsReplaced$", env: inLab, tells: []string{"members of the host are back", "load:"},
 	},
-	{
-		name: "lab-databases", what: "the same with a server on each host, etcd and PostgreSQL: the leader's host loses its power, is moved from, is cut off",
-		pkg: "./test/lab", test: "^TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff$", env: inLab, tells: []string{"acts:", "load:"},
-	},
+	databasesInLab("lab-databases", "etcd-postgresql", "etcd and PostgreSQL"),
+	databasesInLab("lab-galera", "galera", "Galera"),
+	databasesInLab("lab-cassandra", "cassandra", "Cassandra, whose image needs Maven Central"),
 	{
 		name: "lab-runtime", what: "a host with cgroup v2: the runtime's promises with runc and with crun, and how long a start takes",
 		pkg: "./test/lab", test: "^TestTheRuntimeKeepsItsPromisesOnCGroup2$", env: inLab, tells: []string{"tests passed", "-ms", "load:"},
