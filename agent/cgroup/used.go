@@ -58,6 +58,40 @@ func (h hierarchy) memory() (int64, error) {
 	return max(used-stat[inactive], 0), err
 }
 
+// Held is the memory that path and all below use and that the kernel cannot take back: without pages of files, and caches of the
+// kernel. What no hierarchy counts is 0.
+func (c Tree) Held(path string) (bytes int64, err error) {
+	dirs, err := c.dirs(path)
+	if err != nil {
+		return 0, err
+	}
+	for _, h := range dirs {
+		if !h.v2 && !slices.Contains(h.controllers, "memory") {
+			continue
+		}
+		now, below := "memory.current", ""
+		if !h.v2 {
+			now, below = "memory.usage_in_bytes", "total_"
+		}
+		used, err := number(filepath.Join(h.path, now))
+		if err != nil {
+			return 0, err
+		}
+		stat, err := values(filepath.Join(h.path, "memory.stat"))
+		if err != nil {
+			return 0, err
+		}
+		bytes = max(bytes, used-stat[below+"active_file"]-stat[below+"inactive_file"]-stat["slab_reclaimable"])
+	}
+	return bytes, nil
+}
+
+// Unified reports whether v2 has all controllers, and v1 none.
+func (c Tree) Unified() bool {
+	all, err := c.hierarchies()
+	return err == nil && !slices.ContainsFunc(all, func(h hierarchy) bool { return !h.v2 })
+}
+
 // number is the only number of a file; 0 when there is none.
 func number(path string) (int64, error) {
 	text, err := readCgroup(path)

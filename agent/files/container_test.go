@@ -52,7 +52,7 @@ func TestBuild(t *testing.T) {
 		Sysctls: map[string]string{"net.ipv4.conf.eth0/1.rp_filter": "0", "kernel.sem": "1 2 3 4"},
 		Seccomp: spec.Profile{Type: "RuntimeDefault"}, AppArmor: spec.Profile{Type: "Unconfined"},
 		AddCapabilities: []string{"CHOWN"}, DropCapabilities: []string{"ALL"},
-		CPUMillis: 1500, CPURequestMillis: 1500, MemoryBytes: 1 << 20, OOMScore: -997, Log: runtime.Log{Dir: "/l"},
+		Resources: runtime.Resources{CPUMillis: 1500, CPURequestMillis: 1500, MemoryBytes: 1 << 20}, OOMScore: -997, Log: runtime.Log{Dir: "/l"},
 	})
 }
 

@@ -26,6 +26,7 @@ var (
 	ErrForeign      = errors.New("belongs to another owner")
 	ErrAbsent       = errors.New("is not there")
 	ErrPortTaken    = errors.New("port of the host is taken")
+	ErrRefused      = errors.New("refused") // for good, as things are
 	// ErrImageRefused: an archive that is damaged, not whole, or beyond a limit.
 	ErrImageRefused = errors.New("image refused")
 	// ErrSealed: a move has sealed the volume (SAFETY S12).
@@ -85,9 +86,7 @@ type Container struct {
 
 	Sysctls map[string]string // by name with dots; of the life's namespaces
 
-	CPUMillis        int64 // limit; 0: none
-	CPURequestMillis int64 // share; 0: none
-	MemoryBytes      int64 // limit; 0: none
+	Resources
 	// HugePages are limits. Hosts without the cgroup controller hugetlb keep none.
 	HugePages scalar.HugePages
 	// OOMScore is the oom_score_adj of its processes, -1000 to 1000: of the processes of a host without memory the kernel
@@ -151,6 +150,8 @@ type Status struct {
 	Started time.Time
 	Labels  map[string]string
 	Image   string
+	// Resources are what it has; nil: not known, of a container that an earlier version made.
+	Resources *Resources
 	// Refused counts the processes and threads that it could not make, because it had as
 	// many as it may, or all members together had.
 	Refused int64
@@ -250,6 +251,10 @@ type Runtime interface {
 	// ran before. ErrBadSpec: e.g. command not found; the container is left Created,
 	// without a process. After any other error only Status says whether it runs.
 	Start(ctx context.Context, id ContainerID) error
+	// Resize has a running container use at most r from now on. It may be repeated; whoever looks at the container later, also another
+	// agent, sees what it has. ErrRefused: more memory is in use than it could have, without pages that the kernel can take back, or
+	// the host says no; it has what it had. After any other error only repeating it says what it has. ErrNotRunning, ErrNotFound.
+	Resize(ctx context.Context, id ContainerID, r Resources) error
 	// Signal sends a signal to the main process (all: to every process of the
 	// container, with SIGKILL also to those that are Left). ErrNotRunning, ErrNotFound.
 	Signal(ctx context.Context, id ContainerID, sig int, all bool) error

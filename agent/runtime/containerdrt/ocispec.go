@@ -209,22 +209,7 @@ func bindOptions(readOnly, trusted bool, source int64) []string {
 // limits sets what the container may use.
 func (r *lifecycle) limits(s *oci.Spec, c runtime.Container) {
 	res := s.Linux.Resources
-	res.CPU = &specs.LinuxCPU{}
-	if c.CPUMillis > 0 {
-		quota, period := max(c.CPUMillis*cpuPeriod/1000, 1000), uint64(cpuPeriod)
-		res.CPU.Quota, res.CPU.Period = &quota, &period
-	}
-	if c.CPURequestMillis > 0 {
-		shares := uint64(min(max(c.CPURequestMillis*1024/1000, 2), 262144))
-		res.CPU.Shares = &shares
-	}
-	if c.MemoryBytes > 0 {
-		limit := c.MemoryBytes
-		res.Memory = &specs.LinuxMemory{Limit: &limit}
-		if r.cgroups.SwapCounted() {
-			res.Memory.Swap = &limit // memory and swap together: no swap
-		}
-	}
+	res.CPU, res.Memory = r.bounds(c.Resources)
 	if r.cgroups.BoundsHugePages() {
 		res.HugepageLimits = pageLimits(hostPageSizes(), c.HugePages)
 	}

@@ -263,7 +263,7 @@ func contractError(err error) error {
 func isContractError(err error) bool {
 	for _, k := range []error{runtime.ErrNotFound, runtime.ErrExists, runtime.ErrImageMissing, runtime.ErrImagePull,
 		runtime.ErrBadSpec, runtime.ErrUnavailable, runtime.ErrNotRunning, runtime.ErrForeign,
-		runtime.ErrImageRefused, runtime.ErrNoSpace} {
+		runtime.ErrImageRefused, runtime.ErrNoSpace, runtime.ErrRefused} {
 		if errors.Is(err, k) {
 			return true
 		}

@@ -84,6 +84,7 @@ func (r *lifecycle) statusOf(ctx context.Context, rec containers.Container) (run
 	}
 	s.Image = rec.Image
 	s.StopSignal = stopSignal(rec.Labels)
+	s.Resources = resourcesOf(rec.Labels)
 	started := rec.Labels[labelStarted]
 	if started != "" {
 		s.Started, err = time.Parse(time.RFC3339Nano, started)
@@ -200,6 +201,7 @@ const (
 	labelAttempt = labelPrefix + "attempt"
 	labelLog     = labelPrefix + "log"     // logs.Config
 	labelStarted = labelPrefix + "started" // set before the first try: no task then means Lost
+	labelSize    = labelPrefix + "size"    // runtime.Resources
 )
 
 // containerID is the daemon's id of a container. Dots cannot stand in the parts, so
@@ -224,6 +226,7 @@ func ourLabels(c runtime.Container) map[string]string {
 		labelName:    c.ID.Name,
 		labelToken:   c.Token.String(),
 		labelAttempt: strconv.Itoa(c.Attempt),
+		labelSize:    sizeLabel(c.Resources),
 	}
 }
 

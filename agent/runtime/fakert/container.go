@@ -92,6 +92,25 @@ func (h *Host) Signal(ctx context.Context, id runtime.ContainerID, sig int, all 
 	})
 }
 
+// Resize changes what a container may use. A running one uses leastMemory, or what Use said.
+func (h *Host) Resize(ctx context.Context, id runtime.ContainerID, r runtime.Resources) error {
+	return h.askOf(ctx, "Resize", id, func(c *container) error {
+		switch {
+		case c == nil:
+			return runtime.ErrNotFound
+		case c.state != runtime.Running:
+			return runtime.ErrNotRunning
+		case r.MemoryBytes > 0 && r.MemoryBytes < max(h.used[id].MemoryBytes, leastMemory):
+			return fmt.Errorf("it uses more than %d bytes of memory: %w", r.MemoryBytes, runtime.ErrRefused)
+		}
+		c.made.Resources = r
+		return nil
+	})
+}
+
+// leastMemory is what any running container uses.
+const leastMemory = 64 << 10
+
 // Remove deletes a container and kills what is left of it. An unkillable process
 // keeps its container: ErrUnavailable.
 func (h *Host) Remove(ctx context.Context, id runtime.ContainerID) error {
@@ -203,7 +222,7 @@ func (h *Host) Empty(ctx context.Context, id spec.Identity) (empty bool, err err
 // KillAll kills all that can be killed; it needs no daemon.
 func (h *Host) KillAll(ctx context.Context, id spec.Identity) error {
 	return h.do(ctx, Call{Op: "KillAll", ID: id}, func() error {
-		for _, c := range h.running(id) {
+		for _, c := range running(h, id) {
 			h.kill(c)
 		}
 		killLeft(h, id)
@@ -223,7 +242,7 @@ func (h *Host) empty(id spec.Identity) bool {
 			return false
 		}
 	}
-	return len(h.running(id)) == 0
+	return len(running(h, id)) == 0
 }
 
 // killLeft kills what containers that have ended left.
@@ -235,7 +254,7 @@ func killLeft(h *Host, id spec.Identity) {
 	}
 }
 
-func (h *Host) running(id spec.Identity) (out []*container) {
+func running(h *Host, id spec.Identity) (out []*container) {
 	for cid, c := range h.containers {
 		if cid.ID == id && c.state == runtime.Running {
 			out = append(out, c)
@@ -268,6 +287,8 @@ func (c *container) status() runtime.Status {
 		Started: c.started, Labels: maps.Clone(c.made.Labels), Image: c.made.Image,
 		Refused: c.refused, StopSignal: c.behaviour.StopSignal,
 	}
+	s.Resources = &runtime.Resources{}
+	*s.Resources = c.made.Resources
 	if c.state == runtime.Exited {
 		s.Exit, s.Left = c.exit, c.left
 	}

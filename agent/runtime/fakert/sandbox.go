@@ -100,7 +100,7 @@ func endPause(h *Host, id spec.Identity) {
 		return
 	}
 	h.lost[id] = true
-	for _, c := range h.running(id) {
+	for _, c := range running(h, id) {
 		h.kill(c)
 	}
 	killLeft(h, id)

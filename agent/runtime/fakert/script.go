@@ -156,7 +156,7 @@ func (h *Host) StartsOf(id runtime.ContainerID, token spec.Token) int {
 func (h *Host) RunningTokens(id spec.Identity) []spec.Token {
 	var out []spec.Token
 	h.with(func() {
-		for _, c := range h.running(id) {
+		for _, c := range running(h, id) {
 			out = append(out, c.made.Token)
 		}
 	})

@@ -73,6 +73,7 @@ func Run(t *testing.T, open func(t *testing.T) Subject) {
 		{"empty and kill-all work on the identity alone", testKillAll},
 		{"remove kills what is left", testRemoveRunning},
 		{"what is used is told of containers that run", testUsage},
+		{"a running container gets other bounds, which stay", testResize},
 		{"a sandbox is needed to connect to a member", testDial},
 		{"the process of a sandbox counts for nothing and ends with it", testSharedSandbox},
 		{"what a container leaves among shared processes is seen and killed", testLeft},

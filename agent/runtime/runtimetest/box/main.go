@@ -3,11 +3,13 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,6 +62,21 @@ var commands = map[string]func(a, b string){
 				}
 			}
 		}
+	},
+	"hold": func(a, b string) { // A MiB of memory, and B MiB of a file in the kernel's cache, until SIGTERM
+		held, cached := bytes.Repeat([]byte{1}, mebibytes(a)), bytes.Repeat([]byte{2}, 1<<20)
+		f, err := os.Create("/tmp/cached")
+		check(err)
+		for range mebibytes(b) >> 20 {
+			_, err := f.Write(cached)
+			check(err)
+		}
+		check(f.Sync())
+		ready("holding")
+		stop := make(chan os.Signal, 1)
+		signal.Notify(stop, syscall.SIGTERM)
+		<-stop
+		runtime.KeepAlive(held)
 	},
 	"fork": func(a, b string) { // leaves a child that holds stdout open
 		_, err := syscall.ForkExec("/box", []string{"/box", "stubborn"}, &syscall.ProcAttr{Files: []uintptr{0, 1, 2}})
@@ -142,6 +159,12 @@ var commands = map[string]func(a, b string){
 		check(err)
 		os.Stdout.Write(text)
 	},
+}
+
+func mebibytes(text string) int {
+	n, err := strconv.Atoi(text)
+	check(err)
+	return n << 20
 }
 
 func stay() {
