@@ -98,6 +98,34 @@ func TestAMemberOfCassandraServesOnlyWithItsData(t *testing.T) {
 	}
 }
 
+func TestAMemberOfCassandraThatWasForgottenJoinsAnewOnce(t *testing.T) {
+	t.Parallel()
+	h, facts := newCassandra(t, 1)
+	facts.Bootstrapped = true
+	h.set(facts)
+	h.put("disk/data/system/old", "")
+	h.put("disk/joined", "")
+	h.put("facts/forgotten", "1.40\n")
+	h.start()
+	h.serves()
+	if h.has("disk/data/system/old") || !strings.Contains(h.read("conf/cassandra.yaml"), "start_native_transport: false") {
+		t.Errorf("it serves what the others have forgotten: %s", h.read("log"))
+	}
+	until(t, "it has its data", func() bool { return h.has("disk/joined") })
+
+	again, _ := newCassandra(t, 1)
+	again.set(facts)
+	again.put("disk/data/system/new", "")
+	again.put("disk/joined", "")
+	again.put("disk/forgotten", "1.40\n")
+	again.put("facts/forgotten", "1.40\n")
+	again.start()
+	until(t, "Cassandra runs", func() bool { return again.has("ran") })
+	if !again.has("disk/data/system/new") || !strings.Contains(again.read("conf/cassandra.yaml"), "start_native_transport: true") {
+		t.Errorf("it joins anew a second time, with the data of the first: %s", again.read("log"))
+	}
+}
+
 func TestALostDiskOfCassandraTakesItsPlaceAndIsComparedFirst(t *testing.T) {
 	t.Parallel()
 	h, facts := newCassandra(t, 1)

@@ -22,6 +22,8 @@ type Life struct {
 	// FreshVolumes are the claims whose volume was never ready once, by how it
 	// came to be: "first" or "replaced" (SAFETY S11, S19).
 	FreshVolumes map[spec.ClaimName]string `json:"freshVolumes,omitempty"`
+	// Forgotten is the last life of which the others were told that the member has left for good, if no later one was ready; zero: there is none.
+	Forgotten spec.Token `json:"forgotten,omitzero"`
 	// UnusedClaims are the PersistentVolumeClaims of the life on whose volume no life was ever
 	// ready, sorted: these volumes may have to be made.
 	UnusedClaims []spec.ClaimName `json:"unusedClaims,omitempty"`

@@ -224,6 +224,8 @@ type IdentityRecord struct {
 	AvailableOn spec.RevisionHash `json:"availableOn,omitempty"`
 	// Gone is the member's last life while the others are to be told that it has left for good (hook forget); nil: nothing is owed.
 	Gone *hooks.GoneMember `json:"gone,omitempty"`
+	// Forgotten is what came of that, until a later life is ready; nil: nothing.
+	Forgotten *hooks.ForgottenLife `json:"forgotten,omitempty"`
 	// VolumeNumbers holds the last number given to a volume, by claim.
 	VolumeNumbers map[spec.ClaimName]int `json:"volumeNumbers,omitempty"`
 	// VolumeReady holds the number of the volume on which a life was ready once, by claim.

@@ -85,6 +85,16 @@ func TestMemberFilesSayWhoTheMemberIs(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.Stead, VolumeNewFile)); !os.IsNotExist(err) {
 		t.Errorf("volume-new without new volumes: got %v, want it absent", err)
 	}
+	if _, err := os.Stat(filepath.Join(p.Stead, ForgottenFile)); !os.IsNotExist(err) {
+		t.Errorf("forgotten of a member that nobody forgot: got %v, want it absent", err)
+	}
+	l.Forgotten = spec.Token{Epoch: 1, Number: 40}
+	must(t, WriteMember(p, l, host))
+	equal(t, "forgotten", read(t, p.Stead, ForgottenFile), "1.40\n")
+	must(t, WriteMember(p, life(), host))
+	if _, err := os.Stat(filepath.Join(p.Stead, ForgottenFile)); !os.IsNotExist(err) {
+		t.Errorf("forgotten after a later life was ready: got %v, want it absent", err)
+	}
 	must(t, WriteTermination(p, records.ReasonScaleDown))
 	equal(t, "termination-reason", read(t, p.Stead, TerminationFile), "ScaleDown\n")
 }

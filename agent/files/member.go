@@ -21,6 +21,8 @@
 //	volume-new          one line "<claim> first" or "<claim> replaced" for each volume
 //	                    on which the member was never ready when its containers were
 //	                    started; absent when there is none
+//	forgotten           the token of the member's last life of which its peers were told (hook
+//	                    forget) that the member has left for good; absent when a later one was ready
 //	termination-reason  one word (ScaleDown, ScaleToZero, Delete, Replace, Update, Restart, Drain),
 //	                    written before the stop signal
 //
@@ -65,6 +67,7 @@ const (
 	ConfirmedFile    = "confirmed"
 	BootstrappedFile = "bootstrapped"
 	VolumeNewFile    = "volume-new"
+	ForgottenFile    = "forgotten"
 	TerminationFile  = "termination-reason"
 )
 

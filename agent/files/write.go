@@ -17,6 +17,7 @@ import (
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/internal/wrap"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/spec"
 )
 
 // Put replaces dir/name atomically: a reader sees the old content or the new one.
@@ -41,6 +42,9 @@ func WriteMember(p Place, l *records.Life, n Node) error {
 		return err
 	}
 	if err := Put(p.Stead, MemberFile, member, 0o444); err != nil {
+		return err
+	}
+	if err := writeForgotten(p, l.Forgotten); err != nil {
 		return err
 	}
 	host, err := hostResolver(l, n)
@@ -71,6 +75,14 @@ func makeSelf(p Place) error {
 		return err
 	}
 	return os.Chmod(dir, 0o777)
+}
+
+// writeForgotten lets the member read that its peers have forgotten its life last, or removes that.
+func writeForgotten(p Place, last spec.Token) error {
+	if last.IsZero() {
+		return absent(filepath.Join(p.Stead, ForgottenFile))
+	}
+	return Put(p.Stead, ForgottenFile, []byte(last.String()+"\n"), 0o444)
 }
 
 // WriteVolumeNew writes volume-new, which may change between two starts of a container

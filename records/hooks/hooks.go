@@ -48,6 +48,14 @@ type GoneMember struct {
 	Address netip.Addr `json:"address,omitzero"`
 }
 
+// ForgottenLife is the last life of a member of which the others were told that the member has left for good. What its volumes had then counts
+// no more, until another life of it was ready.
+type ForgottenLife struct {
+	Token spec.Token `json:"token"`
+	// Epoch is that of the store: after a restore it says nothing, for a later life may have been ready since.
+	Epoch int64 `json:"epoch"`
+}
+
 // HookResult is what came of a HookOrder so far. One without the present order's ID says nothing of it.
 type HookResult struct {
 	ID spec.Sequence `json:"id"`

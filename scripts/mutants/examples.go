@@ -100,6 +100,11 @@ var examples = []fault{
 		suite{"examples", "^TestALostDiskOfCassandraTakesItsPlaceAndIsComparedFirst$"}},
 	{"S19", "examples/cassandra/cassandra.yaml", `$1 ~ /^D/ && `, "",
 		suite{"examples", "^TestAMemberOfCassandraGivesItsRangesAwayAndForgetsWhoCouldNot$"}},
+	{"S19", "examples/cassandra/cassandra.yaml", `        rm -f "$disk/joined"
+        cp "$facts/forgotten"`, `        cp "$facts/forgotten"`,
+		suite{"examples", "^TestAMemberOfCassandraThatWasForgottenJoinsAnewOnce$"}},
+	{"S19", "examples/cassandra/cassandra.yaml", `! cmp -s "$facts/forgotten" "$disk/forgotten"`, "true",
+		suite{"examples", "^TestAMemberOfCassandraThatWasForgottenJoinsAnewOnce$"}},
 	{"S19", "examples/kafka/kafka.yaml", `if forms data "${STEAD_INITIAL_ORDINALS%% *}"; then`, "if forms data; then",
 		suite{"examples", "^TestOnlyTheFirstMemberOfKafkaBeginsTheCluster$"}},
 	{"S19", "examples/kafka/kafka.yaml", "insist led", "true",

@@ -18,7 +18,7 @@ var leave = []fault{
 		suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}},
 	{"S19", "server/plan/forget.go", "void := !l.bootstrapped && t.Identity.Gone.SetUID != l.world.Set.UID", "void := false",
 		suite{"server/plan", "^TestTheOthersForgetOneThatHasLeft$"}},
-	{"S7", "server/dispatch/reportcommit.go", "r.Message, r.Claim, r.Hook}", "r.Message, r.Claim, hooks.HookResult{}}",
+	{"S7", "server/dispatch/reportcommit.go", "r.Message, r.Claim, r.Hook, r.Change}", "r.Message, r.Claim, hooks.HookResult{}, r.Change}",
 		suite{"server/dispatch", "^TestJudge$"}},
 	{"S1", "agent/worker/ordered.go", "case w.ordered != nil:", "case false:",
 		suite{"agent/worker", "^TestOneOrderedHookRunsAtATime$"}},

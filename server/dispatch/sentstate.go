@@ -66,13 +66,15 @@ type sentLife struct {
 	booted   bool // the set is bootstrapped
 	unlinked bool // its containers get no variables of services
 	fresh    map[spec.ClaimName]string
-	files    []FileRef
+	// forgotten is Life.Forgotten.
+	forgotten spec.Token
+	files     []FileRef
 }
 
 // same reports whether the node need not be sent the life again.
 func (a sentLife) same(b sentLife) bool {
 	return a.member == b.member && a.service == b.service && a.minReady == b.minReady &&
-		a.booted == b.booted && a.unlinked == b.unlinked && maps.Equal(a.fresh, b.fresh)
+		a.booted == b.booted && a.unlinked == b.unlinked && a.forgotten == b.forgotten && maps.Equal(a.fresh, b.fresh)
 }
 
 func newSentState(at machine, domain string) *sentState {
@@ -194,7 +196,7 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 		links := set.Spec.Template.Spec.EnableServiceLinks
 		now.unlinked = links != nil && !*links
 	}
-	now.fresh = freshVolumes(v, m, now.booted)
+	now.fresh, now.forgotten = freshVolumes(v, m, now.booted), forgotten(v, m)
 	if s.lives[id].same(now) {
 		return nil
 	}
@@ -207,7 +209,7 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 	s.moveLife(id, &now)
 	l := records.Life{
 		Member: *m, Template: *template, Service: now.service, Domain: s.domain,
-		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, UnusedClaims: unusedClaims(v, m), Bootstrapped: now.booted,
+		MinReadySeconds: now.minReady, FreshVolumes: now.fresh, Forgotten: now.forgotten, UnusedClaims: unusedClaims(v, m), Bootstrapped: now.booted,
 		NoServiceLinks: now.unlinked,
 	}
 	if set != nil {
@@ -236,6 +238,14 @@ func freshVolumes(v cache.View, m *records.Member, booted bool) map[spec.ClaimNa
 		}
 	}
 	return fresh
+}
+
+// forgotten is the last life of the member that the others have forgotten, and since which none was ready; zero: there is none.
+func forgotten(v cache.View, m *records.Member) (last spec.Token) {
+	if id := v.Identity(m.ID); id != nil && id.Forgotten != nil && id.Forgotten.Epoch == v.Epoch() {
+		last = id.Forgotten.Token
+	}
+	return last
 }
 
 // unusedClaims are the claims of m that are the namespace's, and on whose volume no life was ever ready.

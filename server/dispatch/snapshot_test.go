@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/plan"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
@@ -363,4 +364,31 @@ func TestFreshVolumesSayHowTheyCame(t *testing.T) {
 	if l := n.lives(n.wanted())[0]; !l.Bootstrapped {
 		t.Fatal("the life does not tell that its set is bootstrapped")
 	}
+}
+
+// What the others forgot is told with the life, in the epoch in which that was recorded only (SAFETY S19).
+func TestALifeSaysThatItsMemberWasForgotten(t *testing.T) {
+	r := newRig(t)
+	r.begin()
+	n := r.connect(n1)
+	n.wanted()
+	m := testMember(0, 10, "n1", "uid1")
+	id := records.IdentityRecord{ID: ident(0), LastToken: token(10), Address: addr(0), Forgotten: &hooks.ForgottenLife{Token: token(7), Epoch: 1}}
+	r.Commit(store.Put(store.IdentityKey(ident(0)), store.Encode(id)), store.Put(store.MemberKey(ident(0)), store.Encode(m)))
+	if got := n.lives(n.wanted())[0].Forgotten; got != token(7) {
+		t.Fatalf("got %v, want the life 7", got)
+	}
+	tell := func(f *hooks.ForgottenLife) {
+		t.Helper()
+		id.Forgotten = f
+		r.Put(store.IdentityKey(ident(0)), store.Encode(id))
+		if got := n.lives(n.wanted())[0].Forgotten; !got.IsZero() {
+			t.Fatalf("record %+v: got %v, want none", f, got)
+		}
+		id.Forgotten = &hooks.ForgottenLife{Token: token(7), Epoch: 1}
+		r.Put(store.IdentityKey(ident(0)), store.Encode(id))
+		n.wanted()
+	}
+	tell(&hooks.ForgottenLife{Token: token(7), Epoch: 2})
+	tell(nil)
 }

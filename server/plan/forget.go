@@ -113,6 +113,9 @@ func (l leaver) endTelling(gone *hooks.GoneMember, lowest *memberState) (teller 
 func (l leaver) forgotten(t, teller *memberState, text string) {
 	rec := *t.Identity
 	rec.Gone = nil
+	if teller != nil {
+		rec.Forgotten = &hooks.ForgottenLife{Token: t.Identity.Gone.Token, Epoch: l.world.Epoch}
+	}
 	a := Forgotten{Identity: rec, Text: text}
 	t.become(t.withIdentity(&rec))
 	if teller != nil {

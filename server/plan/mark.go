@@ -44,7 +44,7 @@ func (f *facts) firstReady(t *memberState) bool {
 // marked is the identity's record with that written down.
 func (s step) marked(t *memberState) records.IdentityRecord {
 	rec := *t.Identity
-	rec.ReadyOnce, rec.ReadyToken = s.world.Set.UID, t.Member.Token
+	rec.ReadyOnce, rec.ReadyToken, rec.Forgotten = s.world.Set.UID, t.Member.Token, nil
 	if t.Available {
 		rec.AvailableOn = t.Member.Revision
 	}

@@ -37,8 +37,6 @@ type entry struct {
 	onEtcd bool
 	// archive is its image where that is of no list.
 	archive string
-	// giveUp: of a member that was forgotten while its host was off a person must give the volume up before it returns, as its README says.
-	giveUp bool
 	// shards: each key has two copies only, so that those of which a host had one are not acknowledged while it is away.
 	shards bool
 	// afterMove is what its README asks for after members have moved to other hosts; nil: nothing.
@@ -59,7 +57,7 @@ var catalogue = []entry{
 		load: []string{"--kind", "rabbitmq", "--endpoints", endpoints("rabbitmq", 5672)}},
 	{set: "postgresql", list: "patroni", image: "stead.local/patroni:3.0.2", whole: wholePostgreSQL, leader: leaderPostgreSQL, onEtcd: true,
 		load: []string{"--kind", "postgresql", "--endpoints", endpoints("postgresql", 5432)}},
-	{set: "cassandra", list: "cassandra", image: "stead.local/cassandra:5.0.9", whole: wholeCassandra, leader: leaderCassandra, central: true, slow: 15 * time.Minute, giveUp: true,
+	{set: "cassandra", list: "cassandra", image: "stead.local/cassandra:5.0.9", whole: wholeCassandra, leader: leaderCassandra, central: true, slow: 15 * time.Minute,
 		load: []string{"--kind", "cassandra", "--endpoints", endpoints("cassandra", 9042)}},
 	{set: "kafka", list: "kafka", image: "stead.local/kafka:4.4.0", whole: wholeKafka, leader: leaderKafka, central: true, slow: 5 * time.Minute,
 		load: []string{"--kind", "kafka", "--endpoints", endpoints("kafka", 9092)}},

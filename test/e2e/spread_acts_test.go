@@ -166,9 +166,6 @@ func (s *spread) leaveOff() {
 	s.waitWhole(s.size)
 	s.powerOn(h)
 	s.returned(were, true)
-	if s.entry.giveUp {
-		s.stead("volume", "reclaim", "data-"+last, "--yes", "--wait", "--timeout", s.patience())
-	}
 	scale(s.size+1, wait...)
 	s.waitWhole(s.size + 1)
 	if now := s.waitReady(last, &was); now.Status.Node != h.nodeName() || now.Status.Address != was.Status.Address {
