@@ -25,7 +25,7 @@ var tellAddresses = map[string]string{"etcd": "10.78.0.1:7778", "postgresql": "1
 const writerUnit = `[Unit]
 After=network.target
 [Service]
-ExecStart=/root/tool load --kind %s --endpoints %s --tell %s --writers 1 --pause 100ms --for 12h --prefix load-%%H-%%b/
+ExecStart=/root/tool load --kind %s --endpoints %s --tell %s --writers 1 --pause 300ms --for 12h --prefix load-%%H-%%b/
 [Install]
 WantedBy=multi-user.target
 `

@@ -101,7 +101,7 @@ func (h *hosts) newDatabaseOf(set, port, example string) *database {
 	h.Helper()
 	// To start a program for a probe takes seconds here; three of ZooKeeper, each with a host's one processor for its
 	// start, are never ready otherwise.
-	text := strings.NewReplacer("periodSeconds: 2", "periodSeconds: 5", "timeoutSeconds: 3", "timeoutSeconds: 30").Replace(example)
+	text := strings.NewReplacer("periodSeconds: 2\n", "periodSeconds: 10\n", "timeoutSeconds: 3\n", "timeoutSeconds: 30\n", "timeoutSeconds: 5\n", "timeoutSeconds: 30\n").Replace(example)
 	file := filepath.Join(h.dir, set+".yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		h.Fatal(err)
