@@ -20,6 +20,7 @@ type List struct {
 	Entrypoint string   // a program; "": none
 	Packages   []Package
 	Jars       []Jar
+	Programs   []Program
 }
 
 // User is a name for a uid, also the name and id of its group.
@@ -52,7 +53,7 @@ func ParseList(path, text string) (List, error) {
 		if len(words) == 0 {
 			continue
 		}
-		bad := fmt.Errorf("%s:%d: %q is not understood; write PACKAGE=VERSION, jar GROUP:NAME:VERSION[:CLASSIFIER] SHA256, image NAME:TAG, from LIST, user NAME UID, env NAME=VALUE or entrypoint PROGRAM", path, n, strings.TrimSpace(line))
+		bad := fmt.Errorf("%s:%d: %q is not understood; write PACKAGE=VERSION, jar GROUP:NAME:VERSION[:CLASSIFIER] SHA256, go PROGRAM, image NAME:TAG, from LIST, user NAME UID, env NAME=VALUE or entrypoint PROGRAM", path, n, strings.TrimSpace(line))
 		switch {
 		case len(words) == 2 && words[0] == "image":
 			l.Image = words[1]
@@ -64,6 +65,8 @@ func ParseList(path, text string) (List, error) {
 			l.Entrypoint = words[1]
 		case len(words) == 3 && words[0] == "jar" && jarName.MatchString(words[1]) && jarSum.MatchString(words[2]):
 			l.Jars = append(l.Jars, Jar{Name: words[1], SHA256: words[2], Line: n})
+		case len(words) == 2 && words[0] == "go" && programPath.MatchString(words[1]):
+			l.Programs = append(l.Programs, Program{Path: words[1], Line: n})
 		case len(words) == 3 && words[0] == "user" && userName.MatchString(words[1]):
 			uid, err := strconv.Atoi(words[2])
 			if err != nil || uid < 1 {

@@ -17,6 +17,8 @@
 //	PACKAGE=VERSION    a package, nothing of what it depends on
 //	jar GROUP:NAME:VERSION[:CLASSIFIER] SHA256
 //	                   a file of Maven Central, with that sum, below /usr/share/java/LIST; kept in .cache/jars
+//	go PROGRAM         a Go program in /usr/bin, built static from the Go module proxy: PROGRAM is its import path, and
+//	                   scripts/images/LIST is a module of its own, whose go.mod and go.sum pin it
 package main
 
 import (
@@ -86,7 +88,7 @@ func build(lists, debs, jars, out, name string) error {
 				return err
 			}
 		}
-		if err := tree.AddJars(list, jars); err != nil {
+		if err := errors.Join(tree.AddJars(list, jars), tree.AddPrograms(list)); err != nil {
 			return err
 		}
 		if i == 0 {
@@ -115,7 +117,8 @@ func build(lists, debs, jars, out, name string) error {
 	return nil
 }
 
-// digestInputs names all that an image's bytes depend on: lists and this program.
+// digestInputs names all that an image's bytes depend on: this program, which the same Go made that makes Go programs,
+// the lists, and what pins their Go programs.
 func digestInputs(chain []List) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -125,6 +128,9 @@ func digestInputs(chain []List) (string, error) {
 	inputs := []string{self}
 	for _, l := range chain {
 		inputs = append(inputs, l.Path)
+		if len(l.Programs) > 0 {
+			inputs = append(inputs, filepath.Join(l.module(), "go.mod"), filepath.Join(l.module(), "go.sum"))
+		}
 	}
 	for _, path := range inputs {
 		b, err := os.ReadFile(path)
