@@ -30,7 +30,9 @@ const natsKnown = `{
       {"name": "nats-1-2", "current": false, "peer": "lost"},
       {"name": "Server name unknown at this time (peerID: gone)", "current": false, "peer": "gone"},
       {"name": "nats-2-5", "current": true, "peer": "two"}
-    ]
+    ],
+    "cluster_size": 5,
+    "pending": 0
   }
 }
 `
@@ -128,7 +130,49 @@ func TestANATSServerLeavesWhenItHasNoStreamAndReturnsAsAnother(t *testing.T) {
 	}
 }
 
-// Its host was off when it left: it returns with its disk, and NATS does not want it.
+// Its host was off when it left, and it returns with its disk. NATS does not tell it that it was removed.
+func TestANATSServerThatNoLeaderKnowsReturnsAsAnother(t *testing.T) {
+	t.Parallel()
+	without := strings.Replace(natsKnown, `      {"name": "Server name unknown at this time (peerID: gone)", "current": false, "peer": "gone"},`+"\n", "", 1)
+	cases := []struct {
+		name, jsz string
+		another   bool
+	}{
+		{"the leader knows all its servers by name", strings.Replace(without, `"cluster_size": 5`, `"cluster_size": 4`, 1), true},
+		{"it has a server whose name it does not know", natsKnown, false},
+		{"the answer was cut off", without[:strings.Index(without, `"nats-2-5"`)], false},
+		{"the answer lacks a server", without, false},
+		{"it knows this one", strings.Replace(strings.Replace(without, `"cluster_size": 5`, `"cluster_size": 4`, 1), "nats-1-2", "nats-0-5", 1), false},
+		{"it does not lead", `{"meta_cluster": {"leader": "nats-1-5", "cluster_size": 3}}`, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newNATS(t, true)
+			h.put("disk/name", "nats-0-5\n")
+			h.put("disk/jetstream/SYS/_js_/half", "")
+			h.put("jsz-nats-2.nats.d", c.jsz)
+			h.start("run")
+			until(t, "it runs, not "+h.read("log"), func() bool { return h.has("args") })
+			if another := h.read("disk/name") != "nats-0-5\n"; another != c.another || h.has("disk/jetstream") == c.another {
+				t.Errorf("it returns as %q, with its disk: %v", h.read("disk/name"), h.has("disk/jetstream"))
+			}
+		})
+	}
+}
+
+// What each disk must have before a message is acknowledged is NATS's to keep: the entry has to ask for it.
+func TestNATSIsToldToWriteBeforeItAcknowledges(t *testing.T) {
+	t.Parallel()
+	conf := script(t, "nats", "nats.conf")
+	_, jetstream, _ := strings.Cut(conf, "jetstream {")
+	jetstream, _, _ = strings.Cut(jetstream, "}")
+	if !strings.Contains(jetstream, "sync_interval: always") {
+		t.Errorf("jetstream {%s}", jetstream)
+	}
+}
+
+// It runs when it learns that it was removed.
 func TestANATSServerThatWasForgottenReturnsAsAnother(t *testing.T) {
 	t.Parallel()
 	h, _ := newNATS(t, true)

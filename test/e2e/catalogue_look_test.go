@@ -55,14 +55,17 @@ func wholeNATS(l *Lab, n int) error {
 	return nil
 }
 
-// replicasNATS counts the replicas of streams that a server has, and fails when one lacks a message: none is ever
-// deleted. (A server calls itself healthy then, and may lead the stream.)
+// replicasNATS counts the replicas of streams that a server has, and fails when it does not write before it acknowledges, or when
+// one lacks a message: none is ever deleted. (A server calls itself healthy then, and may lead the stream.)
 func (l *Lab) replicasNATS(ordinal int, replicas map[string]int) error {
 	out, err := l.monitor("nats", ordinal, ":8222/jsz?acc=APP&streams=1")
 	if err != nil {
 		return err
 	}
 	var server struct {
+		Config struct {
+			Always bool `json:"sync_always"`
+		}
 		Accounts []struct {
 			Streams []struct {
 				Name  string
@@ -76,6 +79,9 @@ func (l *Lab) replicasNATS(ordinal int, replicas map[string]int) error {
 	}
 	if err := json.Unmarshal([]byte(out), &server); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
+	}
+	if !server.Config.Always {
+		return errors.New("it acknowledges what is not on its disk yet")
 	}
 	for _, a := range server.Accounts {
 		for _, s := range a.Streams {

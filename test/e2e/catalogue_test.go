@@ -46,7 +46,7 @@ type entry struct {
 var catalogue = []entry{
 	{set: "galera", list: "galera", image: "stead.local/galera:10.11", whole: wholeGalera, leader: leaderGalera,
 		load: []string{"--kind", "galera", "--endpoints", endpoints("galera", 3306)}},
-	{set: "nats", list: "nats", gave: "left", image: "stead.local/nats:2.9.10", whole: wholeNATS, leader: leaderNATS,
+	{set: "nats", list: "nats", gave: "left", image: "stead.local/nats:2.14.10", whole: wholeNATS, leader: leaderNATS,
 		load: []string{"--kind", "nats", "--endpoints", endpoints("nats", 4222)}},
 	{set: "redis", list: "redis", image: "stead.local/redis:7.0.15", whole: wholeRedis, leader: leaderRedis,
 		load: []string{"--kind", "redis", "--endpoints", "redis-leader.default.svc.cluster.local:6379"}},

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"archive/tar"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -163,15 +165,19 @@ func (l *Lab) loadAs(list, name string) {
 	l.ctr("image", "tag", "--force", loaded, fullImageName(name))
 }
 
-// debImage is the archive of a list's image: that of make image, or one that is built into the lab's
-// directory and goes with it.
+// debImage is the archive of a list's image: that of make image, if it is of the version that the list says, or one that is
+// built into the lab's directory and goes with it.
 func (l *Lab) debImage(list string) string {
 	l.t.Helper()
 	made, err := filepath.Abs("../../.cache/images/" + list + ".tar")
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	if _, err := os.Stat(made); err == nil {
+	text, err := os.ReadFile("../../scripts/images/" + list + ".list")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if name := archiveImage(made); name != "" && strings.Contains(string(text), "\nimage "+name+"\n") {
 		return made
 	}
 	archive := l.path("images", list+".tar")
@@ -184,6 +190,31 @@ func (l *Lab) debImage(list string) string {
 		l.t.Fatalf("image of %s: %v\n%s", list, err, out)
 	}
 	return archive
+}
+
+// archiveImage is the name of the image in an OCI archive; empty: there is none.
+func archiveImage(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	for r := tar.NewReader(f); ; {
+		h, err := r.Next()
+		if err != nil {
+			return ""
+		}
+		if h.Name != "index.json" {
+			continue
+		}
+		var index struct {
+			Manifests []struct{ Annotations map[string]string }
+		}
+		if json.NewDecoder(r).Decode(&index) != nil || len(index.Manifests) != 1 {
+			return ""
+		}
+		return index.Manifests[0].Annotations["org.opencontainers.image.ref.name"]
+	}
 }
 
 // fullImageName is a name as containerd has it: with its registry.

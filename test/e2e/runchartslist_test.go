@@ -75,7 +75,7 @@ api exchanges/%2f/amq.default/publish -d '{"properties":{"delivery_mode":2},"rou
 	},
 	{
 		name:    "nats",
-		images:  map[string]string{"nats:2.9.10-bookworm": "nats"},
+		images:  map[string]string{"nats:2.14.10": "nats"},
 		members: []string{"nats-0", "nats-1", "nats-2"}, inside: "nats", killed: "nats-1",
 		formed: `for i in 0 1 2; do busybox wget -qO- http://nats-$i.nats-headless:8222/routez; done | grep num_routes
 busybox wget -qO- http://nats-0.nats-headless:8222/jsz | grep cluster_size`,
