@@ -22,6 +22,11 @@ type model struct {
 	boxOf spec.Token
 	// hook is the preStop hook of the container; every third token has one. A crash forgets that it runs.
 	hook HookState
+	// image is that of the container, want the one that is ordered in place. changing: its end was begun for that, which a crash does
+	// not forget, as it does that it is ending, and that its time to end is over.
+	image, want      int
+	changing         bool
+	ending, overtime bool
 	// What stands on the host.
 	sandbox, link, scratch bool
 	away                   bool
@@ -64,7 +69,7 @@ func hookOf(t spec.Token) HookState {
 
 // hookLeft: the container is not to be signalled yet.
 func (m *model) hookLeft() bool {
-	return m.box == Running && !m.grace && (m.hook == HookDue || m.hook == HookRunning)
+	return m.box == Running && !m.grace && !m.overtime && (m.hook == HookDue || m.hook == HookRunning)
 }
 
 // killers kill what is condemned, at any moment.
@@ -131,7 +136,7 @@ func (m *model) crash() {
 }
 
 func (m *model) turn() {
-	m.signal, m.grace = false, false
+	m.signal, m.grace, m.ending, m.overtime = false, false, false, false
 	m.prepared = struct{ volumes, sandbox, network, files, image bool }{}
 	m.left = struct{ containers, link, scratch, sandbox bool }{true, true, true, true}
 }
@@ -160,7 +165,7 @@ func (m *model) close(t spec.Token) {
 func (m *model) look() (Wanted, Seen) {
 	token, standing, order := Choose(m.memory, m.orders, func(t spec.Token) bool { return m.told[t] })
 	if token != m.token {
-		m.token = token
+		m.token, m.changing = token, false
 		m.turn()
 	}
 	s := Seen{
@@ -182,9 +187,11 @@ func (m *model) look() (Wanted, Seen) {
 		c.State = Exited
 	}
 	c.Hooks.PreStop = m.hook
-	if m.hook != HookNone && m.grace {
+	if m.hook != HookNone && (m.grace || m.overtime) {
 		c.Hooks.PreStop = HookOver
 	}
+	c.Outdated = order == OrderRun && m.box != Absent && m.boxOf == token && m.image != m.want
+	c.Changing, c.Ending, c.Overdue = m.changing, m.ending, m.overtime
 	s.Containers = []Container{c}
 	return Wanted{Order: order}, s
 }
@@ -193,6 +200,7 @@ func (m *model) look() (Wanted, Seen) {
 func (m *model) do(op Op) error {
 	m.note("%s for %s", op.Kind, m.token)
 	mayKill := m.closed[m.token] || m.stopped[m.alive] || m.closed[m.alive] || m.box == Exited
+	mayAsk := m.stopped[m.alive] || m.changing
 	switch op.Kind {
 	case OpenToken:
 		if m.closed[m.token] || !m.memory.Open.IsZero() || m.token.Compare(m.memory.Newest) <= 0 {
@@ -232,7 +240,10 @@ func (m *model) do(op Op) error {
 		if m.box != Absent {
 			return fmt.Errorf("a container was made over another")
 		}
-		m.box, m.boxOf, m.left.containers = Created, m.token, true
+		if !m.prepared.image {
+			return fmt.Errorf("a container was made without its image")
+		}
+		m.box, m.boxOf, m.left.containers, m.image = Created, m.token, true, m.want
 	case StartContainer:
 		if guarded(m.token) && (m.late || !m.watched || m.record != m.token) {
 			return fmt.Errorf("token %s was started past its deadline, or unguarded", m.token)
@@ -240,19 +251,33 @@ func (m *model) do(op Op) error {
 		if m.memory.Open != m.token || m.closed[m.token] || !m.alive.IsZero() || m.boxOf != m.token || !m.link || !m.scratch {
 			return fmt.Errorf("token %s was started: open %s, alive %s", m.token, m.memory.Open, m.alive)
 		}
-		m.box, m.alive, m.hook = Running, m.token, hookOf(m.token)
+		m.box, m.alive, m.hook, m.changing = Running, m.token, hookOf(m.token), false
+	case EndContainer:
+		begun := m.changing
+		if m.box != Running || !begun && m.image == m.want {
+			return fmt.Errorf("token %s was asked to end: %s, image %d of %d", m.token, m.box, m.image, m.want)
+		}
+		if p := m.prepared; !begun && (!p.image || !p.volumes || !p.sandbox || !p.network || !p.files || guarded(m.token) && !m.watched) {
+			return fmt.Errorf("token %s was asked to end before all was there: %+v", m.token, p)
+		}
+		m.changing, m.ending = true, true
+	case KillContainer:
+		if !m.ending || !m.overtime {
+			return fmt.Errorf("token %s was killed in its time to end", m.token)
+		}
+		m.box, m.alive, m.ending, m.overtime = Exited, spec.Token{}, false, false
 	case SignalStop:
 		if !m.stopped[m.alive] {
 			return fmt.Errorf("token %s was signalled without an order", m.alive)
 		}
 		m.signal = true
 	case RunPreStop:
-		if m.hook != HookDue || m.box != Running || !m.stopped[m.alive] {
+		if m.hook != HookDue || m.box != Running || !mayAsk {
 			return fmt.Errorf("the preStop hook of %s was begun: %s, %s", m.alive, m.hook, m.box)
 		}
 		m.hook = HookRunning
 	case SignalContainer:
-		if m.hook == HookNone || m.hookLeft() || !m.stopped[m.alive] {
+		if m.hook == HookNone || m.hookLeft() || !mayAsk {
 			return fmt.Errorf("token %s was signalled, its hook is %s", m.alive, m.hook)
 		}
 		m.hook = HookNone

@@ -102,21 +102,22 @@ func nextFor(s Seen, c Container) Op {
 	}
 	switch c.State {
 	case Running:
-		return watch(c)
+		return watch(s, c)
+	case Created:
+		if c.Outdated || c.Unfit {
+			return Op{Kind: RemoveContainer, Container: c.Name}
+		}
 	case Exited, Lost:
 		return again(s, c)
 	case Absent:
 		if s.Missing != "" {
 			return waitOp(causes.ConfigMissing, s.Missing)
 		}
-		if !c.Image {
-			return Op{Kind: EnsureImage, Container: c.Name}
+		if op, ok := c.pull(); ok {
+			return op
 		}
 	}
-	if !s.Volumes {
-		return Op{Kind: EnsureVolumes}
-	}
-	if op, ok := surroundings(s); ok {
+	if op, ok := preparations(s); ok {
 		return op
 	}
 	if !s.anyRunning() && !s.Empty && !s.loaded() {
@@ -134,6 +135,14 @@ func nextFor(s Seen, c Container) Op {
 	return Op{Kind: StartContainer, Container: c.Name}
 }
 
+// preparations are what is there before a container is created.
+func preparations(s Seen) (Op, bool) {
+	if !s.Volumes {
+		return Op{Kind: EnsureVolumes}, true
+	}
+	return surroundings(s)
+}
+
 // surroundings are the sandbox, the network and the files: also repaired and
 // renewed while containers run.
 func surroundings(s Seen) (Op, bool) {
@@ -148,15 +157,16 @@ func surroundings(s Seen) (Op, bool) {
 	return Op{}, false
 }
 
-// watch ends a container that its probes or its postStart hook gave up, so that it starts again.
-func watch(c Container) Op {
+// watch ends a container that its probes, its postStart hook or a change in place gave up, so that it starts again.
+func watch(s Seen, c Container) Op {
 	switch {
-	case !c.Unhealthy && c.Hooks.PostStart == HookDue:
-		return Op{Kind: RunPostStart, Container: c.Name}
-	case !c.Unhealthy:
-		return Op{Kind: Nothing}
-	case !c.Ending:
+	case c.Ending:
+	case c.Unhealthy, c.Changing:
 		return Op{Kind: EndContainer, Container: c.Name}
+	case c.Hooks.PostStart == HookDue:
+		return Op{Kind: RunPostStart, Container: c.Name}
+	default:
+		return s.change(c)
 	}
 	if op, ok := c.preStop(); ok {
 		return op
@@ -166,6 +176,9 @@ func watch(c Container) Op {
 	}
 	if c.Cause == causes.FailedPostStartHook {
 		return waitOp(c.Cause, c.Message)
+	}
+	if c.Changing {
+		return waitOp(causes.NotReady, "container "+c.Name+": "+changing)
 	}
 	return waitOp(causes.Unhealthy, c.Message)
 }

@@ -118,6 +118,14 @@ type Container struct {
 	Due     bool
 	Cause   causes.Cause
 	Message string
+	// Pulling: its image is being pulled beside the turns; PullText, of those only: it takes long.
+	Pulling  bool
+	PullText string
+	// Outdated: its image is not that of the change in place that was ordered. Unfit: what it may use is not. Changing: its end was
+	// begun for that, and what follows it was not seen to run; of one that runs, by this agent or one before: see Ending.
+	Outdated, Unfit, Changing bool
+	// Leads: the member leads, and steps down before it is to stop.
+	Leads bool
 	// Unhealthy: its liveness or startup probe failed for good, or its postStart hook did. Ending:
 	// its end was begun for that; Overdue, of those only: the grace since then is over.
 	Unhealthy, Ending, Overdue bool
@@ -155,9 +163,11 @@ const (
 	RunPostStart    Kind = "RunPostStart"  // begin the hook; it goes on beside the turns
 	RunOrdered      Kind = "RunOrdered"    // begin the hook that the server ordered; it goes on beside the turns
 	ShowReason      Kind = "ShowReason"    // show the member why it is to leave, or not that it is any more
-	EndContainer    Kind = "EndContainer"  // ask an unhealthy container to end, unless it has a preStop hook
+	EndContainer    Kind = "EndContainer"  // ask a container that begins again to end, unless it has a preStop hook
 	KillContainer   Kind = "KillContainer" // it did not
-	KillLeft        Kind = "KillLeft"      // kill what a container that ended has left
+	ResizeContainer Kind = "ResizeContainer"
+	RefuseChange    Kind = "RefuseChange" // a change in place cannot be done in this life; Message says why
+	KillLeft        Kind = "KillLeft"     // kill what a container that ended has left
 	RemoveContainer Kind = "RemoveContainer"
 
 	RunStepDown      Kind = "RunStepDown" // begin the hook; it goes on beside the turns
@@ -180,7 +190,7 @@ type Op struct {
 	Kind Kind
 	// Container is set for operations on one container.
 	Container string
-	// Cause and Message say what a Wait waits for.
+	// Cause and Message say what a Wait waits for; Message of RefuseChange, why.
 	Cause   causes.Cause
 	Message string
 }

@@ -42,7 +42,7 @@ func (m *model) disturb() {
 	case 5, 6:
 		if m.box == Running {
 			m.note("container exits")
-			m.box, m.alive = Exited, spec.Token{}
+			m.box, m.alive, m.ending, m.overtime = Exited, spec.Token{}, false, false
 		}
 	case 7:
 		if m.box == Running && m.rng.Intn(4) == 0 {
@@ -65,6 +65,11 @@ func (m *model) disturb() {
 			m.note("the deadline of %s passes", m.record)
 			m.late = true
 		}
+	case 15:
+		m.note("image %d is ordered in place", m.want+1)
+		m.want, m.prepared.image = m.want+1, false
+	case 16:
+		m.overtime = m.ending
 	case 13, 14:
 		m.watched = !m.record.IsZero()
 	case 10:
@@ -91,7 +96,7 @@ func (m *model) step() error {
 	return err
 }
 
-// settle is the world without faults: what the server last wanted comes true.
+// settle is the world without faults: what the server last wanted comes true, and then a change in place of it.
 func (m *model) settle() error {
 	m.away, m.cut = false, false
 	if m.late && m.memory.Open == m.record && !m.record.IsZero() {
@@ -102,15 +107,18 @@ func (m *model) settle() error {
 	}
 	m.latest = spec.Token{Epoch: 1, Number: m.latest.Number + 1}
 	m.tell(m.latest, records.GoalRun)
-	for range 60 {
-		m.grace, m.watched = m.signal, !m.record.IsZero()
-		m.killers()
-		if err := m.do(Next(m.look())); err != nil {
-			return err
+	for range 2 {
+		for range 60 {
+			m.grace, m.watched, m.overtime = m.signal, !m.record.IsZero(), m.ending
+			m.killers()
+			if err := m.do(Next(m.look())); err != nil {
+				return err
+			}
 		}
-	}
-	if m.alive != m.latest {
-		return fmt.Errorf("the last life, %s, does not run; alive: %s", m.latest, m.alive)
+		if m.alive != m.latest || m.image != m.want {
+			return fmt.Errorf("the last life, %s, does not run with image %d; alive: %s with %d", m.latest, m.want, m.alive, m.image)
+		}
+		m.want, m.prepared.image = m.want+1, false
 	}
 	return nil
 }
