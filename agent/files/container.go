@@ -46,7 +46,7 @@ func Build(l *records.Life, c *spec.Container, n Node, find Lookup, parts Parts)
 		Env:      v.list(),
 	}
 	secure(&out, l.Template.Spec.SecurityContext, c.SecurityContext)
-	limit(&out, c.Resources)
+	out.Resources, out.HugePages = Resources(c), c.Resources.HugePages()
 	out.OOMScore = oomScore(&l.Template.Spec, c, n.Allocatable.MemoryBytes)
 	return out, nil
 }
@@ -134,9 +134,8 @@ func secure(out *runtime.Container, m *spec.MemberSecurityContext, c *spec.Secur
 	}
 }
 
-func limit(out *runtime.Container, r spec.ResourceRequirements) {
-	out.CPUMillis = r.Limits["cpu"].Milli
-	out.MemoryBytes = r.Limits["memory"].Value()
-	out.HugePages = r.HugePages()
-	out.CPURequestMillis = r.Request("cpu").Milli
+// Resources are what a container may use, as far as that can change while it runs.
+func Resources(c *spec.Container) runtime.Resources {
+	memory := c.Resources.Limits["memory"]
+	return runtime.Resources{CPUMillis: c.Resources.Limits["cpu"].Milli, CPURequestMillis: c.Resources.Request("cpu").Milli, MemoryBytes: memory.Value()}
 }

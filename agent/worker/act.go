@@ -31,7 +31,11 @@ var errNoEffect = errors.New("the operation succeeded and had no effect")
 // so is what succeeds again and again.
 func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 	if op.Kind == step.RunPostStart || op.Kind == step.RunPreStop || op.Kind == step.RunStepDown {
-		w.noteOutcome(op, w.beginHook(ctx, op)) // ctx, for the hook goes on beside the turns
+		noteOutcome(w.subject, op, w.beginHook(ctx, op)) // ctx, for the hook goes on beside the turns
+		return
+	}
+	if op.Kind == step.EnsureImage && w.container(op.Container).isHere() {
+		w.beginPull(ctx, op.Container) // it runs on meanwhile
 		return
 	}
 	if op.Kind == step.RunOrdered {
@@ -62,7 +66,7 @@ func (w *actor) do(ctx context.Context, op step.Op, repeats int) {
 	if repeats >= mostRepeats {
 		err = cmp.Or(err, errNoEffect)
 	}
-	w.noteOutcome(op, err)
+	noteOutcome(w.subject, op, err)
 }
 
 // withBound gives an operation its time. Volumes have no bound: each file of a large one may have to be
@@ -104,8 +108,11 @@ func (w *actor) perform(ctx context.Context, op step.Op) error {
 	case step.Refuse:
 		return w.c.Ledger.CloseToken(w.id, w.token, causes.Refused)
 	case step.EnsureImage, step.CreateContainer, step.StartContainer, step.EndContainer, step.KillContainer, step.KillLeft, step.RemoveContainer,
-		step.SignalContainer, step.SignalSidecar:
+		step.ResizeContainer, step.SignalContainer, step.SignalSidecar:
 		return w.performOn(ctx, op, w.container(op.Container))
+	case step.RefuseChange:
+		refuseChange(w, op.Container, op.Message)
+		return nil
 	case step.EnsureVolumes:
 		return w.ensureVolumes(ctx)
 	case step.EnsureSandbox:
@@ -175,12 +182,9 @@ func (w *actor) performOn(ctx context.Context, op step.Op, ctr *container) error
 	case step.StartContainer:
 		return w.start(ctx, id, ctr)
 	case step.EndContainer:
-		w.beginEnd(ctr)
-		ctr.deadline = w.c.Now().Add(w.graceOf(c, ctr))
-		if w.hooks(c, ctr).PreStop != step.HookNone {
-			return nil // its hook comes first
-		}
-		return ignoreGone(w.c.Runtime.Signal(ctx, id, w.stopSignal(op.Container, ctr), false))
+		return w.endContainer(ctx, c, ctr)
+	case step.ResizeContainer:
+		return w.resize(ctx, c)
 	case step.SignalContainer:
 		return w.signalAfterHook(ctx, id, ctr)
 	case step.SignalSidecar:

@@ -27,7 +27,7 @@ type hold struct {
 }
 
 // noteOutcome takes in how an operation ended.
-func (w *actor) noteOutcome(op step.Op, err error) {
+func noteOutcome(w *subject, op step.Op, err error) {
 	key := holdKey{op.Kind, op.Container}
 	if err == nil {
 		delete(w.held, key)
@@ -97,7 +97,7 @@ func causeOf(kind step.Kind, err error) causes.Cause {
 		return causes.FilesError
 	case step.OpenToken, step.Refuse, step.CloseToken, step.Expire:
 		return causes.LedgerError
-	case step.CreateContainer, step.StartContainer, step.RemoveContainer:
+	case step.CreateContainer, step.StartContainer, step.ResizeContainer, step.RemoveContainer:
 		return causes.StartError
 	}
 	return causes.StopError

@@ -41,6 +41,7 @@ type container struct {
 	unhealthy bool
 	gaveUp    probe.Kind
 	deadline  time.Time
+	pull      *pullRun // of its image, beside the turns; nil: none
 	hook      *hookRun // that this worker began and that has not returned; nil: none
 
 	watching   chan struct{} // closed when the watch ended
@@ -90,6 +91,7 @@ func (w *observer) takeStatus(ctx context.Context, ctr *container, st runtime.St
 	}
 	switch st.State {
 	case runtime.Running:
+		followChange(w, ctr, st)
 		ctr.Attempt = st.Attempt
 		if ctr.seen != step.Running {
 			ctr.seen, ctr.since, ctr.broken = step.Running, w.c.Now(), false
@@ -112,6 +114,8 @@ func (w *observer) takeStatus(ctx context.Context, ctr *container, st runtime.St
 	ctr.unwatch()
 	switch {
 	case w.takeCompleted(ctr, st):
+	case st.Attempt >= ctr.Attempt && ctr.EndBy != 0 && w.order != step.OrderStop:
+		endedForChange(w, ctr, st)
 	case st.Attempt >= ctr.Attempt:
 		ctr.Attempt = st.Attempt
 		w.countEnd(ctr, w.ending(ctx, ctr, st), st.Exit)
@@ -163,8 +167,7 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 		ctr.Exit = &code
 	}
 	ctr.Cause, ctr.Message = e.cause, e.message
-	ctr.Started, ctr.Ready, ctr.unhealthy, ctr.gaveUp, ctr.deadline = false, false, false, "", time.Time{}
-	ctr.Hooks, ctr.Claim = HooksDone{}, records.Claim{}
+	ctr.forgetRun()
 	if w.order == step.OrderStop {
 		return
 	}
@@ -184,6 +187,12 @@ func (w *subject) countEnd(ctr *container, e ending, exit runtime.Exit) {
 	ctr.due = w.c.Now().Add(ctr.wait)
 	w.saveState()
 	w.log.Info("container ended", "token", w.token, "reason", e.message)
+}
+
+// forgetRun: what was known of a run that has ended counts no more.
+func (c *container) forgetRun() {
+	c.Started, c.Ready, c.unhealthy, c.gaveUp, c.deadline = false, false, false, "", time.Time{}
+	c.Hooks, c.Claim, c.EndBy = HooksDone{}, records.Claim{}, 0
 }
 
 // waitMessage says how the last attempt ended, and how long the next start waits.
@@ -268,7 +277,7 @@ func (w *observer) probe(ctx context.Context, c *spec.Container, ctr *container)
 
 // takeHealth takes in what probes say. A container given up stays given up.
 func (w *observer) takeHealth(ctr *container, h probe.Health) {
-	if ctr.seen != step.Running || ctr.unhealthy {
+	if ctr.seen != step.Running || ctr.unhealthy || ctr.EndBy != 0 {
 		return
 	}
 	if h.Failed {

@@ -13,6 +13,7 @@ import (
 	"github.com/stead-project/stead/agent/logs"
 	"github.com/stead-project/stead/internal/durable"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -151,6 +152,8 @@ type State struct {
 	Reason records.Reason `json:"reason,omitempty"`
 	// Ordered is how far the hook is that the server ordered last.
 	Ordered OrderedState `json:"ordered,omitzero"`
+	// Change is what came of the newest change in place that was taken in this life. The life that is kept has its order.
+	Change inplace.ChangeResult `json:"change,omitzero"`
 	// Media: the files of all volumes that show any were written in this life.
 	Media bool `json:"media,omitempty"`
 	// Given: all volumes were given to the life's fsGroup.
@@ -177,6 +180,11 @@ type ContainerState struct {
 	Sources string `json:"sources,omitempty"`
 	// Hooks is how far its hooks are in this attempt.
 	Hooks HooksDone `json:"hooks,omitzero"`
+	// EndBy is when the grace is over of an end that was begun for a change in place, on the boot clock; 0: none was. Changing:
+	// one was, and what follows was not seen to run. Changes counts such ends, which Attempt has in it.
+	EndBy    time.Duration `json:"endBy,omitempty"`
+	Changing bool          `json:"changing,omitempty"`
+	Changes  int           `json:"changes,omitempty"`
 	// Passed, of one of initContainers: it ended with 0 in this life, or, of a sidecar, it has
 	// started. Asked, of a sidecar: it was sent the stop signal, because the life is to end.
 	Passed bool `json:"passed,omitempty"`

@@ -115,6 +115,13 @@ func (m mortal) SaveState(id spec.Identity, s *State) error {
 	return m.HostFiles.SaveState(id, s)
 }
 
+func (m mortal) SaveLife(l *records.Life) error {
+	if m.dead.Load() {
+		return errKilled
+	}
+	return m.HostFiles.SaveLife(l)
+}
+
 var errKilled = errors.New("killed")
 
 // diesAt lets the agent that runs next die before its call number k of the host; died says that it

@@ -50,9 +50,10 @@ type pendingEvents struct {
 	claims     map[string]records.Claim
 	hooks      []hookEnd // in the order in which they returned
 	ordered    []orderedEnd
+	pulls      []pullEnd
 }
 
-// Tell hands over what the server wants of a life. A Stop stays a Stop.
+// Tell hands over what the server wants of a life. A Stop stays a Stop, and what its containers run changes by order only.
 func (w *mailbox) Tell(life records.Life) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,10 +68,14 @@ func (w *mailbox) Tell(life records.Life) {
 			life.Member.StopReason = had.Member.StopReason
 		}
 	}
+	another := false
+	if had := w.lives[token]; had != nil {
+		another = takeOrKeep(&life, had)
+	}
 	w.orders.Token, w.orders.Goal = token, life.Member.Goal
 	w.lives[token] = &life
 	delete(w.reportedEnds, token)
-	if (life.Member.Goal == records.GoalStop || token != w.token) && w.cancelOp != nil {
+	if (another || life.Member.Goal == records.GoalStop || token != w.token) && w.cancelOp != nil {
 		w.cancelOp()
 	}
 	w.wake.Notify()

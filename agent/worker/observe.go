@@ -17,7 +17,9 @@ import (
 
 // look says what is wanted and what is seen, and adopts what it finds.
 func (w *observer) look(ctx context.Context) (step.Wanted, step.Seen) {
+	before := w.life
 	reported := w.choose()
+	w.takeChange(before)
 	w.processesLeft = false
 	w.takeEvents()
 	s := step.Seen{Standing: w.standing, Told: reported}
@@ -102,6 +104,7 @@ func (w *observer) choose() bool {
 func (w *subject) switchTo(token spec.Token) {
 	for _, ctr := range w.containers {
 		ctr.unwatch()
+		ctr.endPull()
 	}
 	w.ordered.breakOff()
 	w.token, w.orderedDue = token, time.Time{}
@@ -169,6 +172,7 @@ func (w *observer) takeEvents() {
 		}
 	}
 	w.takeOrderedEnds(k.ordered)
+	takePullEnds(w, k.pulls)
 	if len(k.hooks) > 0 { // a hook fails when its container ends: that is looked at first
 		w.hookEnds, w.dirty = append(w.hookEnds, k.hooks...), true
 	}
@@ -242,12 +246,16 @@ func (w *observer) seenContainers() []step.Container {
 // seenContainer is one of them; c describes it, nil: it is not known.
 func (w *observer) seenContainer(name string, c *spec.Container, role spec.ContainerRole) step.Container {
 	ctr, now := w.container(name), w.c.Now()
-	return step.Container{
+	out := step.Container{
 		Name: name, Role: role, Passed: ctr.Passed, Asked: ctr.Asked, State: ctr.seen, Loaded: ctr.status.Loaded, Unborn: ctr.diedDuringStart,
 		Left:  ctr.seen == step.Exited && ctr.status.Left,
 		Image: ctr.image, Due: !now.Before(ctr.due), Cause: ctr.Cause, Message: inContainer(name, role, ctr.waitMessage(now)),
 		Unhealthy: ctr.unhealthy, Ending: !ctr.deadline.IsZero(), Overdue: !now.Before(ctr.deadline), Hooks: w.hooks(c, ctr),
 	}
+	out.Pulling, out.PullText = ctr.pulls(now)
+	out.PullText = inContainer(name, role, out.PullText)
+	seeChange(w, &out, c, ctr)
+	return out
 }
 
 // observeEmpty looks at the host itself, where it matters; an error is no proof.

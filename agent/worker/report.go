@@ -29,12 +29,13 @@ func (w *reporter) report(op step.Op) {
 	if !blind {
 		w.advance(op)
 		w.updateReady()
+		w.updateChange()
 	}
 	r := records.Report{
 		ID: w.id, Token: w.token, Node: w.c.Node.Name,
 		Phase: cmp.Or(w.state.Phase, records.PhaseAssigned), Bound: w.bound(), Ready: w.state.Ready, ReadyOnce: w.state.ReadyOnce, Containers: w.containerReports(),
 	}
-	r.Hook = w.state.Ordered.HookResult
+	r.Hook, r.Change = w.state.Ordered.HookResult, w.state.Change
 	if blind {
 		r.Ready = false
 	} else {
@@ -184,7 +185,7 @@ func (w *reporter) containerReports() []records.ContainerReport {
 	for c, role := range w.all() {
 		ctr := w.container(c.Name)
 		r := records.ContainerReport{
-			Name: c.Name, Role: role, State: "Waiting", Restarts: ctr.Attempt, Image: c.Image, Cause: ctr.Cause, ExitCode: ctr.Exit,
+			Name: c.Name, Role: role, State: "Waiting", Restarts: ctr.Attempt - ctr.Changes, Image: ctr.imageOf(w.token, c), Cause: ctr.Cause, ExitCode: ctr.Exit,
 		}
 		switch {
 		case ctr.seen == step.Running:
@@ -245,7 +246,7 @@ func (w *reporter) reportEnd() {
 		r.Cause = causes.DeadlinePassed
 		r.Message = "no server confirmed the node within the member's bound (nodeLoss.after); it was ended here"
 	}
-	r.Hook = lastOfJob(w.subject)
+	r.Hook, r.Change = lastOfJob(w.subject), w.state.Change
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last != nil {

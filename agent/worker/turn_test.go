@@ -24,6 +24,8 @@ func (b *byHand) Probe(context.Context, probe.Target, func(probe.Health)) {}
 
 func (b *byHand) Hook(context.Context, probe.Target, spec.Hook, func(error)) {}
 
+func (b *byHand) Pull(ctx context.Context, pull func(context.Context)) { pull(ctx) }
+
 func (b *byHand) Order(context.Context, probe.Target, spec.MemberHook, []string, func(error)) {}
 
 // TestATurnIsOneOperation: the simulation takes turns of the worker without a goroutine.

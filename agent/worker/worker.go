@@ -196,6 +196,9 @@ func (w *subject) next() time.Time {
 		ahead(h.until)
 	}
 	for _, ctr := range w.containers {
+		if ctr.pull != nil {
+			ahead(ctr.pull.longAt)
+		}
 		ahead(ctr.due)
 		ahead(ctr.deadline)
 		ahead(ctr.rewatch)
@@ -226,6 +229,8 @@ type Background interface {
 	Watch(ctx context.Context, id runtime.ContainerID, ended func())
 	// Probe calls report with each change of health.
 	Probe(ctx context.Context, t probe.Target, report func(probe.Health))
+	// Pull calls pull once, which makes an image present.
+	Pull(ctx context.Context, pull func(context.Context))
 	// Hook runs a lifecycle hook and calls returned once, with why it failed; nil: it did not.
 	Hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error))
 	// Order runs a hook that the server ordered, with more variables, as Hook does.
@@ -248,6 +253,10 @@ func (g *goroutines) Watch(ctx context.Context, id runtime.ContainerID, ended fu
 
 func (g *goroutines) Probe(ctx context.Context, t probe.Target, report func(probe.Health)) {
 	g.group.Go(func() { g.c.Prober.Probe(ctx, t, report) })
+}
+
+func (g *goroutines) Pull(ctx context.Context, pull func(context.Context)) {
+	g.group.Go(func() { pull(ctx) })
 }
 
 func (g *goroutines) Hook(ctx context.Context, t probe.Target, h spec.Hook, returned func(error)) {

@@ -108,6 +108,9 @@ func (b background) Watch(ctx context.Context, id runtime.ContainerID, ended fun
 	b.n.agent.workers[id.ID].attend(id.Name).watched = &watch{ctx, b.n.place(id.ID).box(id.Name).runs, ended}
 }
 
+// Pull implements worker.Background: at once.
+func (b background) Pull(ctx context.Context, pull func(context.Context)) { pull(ctx) }
+
 // Probe implements worker.Background.
 func (b background) Probe(ctx context.Context, t probe.Target, report func(probe.Health)) {
 	box := b.n.place(t.ID.ID).box(t.ID.Name)
