@@ -77,7 +77,7 @@ var actions = map[string]action{
 	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
 	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
 	"says": onNode((*node).says), "order": edits(user.order), "jobs": asks(user.jobs), "job-word": asks(user.decideJob), "job-on": (*Cluster).jobOn,
-	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn,
+	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn, "move-through": (*Cluster).moveThrough,
 	"servers": (*Cluster).withServers, "replicate": (*Cluster).replicate, "arrive": (*Cluster).arrives, "elect": (*Cluster).newLeader, "late": onServer((*server).delay), "break-watch": onServer((*server).breakWatch),
 	"lose-server": (*Cluster).loseServer, "recover": (*Cluster).recover, "server-joins": operates(operator.joinServer), "add-server": operates(operator.addServer),
 	"remove-server": operates(operator.removeServer), "replace-server": operates(operator.replaceServer), "come-back": operates(operator.comeBack),
@@ -106,18 +106,18 @@ var weights = []weight{
 	{"crash-server", 1, 2}, {"crash-between", 1, 6}, {"unknown", 1, 6}, {"hang-server", 1, 2},
 	{"cut-server", 1, 3}, {"join-server", 20, 40}, {"halt-agent", 1, 3}, {"resume-agent", 15, 20},
 	{"kill-watchdog", 2, 4}, {"kill-logger", 2, 3}, {"expire-session", 1, 3}, {"away", 0, 1}, {"node-loss", 2, 2},
-	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6}, {"lapse", 2, 2},
-	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 3, 4}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"drain", 1, 2}, {"shut-down", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
+	{"crash-agent", 2, 7}, {"reboot", 1, 2}, {"power-off", 0, 1}, {"cut", 1, 4}, {"break", 2, 6}, {"sick", 3, 6}, {"lapse", 5, 5},
+	{"reclaim", 60, 60}, {"retain", 4, 5}, {"claim", 1, 2}, {"range", 2, 3}, {"deadline", 5, 6}, {"recreate", 1, 1}, {"pause", 2, 2}, {"floor", 1, 1}, {"orphan", 1, 1}, {"adopt", 8, 8}, {"give-up", 7, 9}, {"bring-back", 4, 5}, {"scale", 4, 6}, {"cordon", 1, 2}, {"drain", 1, 2}, {"shut-down", 1, 2}, {"slow-op", 3, 6}, {"backup", 1, 1}, {"restore", 0, 1},
 	{"go-back", 1, 3}, {"declare", 4, 6}, {"excuse", 20, 30}, {"new-node", 0, 1}, {"link", 6, 10}, {"lose-memory", 0, 1},
 	{"fence", 10, 14}, {"remove-node", 3, 4}, {"take-name", 2, 3}, {"ask", 3, 4},
 }
 
 // moveWeights are drawn as well in runs with moves.
-var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"drain-move", 1, 2}, {"lose-target", 2, 4}, {"back-move", 20, 20}, {"lose-source", 2, 4}}
+var moveWeights = []weight{{"moves", 0, 0}, {"move", 40, 40}, {"abort-move", 2, 4}, {"move-work", 80, 80}, {"move-on", 70, 70}, {"move-through", 12, 12}, {"drain-move", 1, 2}, {"lose-target", 2, 4}, {"back-move", 20, 20}, {"lose-source", 2, 4}}
 
 // serverWeights are drawn as well in runs in which the servers have a store of their own.
 var serverWeights = []weight{
-	{"servers", 0, 0}, {"replicate", 30, 30}, {"arrive", 12, 12}, {"elect", 2, 4}, {"late", 2, 6}, {"break-watch", 3, 6}, {"lose-server", 1, 3}, {"recover", 10, 10},
+	{"servers", 0, 0}, {"replicate", 30, 30}, {"arrive", 12, 12}, {"elect", 2, 4}, {"late", 2, 6}, {"break-watch", 3, 6}, {"lose-server", 3, 6}, {"recover", 10, 10},
 	{"server-joins", 30, 30}, {"add-server", 3, 3}, {"remove-server", 2, 3}, {"replace-server", 12, 12}, {"come-back", 6, 6}, {"crash-server", 1, 3}, {"cut-server", 1, 3},
 }
 

@@ -25,6 +25,9 @@ type hostMoves struct{ a *agent }
 
 var _ runtime.MoveVolumes = hostMoves{}
 
+// seldomDone is what few moves come to: an agent dies at it more often.
+var seldomDone = map[string]bool{"a volume is sealed": true, "a volume arrives": true, "a copy is discarded": true}
+
 // step does one thing to the host's disks.
 func (h hostMoves) step(op string, do func()) error {
 	n := h.a.n
@@ -34,16 +37,16 @@ func (h hostMoves) step(op string, do func()) error {
 	if !w.judge.settling {
 		how = w.r.IntN(16)
 	}
-	switch how {
-	case 1:
+	switch {
+	case how == 1 || how == 4 && seldomDone[op]:
 		w.count("fault: agent dies before " + op)
 		n.crash("before " + op)
-	case 2:
+	case how == 2:
 		return errSlow
 	}
 	do()
 	w.note("%s: %s", n.name, op)
-	if how == 3 {
+	if how == 3 || how == 5 && seldomDone[op] {
 		w.count("fault: agent dies after " + op)
 		n.crash("after " + op)
 	}

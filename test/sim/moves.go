@@ -83,6 +83,21 @@ func (w *Cluster) moveOn() bool {
 	return did
 }
 
+// moveThrough has moves go on for so long that most come to their end, if what is broken lets them.
+func (w *Cluster) moveThrough() bool {
+	did := false
+	for range 10 + w.r.IntN(50) {
+		if !w.moving() {
+			break
+		}
+		w.advance(time.Second)
+		_, _, _ = w.someServer().campaign(), w.someNode().start(), w.connect()
+		w.moveRound()
+		did = true
+	}
+	return did
+}
+
 func (w *Cluster) moveRound() {
 	for _, s := range w.servers {
 		if s.reached() && !s.stale {

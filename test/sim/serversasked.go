@@ -185,12 +185,33 @@ func (w *Cluster) loseServer() bool {
 	if m := w.q.of(s); m != nil && !m.Learner && there <= w.q.most() && (there == 1 || !w.chance(6)) {
 		return false
 	}
+	s.losesDisk()
+	if behind := w.q.behind(); behind != nil && w.chance(3) {
+		for _, m := range w.q.members { // others go with it before the one that lacks something has it
+			if x := w.q.with(m); x != nil && x != behind {
+				x.losesDisk()
+			}
+		}
+	}
+	return true
+}
+
+func (s *server) losesDisk() {
 	s.stop("its disk is replaced")
 	s.empty()
 	s.enters = true
-	w.note("%s has lost its disk", s.name)
-	w.count("disk of a server lost")
-	return true
+	s.w.note("%s has lost its disk", s.name)
+	s.w.count("disk of a server lost")
+}
+
+// behind is the server of a voter whose data lacks what others confirmed; nil: there is none.
+func (q *raftStore) behind() *server {
+	for _, m := range q.members {
+		if s := q.with(m); s != nil && !m.Learner && s.data.rev < q.w.latest() {
+			return s
+		}
+	}
+	return nil
 }
 
 // recover goes on with the data of one server, when those of most are lost: stead server recover.
