@@ -18,6 +18,8 @@ var claimFaults = []fault{
 		suite{"server/plan", "^TestMembersStartWithAClaimsVolume$"}},
 	{"S22", "server/plan/claim.go", "!v.Fate.Ordered() && c.User(spec.Identity{}) == \"\"", "!v.Fate.Ordered()",
 		suite{"server/plan", "^TestAClaimsVolumeGoesOnlyWithItsClaimAndWhenNothingUsesIt$"}},
+	{"S22", "server/place/possible.go", "return false", "return true",
+		suite{"server/plan", "^TestAMemberWhoseFormerClaimIsGoneReturnsOnItsTarget$"}},
 	{"S22", "server/place/place.go", "case home != \"\" && o.Volume.Node != home:", "case false:",
 		suite{"server/plan", "^TestMembersStartWithAClaimsVolume$"}},
 	{"S14", "server/plan/claim.go", "shared := o.Many && v.Shared", "shared := false && o.Many",

@@ -10,11 +10,11 @@ type possible struct {
 
 // Possible reports whether any node may take the life some day as the nodes are now: one that has the labels that it asks for
 // and no taint that it does not tolerate, and is large enough. Whether a node is connected, cordoned or in use, and who runs
-// there, is no matter. The node to which volumes bind the life is the only one for it; where they bind it to two, it is true.
+// there, is no matter. The node to which volumes bind the life is the only one for it; where they bind it to two, there is none.
 func (p *Placer) Possible(r *Request) bool {
 	home, no := r.home()
 	if no != nil {
-		return true
+		return false
 	}
 	key := possible{fixedFor{r.Template, r.Guarded}, string(home)}
 	is, known := p.possible[key]

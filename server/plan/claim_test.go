@@ -190,6 +190,8 @@ func TestAMemberWhoseFormerClaimIsGoneReturnsOnItsTarget(t *testing.T) {
 		{name: "the claim is gone", world: gone, change: formerly(noRecord), want: "start=0/Replace@n1/h2 | 0:Starting"},
 		{name: "the claim is being deleted", world: gone, change: formerly(boundTo("n1"), claimDeleting), want: "start=0/Replace@n1/h2 | 0:Starting"},
 		{name: "the claim cannot be read", world: gone, change: formerly(noRecord, func(c *ClaimState) { c.Unread = true }), want: "| 0:Unreadable"},
+		{name: "the claim is on another node than a volume of its own", world: "ordered 2 volumes n1 n2 update=h2 current=h1 0:over@n1 1:ready@n1/h2", change: formerly(boundTo("n2")),
+			want: "start=0/Replace@n1/h2 | 0:Starting"},
 		{name: "the update mounts it, too", world: gone, change: claimed(noRecord), want: "| 0:NoClaim"},
 		{name: "the rollout is paused", world: "ordered 2 paused n1 update=h2 current=h1 0:over 1:ready/h2", change: formerly(noRecord), want: "| 0:NoClaim"},
 	})
