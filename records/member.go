@@ -78,6 +78,9 @@ type Member struct {
 	Hook *hooks.HookOrder `json:"hook,omitempty"`
 	// Change is a change in place that is under way; nil: none. Until it is done Revision stays what it was.
 	Change *inplace.ChangeOrder `json:"change,omitempty"`
+	// Changed is the newest change in place that is known to be done. What the node says of a newer one, but for Change, was ordered in a
+	// history of the store that is lost.
+	Changed spec.Sequence `json:"changed,omitzero"`
 	// GraceSeconds between the stop signal and SIGKILL.
 	GraceSeconds int64          `json:"graceSeconds"`
 	Volumes      []MemberVolume `json:"volumes,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stead-project/stead/spec/changes"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -128,7 +129,9 @@ type UpdateStrategy struct {
 	// Metadata is Restart (default) or Live: whether a change of the template's annotations
 	// restarts members. Labels are always live. What a variable shows never is.
 	Metadata string `json:"metadata,omitempty" stead:"only"`
-	InPlace  string `json:"inPlace,omitempty" stead:"only,later"`
+	// InPlace lists what an update changes in a life without a new one, where nothing else changes: Resources, Image. Default: nothing.
+	// Only with RollingUpdate.
+	InPlace []changes.Kind `json:"inPlace,omitempty" stead:"only,later"`
 }
 
 // The values of UpdateStrategy.Type.

@@ -47,6 +47,7 @@ const (
 	BlockedNotReady                   = BlockedReason(NotReady)      // it runs, and is not ready
 	BlockedNotYet       BlockedReason = "NotAvailableYet"            // ready, but for less than minReadySeconds
 	BlockedMoving       BlockedReason = "Moving"                     // its volumes go to another node
+	BlockedChanging     BlockedReason = "Changing"                   // its containers change in place
 	BlockedLeaving      BlockedReason = "Leaving"                    // a hook runs, because it leaves for good
 	BlockedDecommission BlockedReason = "Decommission"               // it leaves for good when its hook has succeeded, which failed
 	BlockedForget       BlockedReason = "Forget"                     // it has left, and the others are to be told, which failed
@@ -64,7 +65,7 @@ const AwaitsImages = "its update waits for images"
 func (r BlockedReason) ComesByItself() bool {
 	switch r {
 	case BlockedTurn, BlockedBusy, BlockedPredecessor, BlockedSuccessor, BlockedSurvivors, BlockedStarting, BlockedInitializing, BlockedPulling, BlockedVolumeGroup,
-		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming, BlockedMoving,
+		BlockedReconnected, BlockedNotReady, BlockedNotYet, BlockedStopping, BlockedReclaiming, BlockedMoving, BlockedChanging,
 		BlockedLeaving, BlockedJob:
 		return true
 	}
