@@ -193,6 +193,10 @@ func (s *search) full(n *proof.Node) string {
 	used.hugePages = used.hugePages.Plus(n.HugePages, 1)
 	if s.Before == n.Node.Name {
 		cpu, memory := s.Ran.Requests()
+		if s.RanAlso != nil {
+			c, m := s.RanAlso.Requests()
+			cpu, memory = max(cpu, c), max(memory, m)
+		}
 		pages := s.Ran.HugePages()
 		if s.cpuMillis <= cpu && s.memoryBytes <= memory && s.hugePages.Within(pages) {
 			return "" // also where the node has promised too much

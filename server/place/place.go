@@ -29,9 +29,9 @@ type Request struct {
 	// LeftOn are nodes that still have a volume of it that was lost with the host.
 	LeftOn []spec.NodeName
 	// Before is the node of the life before, as long as that has a record; "": it has none.
-	// Ran is what that ran: its room there is kept for the new life.
-	Before spec.NodeName
-	Ran    *spec.MemberSpec
+	// Ran is what that ran, and RanAlso what it was changed to in place (nil: it was not): its room there is kept for the new life.
+	Before       spec.NodeName
+	Ran, RanAlso *spec.MemberSpec
 }
 
 // Object is a PersistentVolumeClaim that a life mounts.

@@ -41,7 +41,7 @@ func (p *Plan) Batch() []Action {
 
 // Record is what a stop makes of the member's record.
 func (a *Stop) Record(m records.Member) records.Member {
-	m.Goal, m.StopReason, m.Hook = records.GoalStop, a.Reason, nil
+	m.Goal, m.StopReason, m.Hook, m.Change = records.GoalStop, a.Reason, nil, nil
 	return m
 }
 
@@ -103,6 +103,10 @@ func (w *World) apply(a Action) {
 		m := a.Record(*slot.Member)
 		slot.Member = &m
 	case Promote:
+		slot := w.slotOf(a.ID)
+		m := a.Record(*slot.Member)
+		slot.Member, slot.Identity = &m, &a.Identity
+	case ChangeInPlace:
 		slot := w.slotOf(a.ID)
 		m := a.Record(*slot.Member)
 		slot.Member, slot.Identity = &m, &a.Identity

@@ -46,6 +46,8 @@ func (r rollout) state(t *memberState) (reason causes.BlockedReason, text string
 		return causes.BlockedStopping, fmt.Sprintf("it is stopping on node %s", t.Member.Node)
 	case t.Stale:
 		return causes.BlockedReconnected, fmt.Sprintf("node %s reconnected and has not reported on it yet", t.Member.Node)
+	case t.changing:
+		return changingState(t)
 	case last != nil && last.Cause != "" && last.Cause != causes.NotReady:
 		return causes.BlockedReason(last.Cause), fmt.Sprintf("it reports %s: %s", last.Cause, last.Message)
 	case t.Ready && last.Cause == "":

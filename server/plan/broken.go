@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -42,7 +43,7 @@ func (s step) stopOutOfTurn(t *memberState, why string) {
 
 // turned: the member's turn came, and it runs its target or is on its way there.
 func (r rollout) turned(t *memberState) bool {
-	return t.Member != nil && (t.Member.Revision == r.target(t) && !t.stopping() || t.Member.StopReason == records.ReasonUpdate)
+	return t.Member != nil && (t.heads() == r.target(t) && !t.stopping() || t.Member.StopReason == records.ReasonUpdate)
 }
 
 // arriving: it is not available there yet.
@@ -50,7 +51,7 @@ func (r rollout) arriving(t *memberState) bool { return r.turned(t) && !t.Availa
 
 // obsolete: the member, which is wanted, runs, and not on its target.
 func (r rollout) obsolete(t *memberState) bool {
-	return t.Member != nil && !t.Over && !t.stopping() && t.Member.Revision != r.target(t)
+	return t.Member != nil && !t.Over && !t.stopping() && t.heads() != r.target(t)
 }
 
 // broken says why an obsolete member cannot become ready by itself (SAFETY S20); "": it is
@@ -74,7 +75,8 @@ func (r rollout) broken(t *memberState) string {
 
 // neverWorked: the member runs an abandoned revision and never was available on it.
 func (r rollout) neverWorked(t *memberState) bool {
-	return r.abandoned(t.Member.Revision) && t.Identity != nil && t.Identity.AvailableOn != t.Member.Revision
+	runs := cmp.Or(t.heads(), t.Member.Revision)
+	return r.abandoned(runs) && t.Identity != nil && t.Identity.AvailableOn != runs
 }
 
 // causedByTemplate: what keeps the member down comes from its template, so that another

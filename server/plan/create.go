@@ -175,6 +175,9 @@ func (s step) request(t *memberState) *place.Request {
 	}
 	if t.Member != nil {
 		r.Before, r.Ran = t.Member.Node, s.runs(t.Member.Revision, t.ID.Ordinal)
+		if t.Member.Change != nil {
+			r.RanAlso = s.runs(t.Member.Runs(), t.ID.Ordinal)
+		}
 	}
 	return r
 }

@@ -60,7 +60,7 @@ func (r rollout) reached() Progress {
 		if t.Available && t.Member.Token.Compare(p.Newest) > 0 {
 			p.Newest = t.Member.Token
 		}
-		p.Arrived += one(t.Available && t.Member.Revision == r.targetRevision || t.Identity != nil && t.Identity.AvailableOn == r.targetRevision)
+		p.Arrived += one(t.Available && t.heads() == r.targetRevision || t.Identity != nil && t.Identity.AvailableOn == r.targetRevision)
 	}
 	if c := r.world.Folded; c != nil {
 		p.Arrived += c.up[r.targetRevision] + c.vacant[r.targetRevision]

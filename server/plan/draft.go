@@ -178,7 +178,7 @@ func one(b bool) int {
 // others are the lives of other revisions than the one where members go.
 func (d *draft) others() (old []*memberState) {
 	for _, t := range d.members {
-		if !t.vacant() && t.Member.Revision != d.targetRevision {
+		if !t.vacant() && t.heads() != d.targetRevision {
 			old = append(old, t)
 		}
 	}

@@ -105,7 +105,7 @@ func (f *facts) mixed() bool {
 		if m.vacant() {
 			continue
 		}
-		if m.Member.Revision != f.targetRevision {
+		if m.heads() != f.targetRevision {
 			return true
 		}
 		up = up || m.wanted
@@ -144,7 +144,8 @@ type memberFacts struct {
 	Slot            // Report is of this very life, Said of these volumes
 	wanted     bool // the set wants a member of this ordinal
 	gone       bool // its life's record is removed in this very step
-	proof.Life      // of Member
+	proof.Life      // of Member; not available while it is changed in place
+	changeFacts
 }
 
 // seen is what one slot tells. Of its strays those count that are not the life itself.
@@ -158,6 +159,8 @@ func (f *facts) seen(slot Slot) memberFacts {
 	}
 	if m.Member != nil {
 		m.Life = f.judge.Life(m.Member, m.Report, time.Duration(f.world.Set.Spec.MinReadySeconds)*time.Second)
+		m.changeFacts = f.changeOf(m.Member, m.Report)
+		m.Available = m.Available && !m.changing
 	}
 	return m
 }
@@ -250,14 +253,14 @@ func (m *memberFacts) proofText() string {
 // afterStart: a life begins.
 func (m memberFacts) afterStart(a *Start) *memberFacts {
 	m.Member, m.Identity, m.Report = &a.Member, &a.Identity, nil
-	m.Life = proof.Life{Live: true}
+	m.Life, m.changeFacts = proof.Life{Live: true}, changeFacts{}
 	return &m
 }
 
 // afterStop: the life is to end.
 func (m memberFacts) afterStop(a *Stop) *memberFacts {
 	member := a.Record(*m.Member)
-	m.Member, m.Ready, m.Available = &member, false, false
+	m.Member, m.Ready, m.Available, m.changeFacts = &member, false, false, changeFacts{}
 	return &m
 }
 
@@ -270,7 +273,7 @@ func (m memberFacts) afterOrder(a *OrderHook) *memberFacts {
 
 // afterForget: the record of the life goes.
 func (m memberFacts) afterForget(a *Forget) *memberFacts {
-	m.Member, m.Report, m.Life, m.gone = nil, nil, proof.Life{}, true
+	m.Member, m.Report, m.Life, m.changeFacts, m.gone = nil, nil, proof.Life{}, changeFacts{}, true
 	if a.Gone != nil && m.Identity != nil {
 		rec := *m.Identity
 		rec.Gone = a.Gone

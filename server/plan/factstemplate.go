@@ -91,10 +91,3 @@ func (f *templates) sameFor(ordinal int, a, b spec.RevisionHash) bool {
 	}
 	return same
 }
-
-// afterPromotion: the life counts as one of another revision.
-func (m memberFacts) afterPromotion(a *Promote) *memberFacts {
-	member := a.Record(*m.Member)
-	m.Member, m.Identity = &member, &a.Identity
-	return &m
-}

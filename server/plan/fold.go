@@ -28,7 +28,7 @@ type Folded struct {
 // what looks at every member anyway, is planned whole.
 func Foldable(w World) bool {
 	if w.Set == nil || w.Set.Deleting || w.Set.Orphaned || w.Set.Paused || w.Set.UID == "" || w.Table ||
-		len(w.Claims) > 0 || len(w.Broken) > 0 || w.Epoch < 1 || w.WasBootstrapped && !w.Bootstrapped || len(w.Set.Spec.Jobs) > 0 || w.Jobs != nil || w.differs() {
+		len(w.Claims) > 0 || len(w.Broken) > 0 || w.Epoch < 1 || w.WasBootstrapped && !w.Bootstrapped || len(w.Set.Spec.Jobs) > 0 || w.Jobs != nil || w.differs() || len(w.Set.Spec.UpdateStrategy.InPlace) > 0 {
 		return false
 	}
 	f := facts{world: w, reach: w.Set.Range()}

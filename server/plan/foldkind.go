@@ -57,7 +57,7 @@ func (c classifier) classify(slot Slot) foldedMember {
 }
 
 func (c classifier) kindOf(t *memberState) kind {
-	if len(t.Asked)+len(t.Unknown) > 0 || t.Request != nil || t.Move != nil || t.MoveAsked != nil || t.owed() || t.Member != nil && t.Member.Hook != nil || t.lastToken().Epoch > c.world.Epoch {
+	if len(t.Asked)+len(t.Unknown) > 0 || t.Request != nil || t.Move != nil || t.MoveAsked != nil || t.owed() || t.Member != nil && (t.Member.Hook != nil || t.Member.Change != nil || t.lost || t.done != nil) || t.lastToken().Epoch > c.world.Epoch {
 		return listed
 	}
 	if t.Report != nil && (t.Report.Claim.Leads && c.leaderLast() || t.Report.Claim.Busy != "") {

@@ -180,7 +180,7 @@ func (j *jobber) record() {
 
 // allReady: every member that is wanted is.
 func (j *jobber) allReady() bool {
-	return len(j.inside) > 0 && !slices.ContainsFunc(j.inside, func(t *memberState) bool { return !t.Ready || t.stopping() })
+	return len(j.inside) > 0 && !slices.ContainsFunc(j.inside, func(t *memberState) bool { return !t.Ready || t.stopping() || t.changing })
 }
 
 // runner is the life that is to run a job; nil: none can now. While a run may go on in a life, it is that one.

@@ -34,7 +34,7 @@ func (f *facts) firstReady(t *memberState) bool {
 		return false
 	}
 	fresh := t.Identity.ReadyOnce != f.world.Set.UID || t.Identity.ReadyToken != t.Member.Token ||
-		t.Available && t.Identity.AvailableOn != t.Member.Revision
+		t.Available && t.Identity.AvailableOn != t.Member.Revision && t.heads() == t.Member.Revision
 	for _, v := range t.Member.Volumes {
 		fresh = fresh || !v.Object && t.Identity.VolumeReady[v.Claim] != v.Number
 	}
@@ -45,7 +45,7 @@ func (f *facts) firstReady(t *memberState) bool {
 func (s step) marked(t *memberState) records.IdentityRecord {
 	rec := *t.Identity
 	rec.ReadyOnce, rec.ReadyToken, rec.Forgotten = s.world.Set.UID, t.Member.Token, nil
-	if t.Available {
+	if t.Available && t.heads() == t.Member.Revision {
 		rec.AvailableOn = t.Member.Revision
 	}
 	for _, v := range t.Member.Volumes {

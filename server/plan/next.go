@@ -90,11 +90,12 @@ func (s step) startAndStop() {
 	if s.recreate() { // rule 7 for Recreate, which waits for nobody's health
 		return
 	}
+	redirected := changer(s).redirect()
 	cured := s.replaceBrokenMembers() // rule 2
 	restarted := s.restart()
 	drained := s.drain()
 	moved := s.mover().stopForMoves()
-	if disturbed := cured || restarted || drained || moved; !s.create(disturbed && s.ordered()) { // rules 3 and 4
+	if disturbed := redirected || cured || restarted || drained || moved; !s.create(disturbed && s.ordered()) { // rules 3 and 4
 		return
 	}
 	if s.shrink(scaleDown(s.world.Set)) || !s.ordered() { // rule 5

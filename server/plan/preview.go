@@ -88,12 +88,14 @@ type previewRun struct {
 	w     World
 	f     Forecast
 	begun map[spec.Identity]spec.Token // lives that began in it
-	first []Blocked                    // what the next step waits for
-	after time.Duration
+	// ordered are the changes in place that were ordered in it.
+	ordered map[spec.Identity]spec.Sequence
+	first   []Blocked // what the next step waits for
+	after   time.Duration
 }
 
 func newPreview(w World) *previewRun {
-	p := &previewRun{w: w, begun: map[spec.Identity]spec.Token{}}
+	p := &previewRun{w: w, begun: map[spec.Identity]spec.Token{}, ordered: map[spec.Identity]spec.Sequence{}}
 	p.w.Slots, p.w.Nodes, p.w.Claims = slices.Clone(w.Slots), slices.Clone(w.Nodes), cloneClaims(w.Claims)
 	p.w.Rest, p.w.Table, p.w.Now = maps.Clone(w.Rest), false, time.Time{}
 	p.w.VolumeID, p.w.prepared = countIDs("new-"), true
@@ -135,6 +137,8 @@ func (p *previewRun) act(next Plan) bool {
 		switch a := a.(type) {
 		case Start:
 			p.begun[a.Member.ID] = a.Member.Token
+		case ChangeInPlace:
+			p.ordered[a.ID] = a.Change.ID
 		case Promote, Forget, OrderHook, Forgotten, PutJobs, OrderJob, MarkReady, AddRevision, RaiseRevision, PruneRevision, ForgetBootstrapped, VoidMoveRequest:
 			continue
 		case MarkBootstrapped:
@@ -173,8 +177,11 @@ func (p *previewRun) down(next Plan, batch []Action) (n int) {
 		away[o.ID] = true
 	}
 	for _, a := range batch {
-		if stop, is := a.(Stop); is {
-			away[stop.ID] = true
+		switch a := a.(type) {
+		case Stop:
+			away[a.ID] = true
+		case ChangeInPlace:
+			away[a.ID] = true
 		}
 	}
 	wanted := p.w.Set.Range()
@@ -194,6 +201,12 @@ func (p *previewRun) load(a Action, sign int) {
 		id = a.Member.ID
 	case Forget:
 		id = a.ID
+	case Promote:
+		id = a.ID
+	case Stop:
+		id = a.ID
+	case ChangeInPlace:
+		id = a.ID
 	default:
 		return
 	}
@@ -202,22 +215,28 @@ func (p *previewRun) load(a Action, sign int) {
 		return
 	}
 	n := proof.FindNode(p.w.Nodes, m.Node)
-	i := slices.IndexFunc(p.w.Revisions, func(r *records.Revision) bool { return r.Hash == m.Revision })
-	if n == nil || i < 0 {
+	of := func(h spec.RevisionHash) *spec.MemberSpec {
+		i := slices.IndexFunc(p.w.Revisions, func(r *records.Revision) bool { return r.Hash == h })
+		if i < 0 {
+			return nil
+		}
+		return &p.w.Revisions[i].TemplateOf(id.Ordinal).Spec
+	}
+	t := of(m.Revision)
+	if n == nil || t == nil {
 		return
 	}
-	t := p.w.Revisions[i].TemplateOf(id.Ordinal)
-	cpu, memory := t.Spec.Requests()
+	cpu, memory := m.Requests(of)
 	n.Lives += sign
 	n.CPUMillis += int64(sign) * cpu
 	n.MemoryBytes += int64(sign) * memory
-	n.HugePages = n.HugePages.Plus(t.Spec.HugePages(), int64(sign))
+	n.HugePages = n.HugePages.Plus(t.HugePages(), int64(sign))
 	if n.Residents == nil {
 		return
 	}
 	n.Residents = slices.DeleteFunc(slices.Clone(n.Residents), func(r Resident) bool { return r.ID == id })
 	if labels := p.w.Set.Spec.Template.Metadata.Labels; sign > 0 {
-		n.Residents = append(n.Residents, Resident{ID: id, Labels: labels, Revision: m.Revision}.Running(&t.Spec))
+		n.Residents = append(n.Residents, Resident{ID: id, Labels: labels, Revision: m.Revision}.Running(t))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/hooks"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -94,6 +95,9 @@ func reported(m *records.Member, session *records.Session, phase records.Phase) 
 func (p *previewRun) available(m *records.Member, session *records.Session) *records.Report {
 	r := reported(m, session, records.PhaseRunning)
 	r.Ready, r.ReadyOnce = true, true
+	if m.Change != nil {
+		r.Change = inplace.ChangeResult{ID: m.Change.ID, Revision: m.Change.Revision, Done: true}
+	}
 	if p.w.Set != nil {
 		r.ReadyFor = time.Duration(p.w.Set.Spec.MinReadySeconds) * time.Second
 	}
@@ -122,13 +126,14 @@ func (p *previewRun) volumesAct(slot *Slot) (any bool) {
 	return any
 }
 
-// start has the lives that began in the preview become available; it reports whether any did.
+// start has the lives that began in the preview, or were changed in place, become available; it reports whether any did.
 // They do last of all, so that as many are down at once as may be.
 func (p *previewRun) start() (any bool) {
 	for i := range p.w.Slots {
 		slot := &p.w.Slots[i]
 		m := slot.Member
-		if m == nil || slot.Report != nil || p.begun[m.ID] != m.Token || m.Goal != records.GoalRun {
+		changed := m != nil && m.Change != nil && slot.Report != nil && p.ordered[m.ID] == m.Change.ID && !m.ChangeResult(slot.Report).Done
+		if m == nil || slot.Report != nil && !changed || !changed && p.begun[m.ID] != m.Token || m.Goal != records.GoalRun {
 			continue
 		}
 		if session := p.host(m); session != nil {
@@ -160,7 +165,7 @@ func (p *previewRun) recovers(slot *Slot) bool {
 		return false
 	}
 	well := p.available(m, session)
-	if r := slot.Report; r != nil && r.Ready && r.ReadyFor >= well.ReadyFor {
+	if r := slot.Report; r != nil && r.Ready && r.ReadyFor >= well.ReadyFor && m.ChangeResult(r).Done == (m.Change != nil) {
 		return false
 	}
 	slot.Report = well

@@ -5,13 +5,15 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Promote has a life count as one of another revision, by which the member runs the same (SEMANTICS Part 3, Differences): it
-// goes on as it is.
+// Promote has a life count as one of another revision: by which the member runs the same (SEMANTICS Part 3, Differences), or to which it
+// was changed in place, as its node says. It goes on as it is.
 type Promote struct {
 	ID       spec.Identity
 	Token    spec.Token
 	Revision spec.RevisionHash
 	Identity records.IdentityRecord // as it is to be
+	// Changed is the change in place that is done; zero: it runs the same.
+	Changed spec.Sequence
 }
 
 func (Promote) action() {}
@@ -25,22 +27,37 @@ func (a *Promote) Record(m records.Member) records.Member {
 	if m.Began == m.Revision {
 		m.Began = ""
 	}
+	if a.Changed != (spec.Sequence{}) {
+		m.Change, m.Changed = nil, a.Changed
+	}
 	return m
 }
 
-// reachTargets has the members reach their target that run the same by it, before anything else is done: it disturbs nobody, and
-// all rules then see who is left; it is written alone (Batch). The partition and a pause hold them like others.
+// reachTargets has lives count as of the revisions that they run, before anything else is done: it disturbs nobody, and
+// all rules then see who is left; it is written alone (Batch). What was changed in place is a fact. Members that run the same by their
+// target reach it; the partition and a pause hold them like others.
 func reachTargets(r rollout) {
-	for _, t := range r.inside {
-		if t.vacant() || t.stopping() || t.Identity == nil || r.paused() && r.target(t) != r.current || !r.sameFor(t.ID.Ordinal, t.Member.Revision, r.target(t)) {
-			continue
+	for _, t := range r.members {
+		switch {
+		case t.vacant() || t.stopping() || t.Identity == nil:
+		case t.done != nil:
+			a := Promote{ID: t.ID, Token: t.Member.Token, Revision: t.done.Revision, Identity: *t.Identity, Changed: t.done.ID}
+			a.Identity.Due = a.Revision
+			countAs(r, t, &a)
+		case !t.wanted || t.Member.Change != nil || t.lost || r.paused() && r.target(t) != r.current || !r.sameFor(t.ID.Ordinal, t.Member.Revision, r.target(t)):
+		default:
+			a := Promote{ID: t.ID, Token: t.Member.Token, Revision: r.target(t), Identity: *t.Identity}
+			a.Identity.Due = a.Revision
+			if a.Identity.AvailableOn == t.Member.Revision {
+				a.Identity.AvailableOn = a.Revision
+			}
+			countAs(r, t, &a)
 		}
-		a := Promote{ID: t.ID, Token: t.Member.Token, Revision: r.target(t), Identity: *t.Identity}
-		a.Identity.Due = a.Revision
-		if a.Identity.AvailableOn == t.Member.Revision {
-			a.Identity.AvailableOn = a.Revision
-		}
-		r.act(a)
-		t.become(t.afterPromotion(&a))
 	}
+}
+
+// countAs has a life count as one of another revision.
+func countAs(r rollout, t *memberState, a *Promote) {
+	r.act(*a)
+	t.become(t.afterPromotion(a))
 }

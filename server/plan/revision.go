@@ -53,7 +53,7 @@ func (s step) prune() {
 	needed := map[spec.RevisionHash]bool{s.currentRevision(): true, s.update: true}
 	for _, t := range s.members {
 		if m := t.Member; m != nil { // it is due the same, or its target
-			needed[m.Revision] = true
+			needed[m.Revision], needed[m.Runs()] = true, true
 		}
 	}
 	if c := s.world.Folded; c != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stead-project/stead/spec/causes"
 )
 
-// roll is rule 7 for RollingUpdate: members off their target are replaced in their turns, from the
+// roll is rule 7 for RollingUpdate: members off their target are replaced, or changed in place, in their turns, from the
 // highest down to the partition, as many at once as the budget allows; the next
 // batch follows when all of this one are available. Those that rule 2 replaces in this very
 // step are part of the batch, and count. OnDelete does nothing by itself.
@@ -20,7 +20,7 @@ func (s step) roll(cured bool) {
 	for t := range s.turns() {
 		if room > 0 && s.queued(t) && s.waitsForBusy(t) == nil {
 			room--
-			s.stop(t, records.ReasonUpdate, fmt.Sprintf("the update from revision %s to %s", t.Member.Revision, s.target(t)))
+			changer(s).bring(t)
 			s.blockWaiting(t)
 		}
 	}
@@ -62,9 +62,9 @@ func (s step) queue() {
 			s.block(t, images.Reason, images.Text)
 			images, reason, text = nil, causes.BlockedTurn, fmt.Sprintf("waiting for %s to be updated before it", t.ID.MemberName())
 		case s.queued(t) && !s.onDelete() && t.ID.Ordinal == s.leader:
-			s.block(t, reason, "it leads, and goes last; "+text)
+			s.block(t, reason, "it leads, and goes last; "+text+refusalText(t))
 		case s.queued(t) && !s.onDelete():
-			s.block(t, reason, text)
+			s.block(t, reason, text+refusalText(t))
 		case t.moveWaits != nil && t.Available:
 			s.block(t, t.moveWaits.Reason, t.moveWaits.Text)
 		}
@@ -109,7 +109,7 @@ func (s step) complete() {
 		return
 	}
 	for _, t := range s.inside { // in a folded world one of each kind
-		if !t.Available || t.Member.Revision != s.update {
+		if !t.Available || t.heads() != s.update {
 			return
 		}
 	}

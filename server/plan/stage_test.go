@@ -48,6 +48,10 @@ type stage struct {
 //	selects ssd               the template's nodeSelector; before update
 //	differs 1 ssd 3-4 hdd     those ordinals have a nodeSelector of their own, and no others; before update
 //	image db:2                that of the template's container; before update
+//	memory 64 | 64/32         its limit, and its request if that is another, in Mi; before update
+//	inPlace Image Resources   what updates change in place; none: nothing
+//	node n1 in-place | old    its agent knows that, or does not
+//	h2 | db-1 refuses         it does not change in place; lacks-image: it runs on as it is; dawdles: nothing comes of it
 //	node n1 prepares          it pulls images of updates ahead; has-h2, lacks-h2: what it says of them
 //	reclaim | lost | restore data-db-2   a person gives a volume up, says that it is
 //	                          lost, or wants it back
@@ -106,7 +110,7 @@ func (s *stage) command(words []string) {
 		s.template(words[2])
 	case words[0] == "update":
 		s.template(words[1])
-	case len(words) == 2 && slices.Contains([]string{"crashes", "is-unready", "recovers", "tells-nothing"}, words[1]):
+	case len(words) == 2 && slices.Contains([]string{"crashes", "is-unready", "recovers", "tells-nothing", "refuses", "lacks-image", "dawdles"}, words[1]):
 		s.bad[words[0]] = words[1]
 	case len(words) == 2 && words[1] == "leads":
 		s.claims = map[string]records.Claim{words[0]: {Leads: true}}
@@ -182,8 +186,8 @@ func (s *stage) edit(words []string) {
 		set.Spec.Busy = &spec.Busy{MaxSeconds: &n}
 	case "onFailure":
 		u.RollingUpdate.OnFailure = value
-	case "image":
-		set.Spec.Template.Spec.Containers = []spec.Container{{Name: "main", Image: value, ImagePullPolicy: spec.PullIfNotPresent}}
+	case "image", "memory", "inPlace":
+		editInPlace(s.t, &set.Spec, words)
 	case "selects":
 		set.Spec.Template.Spec.NodeSelector = map[string]string{"disk": value}
 	case "differs":
@@ -304,8 +308,8 @@ func said(a Action) string {
 			return a.ID.MemberName() + " is to run no hook any more"
 		}
 		return fmt.Sprintf("%s is to run %s", a.ID.MemberName(), a.Hook.Kind)
-	case Promote:
-		return fmt.Sprintf("%s reaches %s without a restart", a.ID.MemberName(), a.Revision)
+	case ChangeInPlace, Promote:
+		return saidOfChanges(a)
 	case Forgotten:
 		return fmt.Sprintf("%s has forgotten %s", a.By.MemberName(), a.Identity.ID.MemberName())
 	case MarkBootstrapped:
@@ -345,7 +349,8 @@ func (s *stage) obey() (any bool) {
 		if m.Hook != nil && !r.Phase.Over() {
 			r.Hook = s.hookEnds(m.Hook)
 		}
-		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause && old.Claim == r.Claim && old.Hook == r.Hook {
+		s.change(m, slot.Report, &r)
+		if old := slot.Report; old != nil && old.Phase == r.Phase && old.Ready == r.Ready && old.Cause == r.Cause && old.Claim == r.Claim && old.Hook == r.Hook && old.Change == r.Change {
 			continue
 		}
 		slot.Report, any = &r, true

@@ -63,6 +63,12 @@ func (s *stage) node(name spec.NodeName, how string) {
 	if prepares(n, spec.SetRef{Namespace: "default", Name: "db"}, how) {
 		return
 	}
+	if how == "in-place" || how == "old" {
+		facts := *n.Facts
+		facts.Level = map[string]int{"in-place": spec.Level, "old": 1}[how]
+		n.Facts = &facts
+		return
+	}
 	n.Session, n.Gone = nil, 0
 	if how == "silent" {
 		return
