@@ -32,6 +32,10 @@ var sinceFormat = map[string]struct {
 // would start them without. It stands nowhere else in it: quotes in names and values are escaped.
 const differing = `"members":[`
 
+// inPlace is what the stored form of a set has whose members change in place (updateStrategy.inPlace): a server that passes over it would take what
+// a member runs for what it ran before.
+const inPlace = `"inPlace":[`
+
 // formatOf is the format that op needs; the zero one: any.
 func formatOf(op Op) records.Format {
 	kind, _ := Kind(op.Key)
@@ -41,6 +45,8 @@ func formatOf(op Op) records.Format {
 		return records.Format{}
 	case kind == KindSet && bytes.Contains(op.Value, []byte(differing)):
 		return records.Format{Lowest: 2, Why: "members of a set differ"}
+	case kind == KindSet && bytes.Contains(op.Value, []byte(inPlace)):
+		return records.Format{Lowest: 2, Why: "members of a set change in place"}
 	}
 	return records.Format{Lowest: since.format, Why: since.why}
 }

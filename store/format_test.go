@@ -8,6 +8,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/changes"
 	"github.com/stead-project/stead/store"
 	"github.com/stead-project/stead/store/memstore"
 )
@@ -66,23 +67,30 @@ func TestTheFormatRisesWithTheFirstOfAKindThatIsNew(t *testing.T) {
 	}
 }
 
-func TestTheFormatRisesWithTheFirstSetWhoseMembersDiffer(t *testing.T) {
-	below := memstore.New()
-	s := store.NewFormatted(below)
-	set := records.Set{Annotations: map[string]string{"note": `"members":[`}, Edits: []records.Edit{{Changes: []string{`spec."members":[`}}}}
-	if _, err := putAll(t.Context(), s, store.Put(store.SetKey(aMember.Ref()), store.Encode(set))); err != nil {
-		t.Fatal(err)
-	}
-	if f, _ := formatOf(t, below); f != nil {
-		t.Errorf("a set whose members are alike raised the format to %+v", f)
-	}
-	set.Spec.Members = spec.Differences{{Args: []string{"x"}}}
-	rev, err := putAll(t.Context(), s, store.Put(store.SetKey(aMember.Ref()), store.Encode(set)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f, at := formatOf(t, below); f == nil || f.Lowest != 2 || at != rev {
-		t.Errorf("the format is %+v of revision %d; want 2, of the same transaction, %d", f, at, rev)
+func TestTheFormatRisesWithTheFirstSetOfAKindThatIsNew(t *testing.T) {
+	for name, change := range map[string]func(*records.Set){
+		"whose members differ":          func(set *records.Set) { set.Spec.Members = spec.Differences{{Args: []string{"x"}}} },
+		"whose members change in place": func(set *records.Set) { set.Spec.UpdateStrategy.InPlace = []changes.Kind{changes.Image} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			below := memstore.New()
+			s := store.NewFormatted(below)
+			set := records.Set{Annotations: map[string]string{"note": `"members":["inPlace":[`}, Edits: []records.Edit{{Changes: []string{`spec."members":[ "inPlace":[`}}}}
+			if _, err := putAll(t.Context(), s, store.Put(store.SetKey(aMember.Ref()), store.Encode(set))); err != nil {
+				t.Fatal(err)
+			}
+			if f, _ := formatOf(t, below); f != nil {
+				t.Errorf("a set that every server knows raised the format to %+v", f)
+			}
+			change(&set)
+			rev, err := putAll(t.Context(), s, store.Put(store.SetKey(aMember.Ref()), store.Encode(set)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, at := formatOf(t, below); f == nil || f.Lowest != 2 || at != rev {
+				t.Errorf("the format is %+v of revision %d; want 2, of the same transaction, %d", f, at, rev)
+			}
+		})
 	}
 }
 

@@ -32,7 +32,7 @@ var allFaults = slices.Concat(
 	unknownFaults,
 	upgradeFaults,
 	copyFaults,
-	contract, leave, job, differing,
+	contract, leave, job, differing, inPlace,
 	serverFaults,
 	examples,
 )

@@ -21,8 +21,14 @@ func (s *state) weigh(t *setState, l *slot) {
 	if m := l.member.record; m != nil {
 		now.node = m.Node
 		if r := t.revisions[m.Revision].record; r != nil {
-			t := &r.TemplateOf(m.ID.Ordinal).Spec
-			now.cpuMillis, now.memoryBytes = t.Requests()
+			of := func(h spec.RevisionHash) *spec.MemberSpec {
+				if r := t.revisions[h].record; r != nil {
+					return &r.TemplateOf(m.ID.Ordinal).Spec
+				}
+				return nil
+			}
+			now.cpuMillis, now.memoryBytes = m.Requests(of)
+			t := of(m.Revision)
 			now.hugePages = t.HugePages()
 			now.terms = t.HasMemberTerms()
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/scalar"
 	"github.com/stead-project/stead/store"
@@ -114,4 +115,37 @@ func TestAMemberTakesOfItsNodeWhatItAsksForItself(t *testing.T) {
 			t.Errorf("the three take %d bytes; want 10 + 70 + 10", got)
 		}
 	})
+}
+
+// From the order of a change in place on a life takes the more of what it has and is to have.
+func TestAMemberThatIsChangedTakesTheMoreOfItsNode(t *testing.T) {
+	s := memstore.New()
+	c, _ := start(t, s)
+	db := spec.SetRef{Namespace: "default", Name: "db"}
+	asks := func(cpu, memory int64) spec.Template {
+		return spec.Template{Spec: spec.MemberSpec{Containers: []spec.Container{{Name: "db", Resources: spec.ResourceRequirements{
+			Requests: map[string]scalar.Quantity{"cpu": {Milli: cpu}, "memory": {Milli: memory * 1000}}}}}}}
+	}
+	id := spec.Identity{Namespace: "default", Set: "db"}
+	commit(t, s, put(store.NodeKey("n1"), records.Node{Name: "n1", UID: "a"}))
+	for h, template := range map[spec.RevisionHash]spec.Template{"h": asks(10, 70), "h2": asks(20, 30)} {
+		commit(t, s, put(store.RevisionKey(db, h), records.Revision{Ref: db, Hash: h, Template: template}))
+	}
+	for _, tc := range []struct {
+		member      records.Member
+		cpu, memory int64
+	}{
+		{records.Member{Revision: "h"}, 10, 70},
+		{records.Member{Revision: "h", Change: &inplace.ChangeOrder{Revision: "h2"}}, 20, 70},
+		{records.Member{Revision: "h2"}, 20, 30},
+		{records.Member{Revision: "h2", Change: &inplace.ChangeOrder{Revision: "h9"}}, 20, 30},
+	} {
+		tc.member.ID, tc.member.Node = id, "n1"
+		wait(t, c, commit(t, s, put(store.MemberKey(id), tc.member)))
+		c.Look(func(v View) {
+			if n := v.World(db).Nodes[0]; n.CPUMillis != tc.cpu || n.MemoryBytes != tc.memory {
+				t.Errorf("%+v takes %d and %d; want %d and %d", tc.member, n.CPUMillis, n.MemoryBytes, tc.cpu, tc.memory)
+			}
+		})
+	}
 }

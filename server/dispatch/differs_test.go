@@ -5,6 +5,7 @@ import (
 
 	"github.com/stead-project/stead/proto/wire"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -48,6 +49,27 @@ func TestALifeReadsTheRevisionThatItBeganWith(t *testing.T) {
 	lives := r.hand(n1).lives()
 	if len(lives) != 1 || lives[0].Member.Revision != "r1" || lives[0].Member.Began != "" {
 		t.Errorf("it is sent as %+v", lives)
+	}
+}
+
+// From the order of a change in place on the template is that which the life is to run; an agent that does not know such orders is sent what the
+// life runs.
+func TestANodeIsSentWhatItsMemberIsChangedTo(t *testing.T) {
+	for level, want := range map[int]string{2: "x", spec.Level: "y"} {
+		r := newStill(t)
+		r.begin()
+		m := testMember(0, 10, "n1", "uid1")
+		m.Change = &inplace.ChangeOrder{ID: spec.Sequence{Epoch: 1, Rev: 9}, Revision: "r2"}
+		next := testTemplate()
+		next.Spec.Containers[0].Image = "y"
+		r.Record(store.RevisionKey(refDB, "r2"), records.Revision{Ref: refDB, SetUID: "u1", Hash: "r2", Number: 2, Template: next})
+		r.Record(store.MemberKey(m.ID), m)
+		h := r.hand(n1)
+		r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Level: level})
+		lives := h.lives()
+		if len(lives) != 1 || lives[0].Template.Spec.Containers[0].Image != want || lives[0].Member.Change == nil || lives[0].Member.Revision != "r1" {
+			t.Errorf("an agent of level %d is sent %+v", level, lives)
+		}
 	}
 }
 

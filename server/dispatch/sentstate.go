@@ -8,6 +8,7 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/server/proof"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
@@ -200,7 +201,7 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 	if s.lives[id].same(now) {
 		return nil
 	}
-	r := v.Revision(id.Ref(), m.Revision)
+	r := v.Revision(id.Ref(), runs(v, m))
 	if r == nil {
 		return nil // sent when its template has come
 	}
@@ -217,6 +218,18 @@ func (s *sentState) nextLife(v cache.View, m *records.Member) *records.Life {
 	}
 	l.Member.Revision, l.Member.Began = cmp.Or(m.Began, m.Revision), ""
 	return &l
+}
+
+// runs is the revision whose template the node of a life is sent: that of a change in place from its order on. An agent that does not know
+// such orders would take it for what the life runs.
+func runs(v cache.View, m *records.Member) spec.RevisionHash {
+	if m.Change == nil {
+		return m.Revision
+	}
+	if n := proof.FindNode(v.Nodes(), m.Node); n == nil || !n.Facts.ChangesInPlace() {
+		return m.Revision
+	}
+	return m.Runs()
 }
 
 // freshVolumes names the claims of m whose volume no life of the identity was

@@ -63,8 +63,8 @@ func (l *leader) committed(e *evaluation, d *decision, rev store.Rev) {
 	if d.freed != nil {
 		l.pool.startQuarantine(d.freed, now)
 	}
-	if len(starts) > 0 {
-		l.placement.began(rev, e.avoiding)
+	if _, grows := d.action.(plan.ChangeInPlace); grows || len(starts) > 0 {
+		l.placement.began(rev, e.avoiding && len(starts) > 0)
 	}
 	l.traceStarted(e, starts)
 	for _, a := range starts {

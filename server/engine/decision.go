@@ -134,6 +134,8 @@ func decisionFor(v cache.View, ref spec.SetRef, a plan.Action, now time.Time) (d
 		err = d.orderHook(v, a)
 	case plan.Promote:
 		err = promote(&d, v, a)
+	case plan.ChangeInPlace:
+		err = changeInPlace(&d, v, a)
 	case plan.Forgotten:
 		err = d.forgotten(v, a)
 	case plan.PutJobs:

@@ -45,6 +45,8 @@ func actionEvents(ref spec.SetRef, d *decision, now time.Time) (list []namedEven
 		starts = []plan.Start{a}
 	case plan.Stop:
 		life("stop", a.ID, a.Token, string(a.Reason), a.Text)
+	case plan.ChangeInPlace:
+		life(fmt.Sprintf("change-%d.%d", a.Change.ID.Epoch, a.Change.ID.Rev), a.ID, a.Token, string(records.ReasonUpdate), a.Text)
 	case plan.OrderHook:
 		if a.Text != "" {
 			life("hook-"+a.Name(), a.ID, a.Token, "Hook", a.Text)

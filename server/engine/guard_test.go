@@ -111,7 +111,7 @@ func base(st stage) []store.Op {
 		q.Token = token
 		ops = append(ops, store.Put(store.VolumeRequestKey(id, "data"), store.Encode(q)))
 	}
-	others := slices.Concat(st.moveOps(&facts, hash), st.hookOps(hash), st.unknownOps(facts), st.jobOps(), olderOps(&set))
+	others := slices.Concat(st.moveOps(&facts, hash), st.hookOps(hash), st.unknownOps(facts), st.jobOps(), olderOps(&set), changeOps(&set, hash))
 	ops = slices.DeleteFunc(ops, func(op store.Op) bool {
 		return slices.ContainsFunc(others, func(o store.Op) bool { return o.Key == op.Key })
 	})
@@ -193,6 +193,10 @@ func TestEachDecisionComparesAllItReliedOn(t *testing.T) {
 			action: plan.Forget{}, relies: slices.Concat(hellos, own, []string{address})},
 		{name: "a revision that a member runs as it is", report: records.PhaseRunning, change: differing, action: plan.Promote{},
 			relies: []string{store.MemberKey(id), store.IdentityKey(id), store.RevisionKey(db, differs)}},
+		{name: "a change in place", report: records.PhaseRunning, change: changing, action: plan.ChangeInPlace{},
+			relies: slices.Concat(own, []string{store.FactsKey("n1"), store.RequestKey(id), store.RevisionKey(db, spec.HashTemplate(imageOf("db:2")))})},
+		{name: "a change in place that is done", report: records.PhaseRunning, change: changed, action: plan.Promote{},
+			relies: slices.Concat(own, []string{store.RevisionKey(db, spec.HashTemplate(imageOf("db:2")))})},
 		{name: "a mark", report: records.PhaseRunning, action: plan.MarkReady{}, relies: []string{store.MemberKey(id), store.IdentityKey(id)}},
 		{name: "a move that begins", report: records.PhaseRunning, moveAsk: &moves.MoveRequest{Verb: moves.MoveBegin}, action: plan.BeginMove{},
 			relies: slices.Concat(both, []string{volume, asked, move, moveAsk})},

@@ -3,9 +3,11 @@ package engine
 import (
 	"fmt"
 
+	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
 )
 
@@ -29,8 +31,25 @@ func promote(d *decision, v cache.View, a plan.Promote) error {
 		return fmt.Errorf("promote %s to revision %s: its token is not %s", a.ID, a.Revision, a.Token)
 	}
 	d.seen(v, store.RevisionKey(a.ID.Ref(), a.Revision))
+	if a.Changed != (spec.Sequence{}) { // the report says so
+		d.seen(v, store.ReportKey(a.ID))
+	}
 	d.putSeen(v, store.MemberKey(a.ID), a.Record(*m))
 	d.putSeen(v, store.IdentityKey(a.ID), a.Identity)
+	return nil
+}
+
+// changeInPlace compares the life, its report, what is kept of its identity, the revision that it is to run, and what its node can do and has
+// room for.
+func changeInPlace(d *decision, v cache.View, a plan.ChangeInPlace) error {
+	m := v.Member(a.ID)
+	if m == nil || m.Token != a.Token || m.Goal != records.GoalRun {
+		return fmt.Errorf("change %s to revision %s: its token is not %s", a.ID, a.Change.Revision, a.Token)
+	}
+	d.seen(v, store.RevisionKey(a.ID.Ref(), a.Change.Revision), store.ReportKey(a.ID), store.FactsKey(m.Node))
+	d.putSeen(v, store.MemberKey(a.ID), a.Record(*m))
+	d.putSeen(v, store.IdentityKey(a.ID), a.Identity)
+	d.absent(store.RequestKey(a.ID))
 	return nil
 }
 

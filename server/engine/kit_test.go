@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
@@ -358,6 +359,8 @@ func (n *node) news(v cache.View, id spec.Identity) (next records.Report, ok boo
 		}
 	case n.act[id.Ordinal] == "refuse":
 		next.Phase, next.Ready, next.Cause = records.PhaseFailed, false, "VolumeRefused"
+	case m.Change != nil && r != nil && r.Ready && r.Change.ID != m.Change.ID:
+		next.Change = inplace.ChangeResult{ID: m.Change.ID, Revision: m.Change.Revision, Done: true}
 	case r != nil && (r.Ready || m.Revision == n.bad):
 		return next, false
 	case m.Revision == n.bad:
