@@ -246,7 +246,8 @@ func (w *reporter) reportEnd() {
 		r.Cause = causes.DeadlinePassed
 		r.Message = "no server confirmed the node within the member's bound (nodeLoss.after); it was ended here"
 	}
-	r.Hook, r.Change = lastOfJob(w.subject), w.state.Change
+	r.Hook = lastOfJob(w.subject)
+	r.Change = w.state.Change
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.last != nil {

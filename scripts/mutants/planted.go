@@ -32,7 +32,7 @@ var allFaults = slices.Concat(
 	unknownFaults,
 	upgradeFaults,
 	copyFaults,
-	contract, leave, job, differing, inPlace,
+	contract, leave, job, differing, inPlace, changing,
 	serverFaults,
 	examples,
 )
