@@ -15,7 +15,6 @@ cat "$FAKE/jsz-$host"
 
 const fakeNATS = `#!/bin/bash
 echo "$*" > "$FAKE/args.new" && mv "$FAKE/args.new" "$FAKE/args"
-[ ! -e "$FAKE/said" ] || cat "$FAKE/said" >&2
 while :; do sleep 0.02; done
 `
 
@@ -163,33 +162,6 @@ func TestNATSIsToldToWriteBeforeItAcknowledges(t *testing.T) {
 	jetstream, _, _ = strings.Cut(jetstream, "}")
 	if !strings.Contains(jetstream, "sync_interval: always") {
 		t.Errorf("jetstream {%s}", jetstream)
-	}
-}
-
-func TestANATSServerThatIsRemovedWhileItRunsReturnsAsAnother(t *testing.T) {
-	t.Parallel()
-	h, _ := newNATS(t, true)
-	h.put("disk/name", "nats-0-5\n")
-	h.put("disk/jetstream/SYS/_js_/half", "")
-	h.put("said", "[1] [WRN] Healthcheck failed: \"JetStream not enabled (10076)\"\n")
-	h.start("run")
-	until(t, "its log is passed on, not "+h.read("log"), func() bool { return strings.Contains(h.read("log"), "not enabled") })
-	if h.has("disk/left") {
-		t.Error("it counts as forgotten for another reason")
-	}
-	h.put("said", "[1] [ERR] JetStream being DISABLED, our server was removed from the cluster\n")
-	_, wait := h.start("run")
-	wait()
-	if !h.has("disk/left") {
-		t.Fatalf("exit %d: %s", h.code, h.read("log"))
-	}
-	h.move("said", "was")
-	h.put("jsz-nats-2.nats.d", natsKnown)
-	h.put("args", "")
-	h.start("run")
-	until(t, "it runs, not "+h.read("log"), func() bool { return h.read("args") != "" })
-	if name := h.read("disk/name"); name == "nats-0-5\n" || h.has("disk/jetstream") {
-		t.Errorf("it returns as %q", name)
 	}
 }
 
