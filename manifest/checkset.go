@@ -9,6 +9,7 @@ import (
 
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/changes"
 	"github.com/stead-project/stead/spec/scalar"
 )
 
@@ -110,6 +111,7 @@ func (c setChecks) updateStrategy(path string, u *spec.UpdateStrategy) {
 	if u.Metadata != "" {
 		c.choice(path+".metadata", u.Metadata, []string{spec.MetadataRestart, spec.MetadataLive})
 	}
+	c.inPlace(path+".inPlace", u)
 	r := u.RollingUpdate
 	if r == nil {
 		return
@@ -131,6 +133,19 @@ func (c setChecks) updateStrategy(path string, u *spec.UpdateStrategy) {
 		most = 100
 	}
 	c.between(path+".maxUnavailable", int64(r.MaxUnavailable.Number), 1, most)
+}
+
+// inPlace checks what updates may change without new lives.
+func (c setChecks) inPlace(path string, u *spec.UpdateStrategy) {
+	if len(u.InPlace) > 0 && u.Type != spec.RollingUpdateStrategy {
+		c.fail(path, "has no effect with type "+u.Type, "remove it, or write type: "+spec.RollingUpdateStrategy)
+		return
+	}
+	seen := map[string]bool{}
+	for i, kind := range u.InPlace {
+		c.choice(index(path, i), string(kind), []string{string(changes.Resources), string(changes.Image)})
+		c.once(index(path, i), string(kind), seen)
+	}
 }
 
 func (c setChecks) nodeLoss(path string, l *spec.NodeLoss) {

@@ -25,7 +25,6 @@ var instead = map[string]string{
 	"PersistentVolumeClaim.status":          ownWord,
 
 	"SetSpec.onConfigChange": onlyPlanned,
-	"UpdateStrategy.inPlace": onlyPlanned,
 
 	"ClaimSpec.selector":                  newVolumes,
 	"ClaimSpec.volumeName":                newVolumes,

@@ -92,7 +92,7 @@ func (s *SetSpec) SteadOnly() bool {
 		leads = leads || c.StepDown != nil || c.LeaderProbe != nil
 	}
 	return leads || reclaim || s.Decommission != nil || s.Forget != nil || s.Jobs != nil || s.Members != nil || s.NodeLoss != nil || s.ProgressDeadlineSeconds != nil || s.Disruption != nil || s.Busy != nil ||
-		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" ||
+		s.Ordinals != nil && s.Ordinals.Reserved != nil || u.ReplaceBroken != "" || u.Metadata != "" || u.InPlace != nil ||
 		u.RollingUpdate != nil && (u.RollingUpdate.OnFailure != "" || u.RollingUpdate.Order != "")
 }
 
@@ -131,7 +131,7 @@ type UpdateStrategy struct {
 	Metadata string `json:"metadata,omitempty" stead:"only"`
 	// InPlace lists what an update changes in a life without a new one, where nothing else changes: Resources, Image. Default: nothing.
 	// Only with RollingUpdate.
-	InPlace []changes.Kind `json:"inPlace,omitempty" stead:"only,later"`
+	InPlace []changes.Kind `json:"inPlace,omitempty" stead:"only"`
 }
 
 // The values of UpdateStrategy.Type.

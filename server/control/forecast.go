@@ -26,6 +26,7 @@ const (
 	starts   = "starts"
 	stops    = "stops"
 	restarts = "restarts"
+	changes  = "changes"
 	obeys    = "restarts, as a person asked before"
 )
 
@@ -97,6 +98,8 @@ func (t *teller) parts() []part {
 				}
 			}
 			at.add(verb, a.ID)
+		case plan.ChangeInPlace:
+			at.add(changes, a.ID)
 		case plan.Start:
 			switch id := a.Member.ID; {
 			case stopped[id]:
@@ -138,7 +141,7 @@ func (t *teller) scaled(was *records.Set, p part) (out []string, rest []sentence
 	for _, s := range p.sentences {
 		stayed := func(id spec.Identity) bool { return old.Has(id.Ordinal) == now.Has(id.Ordinal) }
 		moved := sentence{s.verb, slices.DeleteFunc(slices.Clone(s.members), stayed)}
-		if s.verb == restarts || s.verb == obeys || len(moved.members) == 0 {
+		if s.verb == restarts || s.verb == changes || s.verb == obeys || len(moved.members) == 0 {
 			rest = append(rest, s)
 			continue
 		}
@@ -175,6 +178,10 @@ func (t *teller) say(s sentence) string {
 		return "stops " + names + t.order(s)
 	case s.verb == stops:
 		return "stops " + names + t.order(s) + t.leave() + t.volumesOf(s.members)
+	case s.verb == changes && len(s.members) == 1:
+		return "changes " + names + " in place"
+	case s.verb == changes:
+		return fmt.Sprintf("changes %s in place, in this order, %s", names, t.atMost())
 	case s.verb == obeys:
 		return "restarts " + names + ", as a person asked before"
 	case t.recreates():
@@ -224,7 +231,9 @@ func (t *teller) leave() string {
 // mostDown is how many members the update takes down at once.
 func (t *teller) mostDown() (most int) {
 	for _, step := range t.Steps {
-		if stop, is := step.Action.(plan.Stop); is && !stop.Reason.IsUnwanted() {
+		stop, stops := step.Action.(plan.Stop)
+		_, alters := step.Action.(plan.ChangeInPlace)
+		if alters || stops && !stop.Reason.IsUnwanted() {
 			most = max(most, step.Down)
 		}
 	}

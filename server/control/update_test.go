@@ -94,6 +94,39 @@ func TestApplySaysWhomAnUpdateRestarts(t *testing.T) {
 	}
 }
 
+func TestApplySaysWhomAnUpdateChangesInPlace(t *testing.T) {
+	with := func(manifest, more string) string {
+		return strings.Replace(strings.Replace(manifest, "apps/v1", "stead/v1", 1), "replicas: 3", "replicas: 3\n  updateStrategy: {inPlace: [Image]"+more+"}", 1)
+	}
+	for name, c := range map[string]struct {
+		manifest string
+		level    int
+		want     []string
+	}{
+		"an image":                            {with(newImage, ""), spec.Level, []string{"changes db-2, db-1, db-0 in place, in this order, at most 1 down"}},
+		"two at once":                         {with(newImage, ", rollingUpdate: {maxUnavailable: 2}"), spec.Level, []string{"changes db-2, db-1, db-0 in place, in this order, at most 2 down"}},
+		"one":                                 {with(newImage, ", rollingUpdate: {partition: 2}"), spec.Level, []string{"changes db-2 in place", "the partition keeps db-1, db-0 as they are"}},
+		"what differs otherwise":              {with(strings.Replace(newImage, "        image:", "        args: [x]\n        image:", 1), ""), spec.Level, []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}},
+		"with an agent that does not know it": {with(newImage, ""), 2, []string{"restarts db-2, db-1, db-0 in this order, at most 1 down"}},
+		"the field alone":                     {with(setYAML, ""), spec.Level, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.running()
+			r.Record(store.NodeKey("n1"), records.Node{Name: "n1", UID: "uid1"})
+			r.Record(store.FactsKey("n1"), records.NodeFacts{Name: "n1", UID: "uid1", Boot: "b1", Level: c.level})
+			r.Record(store.SessionKey("n1"), records.Session{Node: "n1", UID: "uid1", Boot: "b1", ID: 1})
+			out, err := r.apply(c.manifest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := out.GetApplied()[0].GetEffects(); !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestATemplateThatSharesItsHashWithAnotherIsRefused(t *testing.T) {
 	r := newRig(t)
 	r.running()
