@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -44,7 +45,7 @@ func takeOrKeep(life, had *records.Life) (another bool) {
 // takeChange takes a newer order when the life is kept with it: what begins again by it does so also under the next agent. Until
 // then the life is what it was before.
 func (w *observer) takeChange(before *records.Life) {
-	if w.life == nil || w.standing != step.Open || w.order != step.OrderRun {
+	if w.order != step.OrderRun || w.standing != step.Open { // by an order to run the life is known
 		return
 	}
 	order := w.life.Member.Change
@@ -53,9 +54,7 @@ func (w *observer) takeChange(before *records.Life) {
 	}
 	if err := w.saveLife(); err != nil {
 		w.log.Warn("change in place not taken: the life cannot be kept with it", "token", w.token, "err", err)
-		if before != nil && before.Member.Token == w.token {
-			w.life = before
-		}
+		w.life = cmp.Or(before, w.life)
 		return
 	}
 	w.state.Change = inplace.ChangeResult{ID: order.ID, Revision: order.Revision}
@@ -66,7 +65,7 @@ func (w *observer) takeChange(before *records.Life) {
 		ctr := w.container(c.Name)
 		ctr.endPull()
 		ctr.image = false
-		if ctr.over() && (ctr.isOutdated(w.token, c) || ctr.isUnfit(w.token, c)) { // what comes may be the repair
+		if ctr.isOutdated(c) || ctr.isUnfit(w.token, c) { // what comes may be the repair
 			ctr.due, ctr.Streak = w.c.Now(), 0
 		}
 	}
@@ -74,7 +73,7 @@ func (w *observer) takeChange(before *records.Life) {
 
 // inChange: the containers are to be what the order says that was taken.
 func inChange(w *subject) bool {
-	if w.life == nil || w.standing != step.Open || w.order != step.OrderRun || w.state.Change.Refused != "" {
+	if w.life == nil || w.state.Change.Refused != "" {
 		return false
 	}
 	order := w.life.Member.Change
@@ -82,9 +81,8 @@ func inChange(w *subject) bool {
 }
 
 // isOutdated: the container that is here has another image than the life's template wants.
-func (c *container) isOutdated(life spec.Token, want *spec.Container) bool {
-	s := &c.status
-	return s.Token == life && s.Image != "" && registry.FullName(s.Image) != registry.FullName(want.Image)
+func (c *container) isOutdated(want *spec.Container) bool {
+	return c.status.Image != "" && registry.FullName(c.status.Image) != registry.FullName(want.Image)
 }
 
 // isUnfit: the container that is here may use something else than the life's template wants.
@@ -93,14 +91,15 @@ func (c *container) isUnfit(life spec.Token, want *spec.Container) bool {
 	return s.Token == life && (s.Resources == nil || *s.Resources != files.Resources(want))
 }
 
-// seeChange says what is to change of a container; c describes it, nil: it is not known. Init containers run once, as they were.
+// seeChange says what is to change of a container; c describes it, which is known while there is a change. Init containers run once, as
+// they were.
 func seeChange(w *observer, out *step.Container, c *spec.Container, ctr *container) {
 	out.Changing = ctr.Changing
-	if c == nil || out.Role == spec.RoleInit || !inChange(w.subject) {
+	if !inChange(w.subject) || out.Role == spec.RoleInit {
 		return
 	}
-	out.Outdated, out.Unfit = ctr.isOutdated(w.token, c), ctr.isUnfit(w.token, c)
-	out.Leads = out.Outdated && w.claim().Leads && hasStepDown(w.life)
+	out.Outdated, out.Unfit = ctr.isOutdated(c), ctr.isUnfit(w.token, c)
+	out.Leads = w.claim().Leads && hasStepDown(w.life)
 }
 
 func hasStepDown(life *records.Life) bool {
@@ -195,7 +194,7 @@ func (w *reporter) updateChange() {
 	for c, role := range w.all() {
 		ctr := w.container(c.Name)
 		ran := ctr.seen == step.Running || ctr.seen == step.Exited && !ctr.broken || ctr.seen == step.Lost && !ctr.diedDuringStart
-		if role != spec.RoleInit && (!ran || ctr.EndBy != 0 || ctr.status.Token != w.token || ctr.isOutdated(w.token, c) || ctr.isUnfit(w.token, c)) {
+		if role != spec.RoleInit && (!ran || ctr.EndBy != 0 || ctr.status.Token != w.token || ctr.isOutdated(c) || ctr.isUnfit(w.token, c)) {
 			return
 		}
 	}
@@ -205,8 +204,8 @@ func (w *reporter) updateChange() {
 }
 
 // imageOf is the image of a container that is here, else that of the template.
-func (c *container) imageOf(life spec.Token, want *spec.Container) string {
-	if c.isOutdated(life, want) {
+func (c *container) imageOf(want *spec.Container) string {
+	if c.isOutdated(want) {
 		return c.status.Image
 	}
 	return want.Image

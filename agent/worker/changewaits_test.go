@@ -1,6 +1,10 @@
 package worker
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"github.com/stead-project/stead/agent/runtime/fakert"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/hooks"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/spec/causes"
 )
@@ -62,6 +67,121 @@ func TestWhatEndsAnUnguardedContainerIsNoChange(t *testing.T) {
 		n.wantLast("its end", func(r records.Report) bool {
 			return r.Cause == causes.DeadlinePassed && r.Containers[0].Image == "img:2"
 		})
+	})
+}
+
+// A change that may be the repair is tried at once; what it does not touch waits on.
+func TestAChangeEndsTheWaitOfWhatItChanges(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.host.OnStart(func(c runtime.Container) fakert.Behaviour {
+			return fakert.Behaviour{Exits: c.ID.Name == "log" || c.MemoryBytes == 0 && c.Attempt > 0, Code: 1}
+		})
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), twins))
+		n.last()
+		n.host.Exit(cid, runtime.Exit{Code: 1})
+		n.last()
+		logs := n.host.StartsOf(ctrID("log"), tok(5))
+		n.wantStarts(tok(5), 2)
+		n.w.Tell(with(life(5, records.GoalRun), twins, changeTo(7, func(c *spec.Container) {
+			if c.Name == "db" {
+				memory(1 << 30)(c)
+			}
+		})))
+		n.wantStarts(tok(5), 3)
+		if got := n.host.StartsOf(ctrID("log"), tok(5)); got != logs {
+			t.Errorf("log was started %d times, want %d", got, logs)
+		}
+		n.wantDone(7)
+	})
+}
+
+// What failed for the order before is tried at once for the next.
+func TestAnotherOrderDoesNotWaitForWhatFailedBefore(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		n.run()
+		n.w.Tell(life(5, records.GoalRun))
+		n.wantReady()
+		n.host.OnPull(func(ref, _ string) error {
+			if ref == "img:2" {
+				return runtime.ErrImagePull
+			}
+			return nil
+		})
+		n.w.Tell(with(life(5, records.GoalRun), changeTo(7, image("2"))))
+		n.wantCause(causes.ImagePull, "image pull failed")
+		n.w.Tell(with(life(5, records.GoalRun), changeTo(8, image("3"))))
+		n.wantDone(8)
+		fails := true
+		n.host.OnCall(func(_ context.Context, c fakert.Call) error {
+			if c.Op == "Resize" && fails {
+				return errors.New("disk I/O error")
+			}
+			return nil
+		})
+		resized := func(bytes int64) func(*spec.Container) {
+			return func(c *spec.Container) { image("3")(c); memory(bytes)(c) }
+		}
+		n.w.Tell(with(life(5, records.GoalRun), changeTo(9, resized(1<<30))))
+		n.wantCause(causes.StartError, "disk I/O error")
+		n.wantReady()
+		fails = false
+		n.w.Tell(with(life(5, records.GoalRun), changeTo(10, resized(1<<31))))
+		n.wantDone(10)
+	})
+}
+
+// An order is taken in a life that was begun and is to run; of one whose description is lost nothing is known.
+func TestAnOrderIsTakenInALifeThatRuns(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		none := func(r records.Report) bool { return r.Change == inplace.ChangeResult{} }
+		g := n.guarded(Guarded{Passed: true})
+		bound := func(l *records.Life) { l.Member.Bound = time.Minute }
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), bound, changeTo(7, image("2"))))
+		n.wantCause(causes.Unconfirmed, "confirmed")
+		n.wantLast("no change", none)
+		g.say(Guarded{Recorded: true, Watched: true})
+		n.w.Confirmed()
+		n.wantDone(7)
+		n.wantStarts(tok(5), 1)
+		n.host.OnPull(func(string, string) error { return runtime.ErrImagePull })
+		n.w.Tell(with(life(5, records.GoalRun), bound, changeTo(8, image("3"))))
+		n.wantCause(causes.ImagePull, "image pull failed")
+		n.kill()
+		must(t, os.Remove(filepath.Join(n.dir, "run-b1", "lives", "default", "db-0.json")))
+		n.run()
+		time.Sleep(time.Minute)
+		n.wantLast("the order, not done", func(r records.Report) bool { return r.Change.ID == at(8) && !r.Change.Done })
+		n.host.OnPull(nil)
+		n.w.Tell(with(life(5, records.GoalRun), bound, changeTo(7, image("9"))))
+		time.Sleep(time.Minute)
+		n.wantLast("the newest order", func(r records.Report) bool { return r.Ready && r.Change.ID == at(8) && !r.Change.Done })
+		n.wantStarts(tok(5), 1)
+		n.w.Tell(with(life(5, records.GoalStop), bound, changeTo(9, image("4"))))
+		time.Sleep(time.Minute)
+		n.wantLast("no other order", func(r records.Report) bool { return r.Phase == records.PhaseStopped && r.Change.ID == at(8) })
+	})
+}
+
+func TestAnInitContainerThatRunsIsNotEndedForAChange(t *testing.T) {
+	scenario(t, func(t *testing.T, n *node) {
+		first := func(l *records.Life) {
+			l.Template.Spec.InitContainers = []spec.Container{{Name: "first", Image: "first:1"}}
+		}
+		n.run()
+		n.w.Tell(with(life(5, records.GoalRun), first))
+		n.wantCause(causes.Initializing, "first")
+		acts := n.acts()
+		n.w.Tell(with(life(5, records.GoalRun), func(l *records.Life) {
+			l.Template.Spec.InitContainers = []spec.Container{{Name: "first", Image: "first:2"}}
+		}, changeTo(7, image("2"))))
+		wantActs(t, "told", acts())
+		n.host.Exit(ctrID("first"), runtime.Exit{})
+		n.wantDone(7)
+		if got := n.host.StartsOf(ctrID("first"), tok(5)); got != 1 {
+			t.Errorf("the init container was started %d times", got)
+		}
 	})
 }
 

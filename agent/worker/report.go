@@ -185,7 +185,7 @@ func (w *reporter) containerReports() []records.ContainerReport {
 	for c, role := range w.all() {
 		ctr := w.container(c.Name)
 		r := records.ContainerReport{
-			Name: c.Name, Role: role, State: "Waiting", Restarts: ctr.Attempt - ctr.Changes, Image: ctr.imageOf(w.token, c), Cause: ctr.Cause, ExitCode: ctr.Exit,
+			Name: c.Name, Role: role, State: "Waiting", Restarts: ctr.Attempt - ctr.Changes, Image: ctr.imageOf(c), Cause: ctr.Cause, ExitCode: ctr.Exit,
 		}
 		switch {
 		case ctr.seen == step.Running:
