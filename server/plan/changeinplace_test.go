@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/spec"
+	"github.com/stead-project/stead/spec/causes"
 	"github.com/stead-project/stead/spec/changes"
 	"github.com/stead-project/stead/spec/scalar"
 )
@@ -167,13 +168,13 @@ func TestAMemberIsChangedInPlaceInItsTurn(t *testing.T) {
 		}, "stop 2", "it has no updateStrategy.inPlace"},
 		{"one that is not ready is not told another", "ordered 3 n1 update=h3 current=h1 0:ready 1:ready 2:loop", ordered("h2", nil), "stop 2", ""},
 
-		{"a restore: what the node says, and the set has", "ordered 3 n1" + all, reportedChange(told(1, 90, "h2", true, "")), "reach 2 on h2, change 1 to h2", ""},
+		{"a restore: what the node says, and the set has", "ordered 3 n1" + all, reportedChange(told(1, 190, "h2", true, "")), "reach 2 on h2, change 1 to h2", ""},
 		{"a restore: an order is known, and a later one was done", "ordered 3 n1 update=h2 current=h2 0:ready/h2 1:ready/h2 2:ready/h2", func(w *World) {
-			ordered("h2", told(1, 90, "h1", true, ""))(w)
+			ordered("h2", told(1, 190, "h1", true, ""))(w)
 		}, "reach 2 on h1, change 2 to h2", ""},
-		{"a restore: what the set does not have is updated in its turn", "ordered 3 n1 update=h2 current=h2 0:ready/h2 1:ready/h2 2:ready/h2", reportedChange(told(1, 90, "h9", true, "")), "change 2 to h2", ""},
-		{"a restore: what was under way, too", "ordered 3 n1 update=h2 current=h2 0:ready/h2 1:ready/h2 2:ready/h2", reportedChange(told(1, 90, "h2", false, "")), "change 2 to h2", ""},
-		{"a restore: but not while it is paused", "ordered 3 n1 paused update=h2 current=h1 0:ready 1:ready 2:ready", reportedChange(told(1, 90, "h9", true, "")), "", ""},
+		{"a restore: what the set does not have is updated in its turn", "ordered 3 n1 update=h2 current=h2 0:ready/h2 1:ready/h2 2:ready/h2", reportedChange(told(1, 190, "h9", true, "")), "change 2 to h2", ""},
+		{"a restore: what was under way, too", "ordered 3 n1 update=h2 current=h2 0:ready/h2 1:ready/h2 2:ready/h2", reportedChange(told(1, 190, "h2", false, "")), "change 2 to h2", ""},
+		{"a restore: but not while it is paused", "ordered 3 n1 paused update=h2 current=h1 0:ready 1:ready 2:ready", reportedChange(told(1, 190, "h9", true, "")), "", ""},
 		{"what is known to be done is not taken for another", "ordered 3 n1 update=h2 current=h2 0:ready/h2 1:ready/h2 2:ready/h2", func(w *World) {
 			reportedChange(told(1, 50, "h1", true, ""))(w)
 			m := *w.Slots[2].Member
@@ -200,7 +201,10 @@ func TestAMemberIsChangedInPlaceInItsTurn(t *testing.T) {
 				if stop, is := a.(Stop); is && !strings.Contains(stop.Text, tc.says) {
 					t.Errorf("it says %q, want %q", stop.Text, tc.says)
 				}
-				if c, is := a.(ChangeInPlace); is && (c.Change.ID.Compare(spec.Sequence{Epoch: 1, Rev: 90}) <= 0 && w.Slots[2].Report.Change.ID.Rev == 90 || c.Identity.Due != c.Change.Revision) {
+				if c, is := a.(ChangeInPlace); is && !slices.ContainsFunc(p.Blocked, func(b Blocked) bool { return b.ID == c.ID && b.Reason == causes.BlockedChanging }) {
+					t.Errorf("%s is not said to change: %s", c.ID.MemberName(), brief(p))
+				}
+				if c, is := a.(ChangeInPlace); is && (c.ID.Ordinal == 2 && c.Change.ID.Compare(spec.Sequence{Epoch: 1, Rev: 190}) <= 0 && w.Slots[2].Report.Change.ID.Rev == 190 || c.Identity.Due != c.Change.Revision) {
 					t.Errorf("it orders %+v with what is due %s", c.Change, c.Identity.Due)
 				}
 			}
