@@ -17,6 +17,8 @@ type box struct {
 	token    spec.Token    // likewise, and what follows
 	attempt  int
 	image    string
+	args     []string
+	env      []string
 	part     part
 	grace    time.Duration
 	mounts   []mounted
@@ -82,8 +84,16 @@ func (b *box) end() {
 	}
 }
 
+// does is what its program does: what its image does, unless it has an argument.
+func (b *box) does() string {
+	if len(b.args) > 0 {
+		return b.args[0]
+	}
+	return b.image
+}
+
 func (b *box) healthy() bool {
-	return !b.alive.IsZero() && !b.sick && !strings.HasPrefix(b.image, "never") && !b.p.n.w.clock.Before(b.readyAt)
+	return !b.alive.IsZero() && !b.sick && !strings.HasPrefix(b.does(), "never") && !b.p.n.w.clock.Before(b.readyAt)
 }
 
 // begin is the moment in which a process is there.
@@ -99,7 +109,7 @@ func (b *box) begin(token spec.Token) {
 	b.exits, b.sick, b.hangs, p.logger = time.Time{}, false, 0, token
 	b.started, b.dead, b.code, b.unknown, b.post, b.pre = false, false, failedCode, false, hookTruth{}, hookTruth{}
 	b.endSince, b.asked, b.says = time.Time{}, time.Time{}, records.Claim{}
-	if strings.HasPrefix(b.image, "crash") {
+	if strings.HasPrefix(b.does(), "crash") {
 		b.exits = w.clock.Add(time.Duration(w.r.IntN(1500)) * time.Millisecond)
 	}
 	if w.chance(12) {
@@ -114,7 +124,7 @@ func (b *box) begin(token spec.Token) {
 func (b *box) initialize() {
 	w := b.p.n.w
 	b.exits = w.clock.Add(time.Duration(w.r.IntN(3000)) * time.Millisecond)
-	if b.image == initImages[0] || b.image == initImages[1] && w.chance(2) {
+	if b.does() == initImages[0] || b.does() == initImages[1] && w.chance(2) {
 		b.code = 0
 	}
 	b.unknown = w.chance(40) && !w.judge.settling

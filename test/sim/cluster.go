@@ -42,6 +42,7 @@ type Cluster struct {
 	prepares bool                         // nodes pull images of updates ahead
 	moves    bool                         // members are moved
 	hasJobs  bool                         // sets have jobs
+	differs  bool                         // members of a set differ
 	read     map[spec.SetRef]hooks.JobRun // what a person read last of the jobs of each
 	keys     int                          // of moves, that agents made
 
@@ -173,6 +174,9 @@ func (w *Cluster) Run(n int) *Violation {
 	}
 	if d.moves {
 		w.Do(Choice{"moves", w.seed % 1_000_000})
+	}
+	if d.differs {
+		w.Do(Choice{"differ", d.r.Uint64N(1_000_000)})
 	}
 	for i := 1; i <= n && !w.over() && !w.cancelled(); i++ {
 		w.Do(d.next(i))

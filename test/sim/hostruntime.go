@@ -126,6 +126,7 @@ func (h hostRuntime) Create(_ context.Context, c runtime.Container) error {
 		life := h.n.lifeOf(c.ID.ID, c.Token)
 		b.serial++
 		b.state, b.token, b.attempt, b.image = runtime.Created, c.Token, c.Attempt, c.Image
+		b.args, b.env = c.Args, c.Env
 		b.part, b.late, b.mounts = partOf(&life.Template.Spec, c.ID.Name), false, h.n.mountsOf(c.ID.ID, c.Token)
 		b.grace = time.Duration(life.Member.GraceSeconds) * time.Second
 		return nil

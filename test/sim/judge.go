@@ -33,6 +33,7 @@ type judge struct {
 	has      map[moves.MoveID]bool     // their sources had all volumes when they said so to an abort
 	forgotBy map[string]bool           // who has left, and was forgotten by another
 	jobs     map[spec.SetRef]*jobsTruth
+	revs     map[revisionKey]*records.Revision // all there ever were
 	stored
 }
 
@@ -62,6 +63,8 @@ type lifeTruth struct {
 	service  *string       // under which it was told to be found
 	start    *startTruth
 	claims   []records.VolumeID // of PersistentVolumeClaims, that it was given
+	set      spec.UID           // of which it is,
+	began    spec.RevisionHash  // and with which revision it began
 }
 
 // volumeTruth is what there ever was of a volume.
@@ -89,7 +92,7 @@ func newJudge(w *Cluster) *judge {
 		w: w, alive: map[spec.Identity]run{}, newest: map[spec.Identity]spec.Token{}, lives: map[life]*lifeTruth{},
 		volumes: map[records.VolumeID]*volumeTruth{}, had: map[spec.UID]time.Time{}, may: map[telling]string{}, stored: newStored(),
 		lineages: map[records.VolumeID]*lineage{}, arrived: map[records.VolumeID]bool{}, backs: map[moves.MoveID]bool{}, has: map[moves.MoveID]bool{}, forgotBy: map[string]bool{},
-		jobs: map[spec.SetRef]*jobsTruth{},
+		jobs: map[spec.SetRef]*jobsTruth{}, revs: map[revisionKey]*records.Revision{},
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
 	j.rules.Restored()
@@ -173,6 +176,8 @@ func (j *judge) before(b store.Batch) {
 			j.jobsWritten(v, e)
 		case kind == store.KindSet && !e.Delete:
 			j.jobsWanted(v, e)
+		case kind == store.KindRevision && !e.Delete:
+			j.revision(e)
 		case kind == store.KindMove:
 			j.move(v, b, e)
 		case kind == store.KindIdentity && e.Delete:
@@ -260,6 +265,7 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 		}
 	}
 	truth := j.life(m.ID, m.Token)
+	j.counts(b, old, &m, truth)
 	j.lasts[m.ID], j.goals[l], truth.bound = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
 		j.newest[m.ID] = m.Token

@@ -28,6 +28,7 @@ func (j *judge) begins(b *box, token spec.Token) {
 		return
 	}
 	n, id := b.p.n, b.p.id
+	j.runs(b, token)
 	truth := j.start(id, token)
 	for c, role := range b.part.of.All() {
 		if c.Name == b.name {

@@ -115,6 +115,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 			mendJobs(set)
 		}
 		w.mendMounts(set)
+		mendDifferences(set)
 		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			r.Partition, r.OnFailure = nil, ""
@@ -122,7 +123,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 		set.Spec.Busy = &spec.Busy{MaxSeconds: new(int32(60))}
 		set.Paused, set.Spec.Disruption, set.Spec.ProgressDeadlineSeconds = false, nil, nil
 		s := w.view().Status(ref)
-		if s != nil && s.RolledBackFrom == spec.HashTemplate(set.Template()) { // what was given up is not tried again
+		if s != nil && s.RolledBackFrom == set.Spec.Members.Hash(set.Template()) { // what was given up is not tried again
 			c.Image = images[(slices.Index(images, c.Image)+1)%4]
 		}
 	})

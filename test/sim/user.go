@@ -62,6 +62,9 @@ func (w user) createSet(ref spec.SetRef) {
 	if w.hasJobs {
 		someJobs(&set, rand.New(rand.NewPCG(w.seed, uint64(w.uids)+2<<32)))
 	}
+	if w.differs {
+		set.Spec.Members = someDifferences(rand.New(rand.NewPCG(w.seed, uint64(w.uids)+3<<32)))
+	}
 	w.putSet(set, 0)
 }
 
@@ -86,6 +89,9 @@ func brief(s *records.Set) string {
 		if r.MaxUnavailable != nil {
 			text += ", at most " + r.MaxUnavailable.String()
 		}
+	}
+	for _, d := range s.Spec.Members {
+		text += fmt.Sprintf(", of %v %v %v %v", d.Ordinals, d.Env, d.Args, d.Resources != nil)
 	}
 	if s.Paused {
 		text += ", paused"

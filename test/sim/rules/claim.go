@@ -69,6 +69,31 @@ func (c *planChecker) lacksClaim(h spec.RevisionHash) bool {
 	return false
 }
 
+// boundToTwo: the volumes that a member has, and those of claims that it mounts by a revision, are on two nodes: it cannot run it.
+func (c *planChecker) boundToTwo(o int, h spec.RevisionHash) bool {
+	home, two := spec.NodeName(""), false
+	binds := func(v *records.Volume) {
+		if v == nil || v.Node == "" || v.Shared {
+			return
+		}
+		two = two || home != "" && home != v.Node
+		home = v.Node
+	}
+	for _, v := range c.Slot(o).Volumes {
+		binds(v)
+	}
+	t, _ := c.ofRevision(h)
+	if t == nil {
+		return false
+	}
+	for _, name := range t.Spec.ClaimNames() {
+		if x := c.x.Claims[name]; x != nil {
+			binds(x.Volume())
+		}
+	}
+	return two
+}
+
 // has: the life has the volume of the same claim.
 func has(m *records.Member, v records.MemberVolume) bool {
 	for _, x := range m.Volumes {

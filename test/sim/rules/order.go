@@ -225,10 +225,13 @@ func (c *planChecker) due(m records.Member) {
 		}
 		return
 	}
+	if c.sameFor(m.ID.Ordinal, s.Member.Revision, target) && m.Revision != target {
+		c.fail("differences", "%s begins on %s, and runs the same by its target %s", m.ID, m.Revision, target)
+	}
 	failed := s.Report != nil && s.Report.Phase == records.PhaseFailed
 	never := s.Identity == nil || s.Identity.AvailableOn != s.Member.Revision
 	forgotten := c.x.Revisions == nil || !c.stored(s.Member.Revision)
-	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten || c.lacksClaim(s.Member.Revision))) {
+	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten || c.lacksClaim(s.Member.Revision) || c.boundToTwo(m.ID.Ordinal, s.Member.Revision) || c.sameFor(m.ID.Ordinal, s.Member.Revision, target))) {
 		c.fail("due", "%s begins on %s, though it ran %s and its turn did not come", m.ID, m.Revision, s.Member.Revision)
 	}
 }

@@ -29,6 +29,9 @@ func (j *Judge) Restored() {
 
 // Plan judges the plan that a server made in a term, when its clock showed now.
 func (j *Judge) Plan(server string, term int64, now time.Time, x plan.World, p plan.Plan) {
+	if x.Set != nil && !Orphaned(x.Set) {
+		x = j.promotions(x, p)
+	}
 	c := &planChecker{j, Read(x), p, now}
 	for _, a := range p.Actions {
 		if x.Set == nil || Orphaned(x.Set) {
