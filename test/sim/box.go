@@ -11,36 +11,38 @@ import (
 
 // box is one container of an identity on a host, and the process in it.
 type box struct {
-	p        *place
-	name     string
-	state    runtime.State // "": there is none
-	token    spec.Token    // likewise, and what follows
-	attempt  int
-	image    string
-	args     []string
-	env      []string
-	part     part
-	grace    time.Duration
-	mounts   []mounted
-	serial   int        // of the container: a start that lands late lands on this one or nowhere
-	runs     int        // of processes, so that a watch knows its own
-	alive    spec.Token // of the process; zero: none
-	exits    time.Time  // when it ends by itself; zero: never
-	code     int        // with which it ends, or has ended
-	unknown  bool       // containerd does not know it
-	readyAt  time.Time
-	sick     bool
-	started  bool // its startup probe has succeeded
-	dead     bool // its liveness probe fails for good
-	late     bool // its start was given up on before it landed
-	hangs    int  // how many kills it survives
-	lateness *lateStart
-	says     records.Claim // of its member, in this run
-	post     hookTruth
-	pre      hookTruth
-	endSince time.Time // on the node's clock: its agent began to end it alone
-	asked    time.Time // likewise: it was sent the stop signal
-	job      *jobRun   // the command of a job in it
+	p         *place
+	name      string
+	state     runtime.State // "": there is none
+	token     spec.Token    // likewise, and what follows
+	attempt   int
+	image     string
+	args      []string
+	env       []string
+	resources runtime.Resources
+	changing  bool // it is ended for a change in place
+	part      part
+	grace     time.Duration
+	mounts    []mounted
+	serial    int        // of the container: a start that lands late lands on this one or nowhere
+	runs      int        // of processes, so that a watch knows its own
+	alive     spec.Token // of the process; zero: none
+	exits     time.Time  // when it ends by itself; zero: never
+	code      int        // with which it ends, or has ended
+	unknown   bool       // containerd does not know it
+	readyAt   time.Time
+	sick      bool
+	started   bool // its startup probe has succeeded
+	dead      bool // its liveness probe fails for good
+	late      bool // its start was given up on before it landed
+	hangs     int  // how many kills it survives
+	lateness  *lateStart
+	says      records.Claim // of its member, in this run
+	post      hookTruth
+	pre       hookTruth
+	endSince  time.Time // on the node's clock: its agent began to end it alone
+	asked     time.Time // likewise: it was sent the stop signal
+	job       *jobRun   // the command of a job in it
 }
 
 // part is what a container is to its member, by the template of its life.
@@ -107,6 +109,7 @@ func (b *box) begin(token spec.Token) {
 	b.runs++
 	b.readyAt = w.clock.Add(time.Duration(w.r.IntN(4000)) * time.Millisecond)
 	b.exits, b.sick, b.hangs, p.logger = time.Time{}, false, 0, token
+	b.changing = false
 	b.started, b.dead, b.code, b.unknown, b.post, b.pre = false, false, failedCode, false, hookTruth{}, hookTruth{}
 	b.endSince, b.asked, b.says = time.Time{}, time.Time{}, records.Claim{}
 	if strings.HasPrefix(b.does(), "crash") {

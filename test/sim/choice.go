@@ -76,7 +76,7 @@ var actions = map[string]action{
 	"kill-watchdog": onNode((*node).killWatchdog), "kill-logger": onNode((*node).killLogger),
 	"break": onStream(anySession, (*stream).breaks), "expire-session": onStream(anySession, (*stream).expire), "lie": onStream(anySession, (*stream).lie),
 	"ask": onNode((*node).ask), "unmount": onNode((*node).unmount), "mount": onNode((*node).mount), "kill-disk": onNode((*node).killDisk), "replace-disk": onNode((*node).replaceDisk),
-	"says": onNode((*node).says), "order": edits(user.order), "jobs": asks(user.jobs), "differ": (*Cluster).differ, "job-word": asks(user.decideJob), "job-on": (*Cluster).jobOn,
+	"says": onNode((*node).says), "order": edits(user.order), "jobs": asks(user.jobs), "differ": (*Cluster).differ, "change": (*Cluster).change, "job-word": asks(user.decideJob), "job-on": (*Cluster).jobOn,
 	"move-work": (*Cluster).moveWork, "move-on": (*Cluster).moveOn, "move-through": (*Cluster).moveThrough,
 	"servers": (*Cluster).withServers, "replicate": (*Cluster).replicate, "arrive": (*Cluster).arrives, "elect": (*Cluster).newLeader, "late": onServer((*server).delay), "break-watch": onServer((*server).breakWatch),
 	"lose-server": (*Cluster).loseServer, "recover": (*Cluster).recover, "server-joins": operates(operator.joinServer), "add-server": operates(operator.addServer),
@@ -125,7 +125,7 @@ var serverWeights = []weight{
 var direct = map[string]bool{
 	"move": true, "abort-move": true, "drain-move": true, "back-move": true, "lose-target": true, "lose-source": true, "user": true, "rename": true, "orphan": true, "adopt": true, "lost": true,
 	"give-up": true, "bring-back": true, "retain": true, "claim": true, "scale": true, "range": true, "deadline": true, "leave": true, "parts": true, "mounts": true,
-	"claims": true, "recreate": true, "pause": true, "floor": true, "node-loss": true, "cordon": true, "drain": true, "declare": true, "excuse": true, "order": true, "jobs": true, "differ": true, "job-word": true,
+	"claims": true, "recreate": true, "pause": true, "floor": true, "node-loss": true, "cordon": true, "drain": true, "declare": true, "excuse": true, "order": true, "jobs": true, "differ": true, "change": true, "job-word": true,
 	"backup": true, "go-back": true, "expire-session": true, "lie": true,
 }
 
@@ -134,6 +134,9 @@ var sayWeights = []weight{{"says", 12, 12}, {"order", 8, 8}}
 
 // differWeights are drawn as well in runs in which members of a set differ.
 var differWeights = []weight{{"differ", 16, 16}, {"pause", 2, 2}, {"user", 4, 4}}
+
+// changeWeights are drawn as well in runs in which members change in place.
+var changeWeights = []weight{{"change", 24, 24}, {"crash-agent", 3, 5}}
 
 // jobWeights are drawn as well in runs in which sets have jobs; jobFaults instead of all others for a while after faults were mended: jobs
 // run while all members are ready.
@@ -157,6 +160,7 @@ type dealer struct {
 	servers bool // have a store of their own
 	jobs    bool // sets have some
 	differs bool // members of a set do
+	changes bool // in place
 }
 
 func newDealer(seed uint64, often []string) *dealer {
@@ -176,6 +180,9 @@ func newDealer(seed uint64, often []string) *dealer {
 	}
 	if seed%4 == 3 || slices.Contains(often, "differ") {
 		d.differs, d.table = true, append(d.table, differWeights...)
+	}
+	if seed%4 == 1 || slices.Contains(often, "change") {
+		d.changes, d.table = true, append(d.table, changeWeights...)
 	}
 	for _, table := range [][]weight{d.table, d.faults} {
 		for i, w := range table {

@@ -43,6 +43,7 @@ type Cluster struct {
 	moves    bool                         // members are moved
 	hasJobs  bool                         // sets have jobs
 	differs  bool                         // members of a set differ
+	changes  bool                         // and change in place
 	read     map[spec.SetRef]hooks.JobRun // what a person read last of the jobs of each
 	keys     int                          // of moves, that agents made
 
@@ -174,6 +175,9 @@ func (w *Cluster) Run(n int) *Violation {
 	}
 	if d.moves {
 		w.Do(Choice{"moves", w.seed % 1_000_000})
+	}
+	if d.changes {
+		w.Do(Choice{"change", d.r.Uint64N(1_000_000)})
 	}
 	if d.differs {
 		w.Do(Choice{"differ", d.r.Uint64N(1_000_000)})

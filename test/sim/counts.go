@@ -48,7 +48,8 @@ var (
 		"BeginMove", "AdvanceMove", "FlipMove", "EndMove", "Stop Move", "Start Move", "blocked: Moving",
 		"move begun", "move Copying to Aborting", "move Copying to Stopping", "move Stopping to Sealing", "move Sealing to Flipped", "move ended as Flipped", "move ended as Aborting",
 		"round of copying", "copy discarded", "life begun where its volumes arrived", "move taken up by the next agent", "fault: a round of copying breaks",
-		"Promote", "member reaches a revision as it is", "member differs",
+		"Promote", "member reaches a revision as it is", "member differs", "ChangeInPlace", "change ordered", "change taken", "change done", "ResizeContainer", "bounds changed in place",
+		"container ended for a change", "blocked: Changing",
 		"OrderJob", "PutJobs", "job begun", "job begun after a growth", "job begun once more", "job succeeded", "job done", "job skipped", "blocked: Job", "blocked: JobUnknown",
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}

@@ -126,7 +126,7 @@ func (h hostRuntime) Create(_ context.Context, c runtime.Container) error {
 		life := h.n.lifeOf(c.ID.ID, c.Token)
 		b.serial++
 		b.state, b.token, b.attempt, b.image = runtime.Created, c.Token, c.Attempt, c.Image
-		b.args, b.env = c.Args, c.Env
+		b.args, b.env, b.resources = c.Args, c.Env, c.Resources
 		b.part, b.late, b.mounts = partOf(&life.Template.Spec, c.ID.Name), false, h.n.mountsOf(c.ID.ID, c.Token)
 		b.grace = time.Duration(life.Member.GraceSeconds) * time.Second
 		return nil
@@ -166,7 +166,8 @@ func (h hostRuntime) Status(_ context.Context, id runtime.ContainerID) (runtime.
 	if b.state == "" {
 		return runtime.Status{}, runtime.ErrNotFound
 	}
-	st := runtime.Status{ID: id, Token: b.token, Attempt: b.attempt, State: b.state, Image: b.image, Exit: runtime.Exit{Code: failedCode}}
+	resources := b.resources
+	st := runtime.Status{ID: id, Token: b.token, Attempt: b.attempt, State: b.state, Image: b.image, Resources: &resources, Exit: runtime.Exit{Code: failedCode}}
 	if b.part.role == spec.RoleInit {
 		st.Exit = runtime.Exit{Code: b.code, Unknown: b.unknown}
 		if h.n.w.plant.SeesNoFailure {

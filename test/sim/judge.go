@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/records/moves"
 	"github.com/stead-project/stead/server/cache"
 	"github.com/stead-project/stead/spec"
@@ -65,6 +66,7 @@ type lifeTruth struct {
 	claims   []records.VolumeID // of PersistentVolumeClaims, that it was given
 	set      spec.UID           // of which it is,
 	began    spec.RevisionHash  // and with which revision it began
+	change   changeTruth
 }
 
 // volumeTruth is what there ever was of a volume.
@@ -95,6 +97,9 @@ func newJudge(w *Cluster) *judge {
 		jobs: map[spec.SetRef]*jobsTruth{}, revs: map[revisionKey]*records.Revision{},
 	}
 	j.rules = &rules.Judge{Fail: w.fail, Count: w.count, Alive: func(id spec.Identity) spec.Token { return j.alive[id].token }}
+	j.rules.Changed = func(id spec.Identity, token spec.Token, to spec.RevisionHash) bool {
+		return slices.ContainsFunc(j.life(id, token).change.orders, func(o inplace.ChangeOrder) bool { return o.Revision == to })
+	}
 	j.rules.Restored()
 	return j
 }
@@ -266,6 +271,7 @@ func (j *judge) member(v cache.View, b store.Batch, e store.Event) {
 	}
 	truth := j.life(m.ID, m.Token)
 	j.counts(b, old, &m, truth)
+	j.ordersChange(v, old, &m, truth)
 	j.lasts[m.ID], j.goals[l], truth.bound = m.Token, m.Goal, m.Bound
 	if m.Token.Compare(j.newest[m.ID]) > 0 {
 		j.newest[m.ID] = m.Token

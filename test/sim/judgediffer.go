@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/stead-project/stead/agent/files"
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/spec"
 	"github.com/stead-project/stead/store"
@@ -37,7 +38,10 @@ func (j *judge) counts(b store.Batch, old, m *records.Member, truth *lifeTruth) 
 	if j.w.restoring || old == nil || old.Token != m.Token || old.Revision == m.Revision {
 		return
 	}
-	if j.runsBy(m.ID, m.SetUID, m.Revision) != j.runsBy(m.ID, m.SetUID, truth.began) {
+	switch changed := len(truth.change.orders) > 0; {
+	case changed:
+		j.countsChanged(m)
+	case j.runsBy(m.ID, m.SetUID, m.Revision) != j.runsBy(m.ID, m.SetUID, truth.began):
 		j.w.fail("differences", "%s %s counts as one of revision %s, and runs what %s says", m.ID, m.Token, m.Revision, truth.began)
 	}
 	if old.Goal != records.GoalRun || m.Goal != records.GoalRun {
@@ -62,31 +66,23 @@ func (j *judge) runsBy(id spec.Identity, set spec.UID, h spec.RevisionHash) stri
 	return ""
 }
 
-// runs judges that a process runs what the revision says with which its life began, and reads that one's name.
+// runs judges that a process runs what a revision says that its life may run, and reads the name of that with which the life began.
 func (j *judge) runs(b *box, token spec.Token) {
 	id, truth := b.p.id, j.life(b.p.id, token)
-	r := j.revs[revisionKey{id.Ref(), truth.set, truth.began}]
-	if r == nil {
-		j.w.fail("differences", "%s %s begins on %s by revision %s, which nobody wrote", id.MemberName(), token, b.p.n.name, truth.began)
-		return
-	}
-	want := rules.MemberTemplate(&r.Template, r.Members, id.Ordinal)
-	for c := range want.Spec.All() {
-		if c.Name != b.name {
+	may := j.mayRun(id, token)
+	for _, r := range may {
+		c := container(r, id, b.name)
+		if c == nil || b.image != c.Image || b.resources != files.Resources(c) && b.part.role != spec.RoleInit || !slices.Equal(b.args, c.Args) {
 			continue
 		}
-		lacks := !slices.Contains(b.env, "STEAD_REVISION="+string(truth.began))
-		for _, e := range c.Env {
-			lacks = lacks || !slices.Contains(b.env, e.Name+"="+e.Value)
+		if !slices.ContainsFunc(c.Env, func(e spec.EnvVar) bool { return !slices.Contains(b.env, e.Name+"="+e.Value) }) &&
+			slices.Contains(b.env, "STEAD_REVISION="+string(truth.began)) {
+			if rules.Runs(&r.Template, r.Members, id.Ordinal) != rules.Runs(&r.Template, nil, id.Ordinal) {
+				j.w.count("member differs")
+			}
+			return
 		}
-		if lacks || b.image != c.Image || !slices.Equal(b.args, c.Args) {
-			j.w.fail("differences", "%s %s begins on %s with image %s, args %q and variables %q; revision %s says %s, %q, %v",
-				id.MemberName(), b.name, b.p.n.name, b.image, b.args, b.env, truth.began, c.Image, c.Args, c.Env)
-		}
-		if rules.Runs(&r.Template, r.Members, id.Ordinal) != rules.Runs(&r.Template, nil, id.Ordinal) {
-			j.w.count("member differs")
-		}
-		return
 	}
-	j.w.fail("differences", "%s %s begins on %s, and revision %s has no such container", id.MemberName(), b.name, b.p.n.name, truth.began)
+	j.w.fail("differences", "%s %s begins on %s with image %s, args %q, bounds %+v and variables %q: no revision says so that its life %s, begun with %s, may run (%d)",
+		id.MemberName(), b.name, b.p.n.name, b.image, b.args, b.resources, b.env, token, truth.began, len(may))
 }

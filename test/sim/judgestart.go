@@ -161,5 +161,5 @@ func (b *box) graceOver() bool {
 	return b.p.ending.token == b.alive && over(b.p.ending.since) || b.gaveUp() && over(b.endSince)
 }
 
-// gaveUp: its agent may end it alone: its liveness probe or its postStart hook failed.
-func (b *box) gaveUp() bool { return b.dead || b.post.failed }
+// gaveUp: its agent may end it alone: its liveness probe or its postStart hook failed, or its image changes.
+func (b *box) gaveUp() bool { return b.dead || b.post.failed || b.changing }

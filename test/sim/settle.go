@@ -116,7 +116,7 @@ func (w *Cluster) mend(ref spec.SetRef) {
 		}
 		w.mendMounts(set)
 		mendDifferences(set)
-		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate}
+		set.Spec.UpdateStrategy = spec.UpdateStrategy{RollingUpdate: set.Spec.UpdateStrategy.RollingUpdate, InPlace: set.Spec.UpdateStrategy.InPlace}
 		if r := set.Spec.UpdateStrategy.RollingUpdate; r != nil {
 			r.Partition, r.OnFailure = nil, ""
 		}

@@ -213,9 +213,22 @@ func (n *node) choose(id spec.Identity, token spec.Token, wanted step.Wanted, se
 	w.note("%s: %s %s for %s %s", n.name, id.MemberName(), op.Kind, token, op.Container)
 	w.count(string(op.Kind))
 	if op.Kind == step.EndContainer {
-		n.place(id).box(op.Container).endSince = n.now()
+		n.place(id).box(op.Container).toEnd()
 	}
 	return op
+}
+
+// toEnd: the agent is about to end the container alone. Of one whose image changes the grace begins once.
+func (b *box) toEnd() {
+	switch {
+	case b.gaveUp() && !b.changing:
+	case b.changing:
+		return
+	default:
+		b.p.n.w.judge.endsForChange(b)
+		b.changing = true
+	}
+	b.endSince = b.p.n.now()
 }
 
 // report takes what a worker reports, as the plants have it.
@@ -233,6 +246,7 @@ func (a *agent) report(r records.Report) {
 		x.last, x.enough = &r, enough
 	}
 	w.judge.saysReady(a.n.place(r.ID), &r)
+	w.judge.saysChanged(a.n.place(r.ID), &r)
 	w.note("%s reports %s %s: %s, ready %v for %s, %s", a.n.name, r.ID.MemberName(), r.Token, r.Phase, r.Ready, r.ReadyFor, r.Cause)
 	a.outbox.Put(r)
 }

@@ -35,7 +35,7 @@ func (c *planChecker) cures(key standKey) {
 	down, unavailable, coming := 0, 0, false
 	for _, o := range c.Wanted {
 		m := c.Slot(o).Member
-		if m != nil && since(o) < deadline && !c.Available(o) && (m.Goal == records.GoalStop && m.StopReason == records.ReasonUpdate || m.Goal == records.GoalRun && m.Revision == c.target(o)) {
+		if m != nil && since(o) < deadline && !c.Available(o) && (m.Goal == records.GoalStop && m.StopReason == records.ReasonUpdate || m.Goal == records.GoalRun && c.heads(o) == c.target(o)) {
 			coming = true
 		}
 		unavailable += one(!c.Available(o))
@@ -48,7 +48,7 @@ func (c *planChecker) cures(key standKey) {
 			continue
 		}
 		o := stop.ID.Ordinal
-		if c.Available(o) || !c.serves(o) {
+		if c.Available(o) || !c.serves(o) || c.changing(o) {
 			continue
 		}
 		lapsed++

@@ -97,11 +97,25 @@ func (r *Reading) sameFor(o int, a, b spec.RevisionHash) bool {
 // reaches: the life counts as one of its target from now on, by which it runs the same.
 func (r *Reading) reaches(o int) bool {
 	s := r.Slot(o)
-	return s.Member != nil && s.Identity != nil && s.Member.Goal == records.GoalRun && !r.Vacant(o) && !r.held(o) && r.sameFor(o, s.Member.Revision, r.target(o))
+	return s.Member != nil && s.Identity != nil && s.Member.Goal == records.GoalRun && !r.Vacant(o) && !r.held(o) && s.Member.Change == nil && !r.unknownChange(o) && r.sameFor(o, s.Member.Revision, r.target(o))
+}
+
+// counts is the revision of which a life counts from now on: that to which it was changed in place, as its node says; or its target, by
+// which it runs the same. "": that of its record.
+func (r *Reading) counts(o int) spec.RevisionHash {
+	s := r.Slot(o)
+	switch {
+	case s.Member == nil || s.Identity == nil || s.Member.Goal != records.GoalRun || r.Vacant(o):
+	case r.wasChanged(o) != "":
+		return r.wasChanged(o)
+	case r.IsWanted(o) && r.reaches(o):
+		return r.target(o)
+	}
+	return ""
 }
 
 // promotions judges which lives a plan has count as ones of another revision, and returns the world in which they do: exactly those of
-// members that are wanted, run the same by their target, and are not to stop, before anybody is stopped or begins.
+// which that is so, before anybody is stopped, changed or begins.
 func (j *Judge) promotions(x plan.World, p plan.Plan) plan.World {
 	c := &planChecker{Judge: j, Reading: Read(x), p: p}
 	promoted := map[int]bool{}
@@ -114,30 +128,33 @@ func (j *Judge) promotions(x plan.World, p plan.Plan) plan.World {
 		promoted[o] = true
 		s := c.Slot(o)
 		switch {
-		case !c.IsWanted(o) || !c.reaches(o):
+		case c.counts(o) == "":
 			c.fail("differences", "%s counts as one of revision %s as it is", c.Name(o), a.Revision)
-		case a.Token != s.Member.Token || a.Revision != c.target(o):
-			c.fail("differences", "%s %s counts as one of revision %s: it is %s, and its target is %s", c.Name(o), a.Token, a.Revision, s.Member.Token, c.target(o))
+		case a.Token != s.Member.Token || a.Revision != c.counts(o):
+			c.fail("differences", "%s %s counts as one of revision %s: it is %s of %s", c.Name(o), a.Token, a.Revision, s.Member.Token, c.counts(o))
 		case i > 0 && disturbs(p.Actions[:i]):
 			c.fail("differences", "%s counts as one of revision %s after something else is done", c.Name(o), a.Revision)
 		}
 	}
 	x.Slots = slices.Clone(x.Slots)
-	disturbing := disturbs(p.Actions)
 	for i := range x.Slots {
 		s := &x.Slots[i]
 		o := s.ID.Ordinal
-		if x.Set.Deleting || !c.IsWanted(o) || !c.reaches(o) || len(promoted) == 0 && !disturbing {
+		to := c.counts(o)
+		if x.Set.Deleting || to == "" || len(promoted) == 0 && !disturbs(p.Actions) {
 			continue
 		}
 		if !promoted[o] {
-			c.fail("differences", "%s runs the same by its target %s as by %s, and is not left as it is", c.Name(o), c.target(o), s.Member.Revision)
+			c.fail("differences", "%s runs what revision %s says, and counts as one of %s", c.Name(o), to, s.Member.Revision)
 		}
 		m, rec := *s.Member, *s.Identity
-		if rec.AvailableOn == m.Revision {
-			rec.AvailableOn = c.target(o)
+		switch {
+		case c.wasChanged(o) != "":
+			m.Change, m.Changed = nil, c.result(o).ID
+		case rec.AvailableOn == m.Revision:
+			rec.AvailableOn = to
 		}
-		m.Revision, rec.Due = c.target(o), c.target(o)
+		m.Revision, rec.Due = to, to
 		s.Member, s.Identity = &m, &rec
 	}
 	return x
@@ -147,7 +164,7 @@ func (j *Judge) promotions(x plan.World, p plan.Plan) plan.World {
 func disturbs(actions []plan.Action) bool {
 	return slices.ContainsFunc(actions, func(a plan.Action) bool {
 		switch a.(type) {
-		case plan.Start, plan.Stop:
+		case plan.Start, plan.Stop, plan.ChangeInPlace:
 			return true
 		}
 		return false

@@ -86,6 +86,10 @@ func (c *planChecker) updates() {
 			if c.disturbs(a) {
 				ended++
 			}
+		case plan.ChangeInPlace:
+			if c.changes(a) {
+				ended++
+			}
 		case plan.Start:
 			c.due(a.Member)
 		}
@@ -141,7 +145,7 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 			c.fail("churn", "%s is restarted, and nobody asked for it", a.ID)
 		}
 	case records.ReasonUpdate:
-		if s.Member.Revision == c.target(o) || c.held(o) || u.Type == spec.OnDeleteStrategy && s.Request == nil {
+		if c.heads(o) == c.target(o) || c.held(o) || u.Type == spec.OnDeleteStrategy && s.Request == nil {
 			c.fail("churn", "%s is ended for an update on revision %s", a.ID, s.Member.Revision)
 		}
 		if s.Request == nil && c.Available(o) && !c.Recreates() {
@@ -149,6 +153,9 @@ func (c *planChecker) disturbs(a plan.Stop) bool {
 		}
 		if s.Request == nil && c.Available(o) {
 			c.imagesFirst(o)
+		}
+		if c.mayChange(o) {
+			c.fail("in place", "%s gets a new life for the update to %s, and can be changed", a.ID, c.target(o))
 		}
 	case records.ReasonReplace:
 		if !saidLost(s) {
@@ -200,8 +207,13 @@ func (c *planChecker) highestFirst(o int) {
 
 func (c *planChecker) stopped(o int) bool {
 	return slices.ContainsFunc(c.p.Actions, func(a plan.Action) bool {
-		s, ok := a.(plan.Stop)
-		return ok && s.ID.Ordinal == o
+		switch a := a.(type) {
+		case plan.Stop:
+			return a.ID.Ordinal == o
+		case plan.ChangeInPlace:
+			return a.ID.Ordinal == o
+		}
+		return false
 	})
 }
 
@@ -225,15 +237,24 @@ func (c *planChecker) due(m records.Member) {
 		}
 		return
 	}
-	if c.sameFor(m.ID.Ordinal, s.Member.Revision, target) && m.Revision != target {
+	ran := c.ran(s)
+	if c.sameFor(m.ID.Ordinal, ran, target) && m.Revision != target {
 		c.fail("differences", "%s begins on %s, and runs the same by its target %s", m.ID, m.Revision, target)
 	}
 	failed := s.Report != nil && s.Report.Phase == records.PhaseFailed
-	never := s.Identity == nil || s.Identity.AvailableOn != s.Member.Revision
-	forgotten := c.x.Revisions == nil || !c.stored(s.Member.Revision)
-	if m.Revision != s.Member.Revision && !(m.Revision == target && (failed || never || forgotten || c.lacksClaim(s.Member.Revision) || c.boundToTwo(m.ID.Ordinal, s.Member.Revision) || c.sameFor(m.ID.Ordinal, s.Member.Revision, target))) {
-		c.fail("due", "%s begins on %s, though it ran %s and its turn did not come", m.ID, m.Revision, s.Member.Revision)
+	never := s.Identity == nil || s.Identity.AvailableOn != ran
+	forgotten := c.x.Revisions == nil || !c.stored(ran)
+	if m.Revision != ran && !(m.Revision == target && (failed || never || forgotten || c.lacksClaim(ran) || c.boundToTwo(m.ID.Ordinal, ran) || c.sameFor(m.ID.Ordinal, ran, target))) {
+		c.fail("due", "%s begins on %s, though it ran %s and its turn did not come", m.ID, m.Revision, ran)
 	}
+}
+
+// ran is what the life before ran, or what it was being changed to in place when it ended: its turn had come.
+func (c *planChecker) ran(s *plan.Slot) spec.RevisionHash {
+	if s.Identity != nil && s.Identity.Due != "" && c.Changed(s.ID, s.Member.Token, s.Identity.Due) {
+		return s.Identity.Due
+	}
+	return s.Member.Revision
 }
 
 // apart: under Recreate members of two revisions do not run beside each other, but for

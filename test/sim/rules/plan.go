@@ -16,6 +16,8 @@ type Judge struct {
 	Count func(what string)
 	// Alive is the token of the process of an identity; zero: it has none.
 	Alive func(spec.Identity) spec.Token
+	// Changed: a life was ever ordered to change in place to a revision.
+	Changed func(spec.Identity, spec.Token, spec.RevisionHash) bool
 
 	stands  map[standKey]standing
 	outages map[outageKey]time.Time // first seen

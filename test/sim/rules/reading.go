@@ -131,7 +131,7 @@ func (r *Reading) Vacant(o int) bool {
 // Available: ready, for long enough, on a node with a session, and not told to stop.
 func (r *Reading) Available(o int) bool {
 	s := r.Slot(o)
-	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == records.GoalRun &&
+	return s.Member != nil && s.Report != nil && s.Report.Token == s.Member.Token && s.Member.Goal == records.GoalRun && !r.changing(o) &&
 		s.Report.Phase == records.PhaseRunning && s.Report.Ready && s.Report.ReadyFor >= r.min && r.live(s.Member) && r.told(s.Report)
 }
 
@@ -177,7 +177,7 @@ func (r *Reading) rolledBack() bool {
 // obsolete: the member runs off its target: it may be broken, and replaced for it.
 func (r *Reading) obsolete(o int) bool {
 	m := r.Slot(o).Member
-	return m != nil && m.Goal == records.GoalRun && !r.Vacant(o) && m.Revision != r.target(o)
+	return m != nil && m.Goal == records.GoalRun && !r.Vacant(o) && r.heads(o) != r.target(o)
 }
 
 // held: a paused rollout keeps the ordinal from its target.
