@@ -10,6 +10,7 @@ import (
 	"github.com/stead-project/stead/agent/step"
 	"github.com/stead-project/stead/agent/worker"
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/records/inplace"
 	"github.com/stead-project/stead/spec"
 )
 
@@ -82,6 +83,9 @@ func (x *memberWorker) tell(l records.Life) {
 	x.lives[l.Member.Token] = l
 	if x.n.w.plant.StartsUnguarded {
 		l.Member.Bound = 0
+	}
+	if x.n.w.plant.TakesAnyTemplate {
+		l.Member.Change = &inplace.ChangeOrder{ID: spec.Sequence{Epoch: 1, Rev: int64(x.n.w.latest())}, Revision: l.Member.Revision}
 	}
 	x.Tell(l)
 	x.due = true
@@ -244,6 +248,9 @@ func (a *agent) report(r records.Report) {
 			return
 		}
 		x.last, x.enough = &r, enough
+	}
+	if w.plant.SaysChanged && r.Change.ID != (spec.Sequence{}) {
+		r.Change.Done = true
 	}
 	w.judge.saysReady(a.n.place(r.ID), &r)
 	w.judge.saysChanged(a.n.place(r.ID), &r)

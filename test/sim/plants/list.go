@@ -13,7 +13,7 @@ import (
 )
 
 // All are the plants there are, each with the judges of which one must find it.
-var All = slices.Concat(general, storagePlants, partPlants, claimPlants, movePlants, leavePlants, jobPlants, differencePlants, serverPlants)
+var All = slices.Concat(general, storagePlants, partPlants, claimPlants, movePlants, leavePlants, jobPlants, differencePlants, changePlants, serverPlants)
 
 var general = []Plant{
 	// SAFETY S1, S2, S8, S13: what agents and restores must keep.

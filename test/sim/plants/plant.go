@@ -62,6 +62,8 @@ type Plant struct {
 	SeesNoFailure     bool // an init container that failed is said to have ended with 0
 	SeesNoSignal      bool // a job that a signal ended is said to have ended by itself
 	BeginsOldJobs     bool // a job that was ordered before a restore is begun after it
+	SaysChanged       bool // a change in place is said to be done when it was taken
+	TakesAnyTemplate  bool // a life's containers become what is sent with it, without an order
 	// Look changes what a worker saw of its identity; Keep what it keeps of a life.
 	Look func(step.Wanted, *step.Seen)
 	Keep func(*worker.State)
