@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stead-project/stead/records"
+	"github.com/stead-project/stead/test/sim/plants"
 )
 
 // Choice is one thing that happens: what, and the number from which every detail
@@ -163,7 +164,8 @@ type dealer struct {
 	changes bool // in place
 }
 
-func newDealer(seed uint64, often []string) *dealer {
+func newDealer(seed uint64, plant plants.Plant) *dealer {
+	often := plant.Often
 	d := &dealer{r: rand.New(rand.NewPCG(seed, 2)), table: slices.Clone(weights), moves: seed%2 == 0 || slices.Contains(often, "move")}
 	if d.moves {
 		d.table = append(d.table, moveWeights...)
@@ -178,10 +180,11 @@ func newDealer(seed uint64, often []string) *dealer {
 	if seed%3 == 2 || slices.Contains(often, "jobs") {
 		d.jobs, d.table, d.faults = true, append(d.table, jobWeights...), slices.Clone(jobFaults)
 	}
-	if seed%4 == 3 || slices.Contains(often, "differ") {
+	if plant.Name == "" && seed%4 == 3 || slices.Contains(often, "differ") {
 		d.differs, d.table = true, append(d.table, differWeights...)
 	}
-	if seed%4 == 1 || slices.Contains(often, "change") {
+	if plant.Name == "" && seed%4 == 1 || slices.Contains(often, "change") { // a plant that is not about these is found sooner without
+
 		d.changes, d.table = true, append(d.table, changeWeights...)
 	}
 	for _, table := range [][]weight{d.table, d.faults} {

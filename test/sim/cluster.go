@@ -162,7 +162,7 @@ func (w *Cluster) Do(c Choice) {
 
 // Run makes n choices of the seed's own and settles after every few hundred.
 func (w *Cluster) Run(n int) *Violation {
-	d := newDealer(w.seed, w.plant.Often)
+	d := newDealer(w.seed, w.plant)
 	w.Do(Choice{"choose", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"compose", d.r.Uint64N(1_000_000)})
 	w.Do(Choice{"share", d.r.Uint64N(1_000_000)})

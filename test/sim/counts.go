@@ -26,7 +26,7 @@ var (
 		"disk of a server lost", "watch broken", "store loaded anew", "fault: write is late", "late write done", "late write void", "late write lost",
 		"volume lost", "volume found after all", "volume Keep to Lost", "volume Lost to Keep", "volume replaced by the next",
 		"volume told as first", "volume told as replaced", "life waits for a disk", "rename complete", "fault: lie about a volume",
-		"process started", "settled", "pong", "report joined", "end joined", "conflict", "hello refused",
+		"process started", "settled", "pong", "report joined", "conflict", "hello refused",
 		"Start Create", "Start Replace", "Start Update", "Start Restart", "Start ScaleUp",
 		"Stop Update", "Stop Restart", "Stop ScaleDown", "Stop Delete", "Forget", "MarkReady", "MarkBootstrapped",
 		"AddRevision", "RaiseRevision", "PruneRevision", "RemoveSet", "SetVolumes", "DropVolume", "Stalled", "Rollback",
@@ -54,7 +54,7 @@ var (
 		"blocked: Orphaned", "blocked: NodeRebooted", "blocked: Paused", "blocked: VolumeReclaiming",
 	}
 	seldom = []string{
-		"job begun among faults", "job failed", "job of unknown end", "job runs on without its agent", "run of a job not known after a restore", "word about an earlier run of a job",
+		"end joined", "job begun among faults", "job failed", "job of unknown end", "job runs on without its agent", "run of a job not known after a restore", "word about an earlier run of a job",
 		"blocked: JobFailed",
 		"volume of a claim shared", "store goes on with one server", "store goes on without what others had confirmed", "removed server joins again", "server refused that joins",
 		"removal of a server refused", "fault: write without a quorum",

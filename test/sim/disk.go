@@ -181,7 +181,7 @@ func (f *tmpfs) LoadState(id spec.Identity) (worker.State, bool) {
 }
 
 func (f *tmpfs) SaveLife(life *records.Life) error {
-	if had, ok := f.lives[life.Member.ID]; ok && had.Member.Token == life.Member.Token && had.Member.Goal == life.Member.Goal && orderOf(&had) == orderOf(life) {
+	if had, ok := f.lives[life.Member.ID]; ok && had.Member.Token == life.Member.Token && had.Member.Goal == life.Member.Goal && orderOf(&had) == orderOf(life) && changeOf(&had) == changeOf(life) {
 		return nil // the same content is not written again
 	}
 	return f.n.act(life.Member.ID, "SaveLife", func() error { f.lives[life.Member.ID] = *life; return nil })
@@ -191,6 +191,14 @@ func (f *tmpfs) SaveLife(life *records.Life) error {
 func orderOf(l *records.Life) (id spec.Sequence) {
 	if h := l.Member.Hook; h != nil {
 		id = h.ID
+	}
+	return id
+}
+
+// changeOf names the change in place that a life has taken; zero: none.
+func changeOf(l *records.Life) (id spec.Sequence) {
+	if c := l.Member.Change; c != nil {
+		id = c.ID
 	}
 	return id
 }

@@ -12,6 +12,10 @@
 //
 // In a third of the runs sets have jobs (jobs.go, judgejob.go), and faults come while these run.
 //
+// In a quarter of the runs members of a set differ (differ.go): what each runs by a revision is derived in rules/difference.go, with none of
+// the product's code, and judgediffer.go judges what containers run, and who is left as it is by an update. In another quarter members
+// change in place (change.go; rules/change.go, judgechange.go): by orders only, in turn, and a new life begins only where one is needed.
+//
 // In a third of the runs the servers have a store of their own (quorum.go, follow.go, proposals.go, serversasked.go): a quorum of
 // members that come, go, lag and lose their disks. In the others it is another program's, which is always there.
 //

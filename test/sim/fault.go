@@ -69,7 +69,7 @@ func (s *server) setCut(cut bool) bool {
 		return false
 	}
 	s.cut = cut
-	if cut && s.w.plant.PongFromMemory {
+	if cut && s.up && s.w.plant.PongFromMemory {
 		s.remembers()
 	}
 	s.w.note("%s is cut off from the store: %v", s.name, cut)

@@ -32,6 +32,7 @@ func (j *judge) ordersChange(v cache.View, old, m *records.Member, truth *lifeTr
 		return
 	}
 	truth.change.orders = append(truth.change.orders, *m.Change)
+	j.w.note("%s %s is ordered to change in place to %s (order %d.%d)", m.ID.MemberName(), m.Token, m.Change.Revision, m.Change.ID.Epoch, m.Change.ID.Rev)
 	if j.w.restoring {
 		return
 	}
@@ -123,6 +124,7 @@ func (j *judge) saysChanged(p *place, m *records.Report) {
 	}
 	if said.ID.Compare(truth.change.took) > 0 {
 		j.w.count("change taken")
+		j.w.note("%s has taken order %d.%d of %s %s", p.n.name, said.ID.Epoch, said.ID.Rev, m.ID.MemberName(), m.Token)
 	}
 	truth.change.took = said.ID
 	r := j.revs[revisionKey{m.ID.Ref(), truth.set, said.Revision}]

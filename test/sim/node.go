@@ -20,29 +20,30 @@ type life struct {
 
 // node is one machine: what stands on it is the truth.
 type node struct {
-	w       *Cluster
-	name    spec.NodeName
-	uid     spec.UID
-	boots   int
-	power   bool
-	cut     bool      // its network is down
-	late    time.Time // until when it, or the machine, stays so
-	pace    pace
-	stopped bool      // the agent's process is
-	noJobs  bool      // it is too old for jobs
-	downAt  time.Time // on its own clock: when it is to be down, if it ends lives by itself
-	removed bool      // its record was, and it has not come back
-	disk    *disk
-	newest  spec.Sequence // on disk
-	docs    documents     // likewise: of the store
-	classes map[string]*class
-	made    map[records.VolumeID]bool                          // on disk: the volumes that were made here
-	users   map[records.VolumeID]map[spec.Identity]spec.LifeID // likewise: who has the volumes of claims
-	erased  map[records.VolumeID]bool                          // what was ever erased here
-	lies    map[records.VolumeID]bool                          // of which it ever said what was not so
-	uttered []*proto.VolumeReports                             // what it said of volumes lately
-	places  map[spec.Identity]*place
-	slow    map[slowKey]time.Time // operations that fail until then
+	w        *Cluster
+	name     spec.NodeName
+	uid      spec.UID
+	boots    int
+	power    bool
+	cut      bool      // its network is down
+	late     time.Time // until when it, or the machine, stays so
+	pace     pace
+	stopped  bool      // the agent's process is
+	noJobs   bool      // it is too old for jobs
+	noChange bool      // it is too old for changes in place
+	downAt   time.Time // on its own clock: when it is to be down, if it ends lives by itself
+	removed  bool      // its record was, and it has not come back
+	disk     *disk
+	newest   spec.Sequence // on disk
+	docs     documents     // likewise: of the store
+	classes  map[string]*class
+	made     map[records.VolumeID]bool                          // on disk: the volumes that were made here
+	users    map[records.VolumeID]map[spec.Identity]spec.LifeID // likewise: who has the volumes of claims
+	erased   map[records.VolumeID]bool                          // what was ever erased here
+	lies     map[records.VolumeID]bool                          // of which it ever said what was not so
+	uttered  []*proto.VolumeReports                             // what it said of volumes lately
+	places   map[spec.Identity]*place
+	slow     map[slowKey]time.Time // operations that fail until then
 	// runtimeDown is until when containerd does not answer.
 	runtimeDown time.Time
 	parts       map[partKey]runtime.MovePart // likewise: in moves
@@ -88,6 +89,7 @@ func (n *node) startAgent() {
 		epochs: map[records.VolumeID]int64{}, forgotten: map[records.VolumeID]records.VolumeOrder{}, seq: led.Starts() << 32,
 	}
 	n.agent, n.noJobs = a, n.w.hasJobs && !n.w.judge.settling && n.w.chance(6)
+	n.noChange = n.w.changes && !n.w.judge.settling && n.w.chance(8)
 	n.w.note("%s's agent starts in %s", n.name, n.boot())
 	n.run(func() { n.begin(a) })
 }

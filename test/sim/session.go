@@ -86,6 +86,9 @@ func (n *node) hello() *proto.Hello {
 	must(json.Unmarshal(hello.FactsJson, &facts))
 	facts.Prepares, facts.Moves, facts.MovesBack = n.w.prepares, n.w.moves, n.w.moves
 	facts.Jobs = !n.noJobs
+	if n.noChange {
+		facts.Level = spec.Level - 1
+	}
 	if n.w.fences {
 		facts.FencedClasses = facts.SharedClasses
 	}

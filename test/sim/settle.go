@@ -84,8 +84,8 @@ func (w *Cluster) heal() {
 		}
 		n.replaceDisk()
 		n.mount()
-		if n.noJobs {
-			n.noJobs = false
+		if n.noJobs || n.noChange {
+			n.noJobs, n.noChange = false, false
 			n.endSession("its agent is upgraded")
 		}
 		if len(n.lies) > 0 {

@@ -53,17 +53,27 @@ func (r *Reading) wasChanged(o int) spec.RevisionHash {
 // changing: an order is under way: its node has not said that it is done, or why it cannot be.
 func (r *Reading) changing(o int) bool {
 	m := r.Slot(o).Member
-	if m == nil || m.Change == nil || r.unknownChange(o) {
+	if m == nil || m.Change == nil || r.unknownChange(o) || r.tooOld(m) {
 		return false
 	}
 	said := r.result(o)
 	return said.ID != m.Change.ID || !said.Done && said.Refused == ""
 }
 
-// refused: the order cannot be done in the life, as its node says.
+// refused: the order cannot be done in the life, as its node says, or because its agent is too old by now.
 func (r *Reading) refused(o int) bool {
 	m, said := r.Slot(o).Member, r.result(o)
-	return m != nil && m.Change != nil && said.ID == m.Change.ID && said.Refused != ""
+	if m == nil || m.Change == nil {
+		return false
+	}
+	of := said.ID == m.Change.ID
+	return of && said.Refused != "" || r.tooOld(m) && !(of && said.Done)
+}
+
+// tooOld: the agent of the life's node does not know such orders.
+func (r *Reading) tooOld(m *records.Member) bool {
+	f := r.factsOf(m.Node)
+	return f != nil && !f.ChangesInPlace()
 }
 
 // heads is the revision that a life runs, or on whose way it is; "": neither is known.

@@ -32,7 +32,7 @@ func (c *planChecker) imagesFirst(o int) {
 	}
 }
 
-func (c *planChecker) factsOf(node spec.NodeName) *records.NodeFacts {
+func (c *Reading) factsOf(node spec.NodeName) *records.NodeFacts {
 	for _, n := range c.x.Nodes {
 		if n.Node.Name == node {
 			return n.Facts
