@@ -137,7 +137,7 @@ var sayWeights = []weight{{"says", 12, 12}, {"order", 8, 8}}
 var differWeights = []weight{{"differ", 16, 16}, {"pause", 2, 2}, {"user", 4, 4}}
 
 // changeWeights are drawn as well in runs in which members change in place.
-var changeWeights = []weight{{"change", 24, 24}, {"crash-agent", 3, 5}}
+var changeWeights = []weight{{"change", 24, 24}}
 
 // jobWeights are drawn as well in runs in which sets have jobs; jobFaults instead of all others for a while after faults were mended: jobs
 // run while all members are ready.
