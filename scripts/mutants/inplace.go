@@ -19,7 +19,7 @@ var inPlace = []fault{
 	{"S7", "server/plan/changeinplace.go", "case !s.takesChanges(t.Member.Node):", "case false:", changedInTurn},
 	{"S2", "server/plan/factschange.go", "f.node(m.Node).Facts != nil && !f.takesChanges(m.Node)", "false", changedInTurn},
 	{"S20", "server/plan/changeinplace.go", "case t.refused != \"\" && t.Member.Change.Revision == target:", "case false:", changesInScenario},
-	{"S20", "server/plan/changeinplace.go", "case c.Image && t.says().Leads && s.stepsDown(t):", "case false:", changedInTurn},
+	{"S20", "server/plan/changeinplace.go", "case c.Image && t.says().Leads && s.stepsDown(t):", "case c.Image && false:", changedInTurn},
 	{"S2", "server/plan/changeinplace.go", "if no := s.growBy(t, target); no != \"\" {", "if no := s.growBy(t, target); false {", changedInTurn},
 	{"S2", "server/place/grow.go", "p.used[node] = used", "_ = used", changedInTurn},
 	{"S2", "server/plan/changeinplace.go", "s.held(t) || !s.obsolete(t)", "!s.obsolete(t)", changedInTurn},
