@@ -175,6 +175,7 @@ func TestAnImageThatCannotBeHadLeavesTheContainerServing(t *testing.T) {
 		n.wantLast("ready as it was, and not done", func(r records.Report) bool {
 			return r.Ready && r.Change == inplace.ChangeResult{ID: at(7), Revision: "r7"}
 		})
+		n.w.Tell(with(life(5, records.GoalRun), twins)) // an older copy does not void it
 		n.host.OnPull(nil)
 		n.w.ImagesChanged()
 		n.wantDone(7)
