@@ -83,6 +83,9 @@ type MoveClaim struct {
 	SizeBytes int64          `json:"sizeBytes"`
 }
 
+// NothingOffered is the error of a target that has not all of the source, and to which its order names nobody that offers it. Planners read it.
+const NothingOffered = "the other node offers nothing yet"
+
 // MoveVerb is what a person asks of a member's move.
 type MoveVerb string
 

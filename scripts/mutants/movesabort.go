@@ -36,7 +36,7 @@ var abortFaults = []fault{
 		suite{"server/plan", "^TestAMemberGoesOnWithTheCopyOfAMoveThatIsAborted$"}},
 	{"S12", "server/plan/moveforward.go", " && !f.mayBeWhole(m) || f.lostTarget(m)", " || f.lostTarget(m)",
 		suite{"server/plan", "^TestAVolumeIsNotSaidToBeLostWhileItsMoveIsAbortedAndItsCopyMayBeWhole$"}},
-	{"S12", "server/plan/moveforward.go", " && (r.State != moves.MoveCopied || r.Error == \"\")", "",
+	{"S12", "server/plan/moveforward.go", "(r.State == moves.MoveCopied && r.Error == \"\" ||", "(r.State == moves.MoveCopied ||",
 		suite{"server/plan", "^TestAVolumeIsNotSaidToBeLostWhileItsMoveIsAbortedAndItsCopyMayBeWhole$"}},
 	{"S12", "server/plan/factsmove.go", "m.Phase == moves.MoveAborting && !f.mayDiscard(m, volume)", "false",
 		suite{"server/dispatch", "^TestATargetIsToldOfAnAbortWhenTheSourceHasTheVolumes$"}},

@@ -52,6 +52,8 @@ var backFaults = []fault{
 		suite{"server/plan", "^TestAMemberGoesOnWithTheCopy$"}},
 	{"S12", "server/plan/moveforward.go", "case !slices.Contains(t.Left, m.To.Node):", "case false:",
 		suite{"server/plan", "^TestAMemberGoesOnWithTheCopy$"}},
+	{"S12", "server/plan/moveforward.go", "r.State != moves.MoveCopied && r.Error == moves.NothingOffered", "r.State != moves.MoveCopied",
+		suite{"server/plan", "^TestAVolumeIsNotSaidToBeLostWhileItsMoveIsAbortedAndItsCopyMayBeWhole$"}},
 	{"S12", "server/plan/request.go", "s.ofMoves().heldCopy(t, v) != \"\"", "false",
 		suite{"server/plan", "^TestAVolumeIsNotSaidToBeLostWhileItsCopyIsKept$"}},
 	{"S12", "server/engine/move.go", "\tc.machine(m.From.Node)\n\tc.machine(m.To.Node)\n\treturn c", "\tc.machine(m.To.Node)\n\treturn c",

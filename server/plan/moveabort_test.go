@@ -117,7 +117,7 @@ func TestAMemberGoesOnWithTheCopyOfAMoveThatIsAborted(t *testing.T) {
 		{name: "not on a word from before the abort", world: aborting, change: at(moves.MoveSealed, moves.MoveCopied, answers("data"), saidBefore), want: "void-move=0 | 0:Moving"},
 		{name: "not while its node has them", world: aborting, change: at(moves.MoveSealed, moves.MoveCopied, answers()), want: "void-move=0 | 0:Moving"},
 		{name: "not when they can be used there", world: aborting, change: at(moves.MoveUnsealed, moves.MoveCopied, answers()), want: "end=0 | 0:Moving"},
-		{name: "not with a copy that is not whole", world: aborting, change: at(moves.MoveSealed, moves.MoveWarm, answers("data")), want: "void-move=0 | 0:Moving",
+		{name: "not with a copy that is not whole", world: aborting, change: at(moves.MoveSealed, moves.MoveWarm, answers("data"), offeredNothing), want: "void-move=0 | 0:Moving",
 			says: "node n1 does not have data-db-0 any more, and the copy on node n2 is not whole; if the volume is lost: stead volume reclaim data-db-0 --lost"},
 		{name: "not with one of which no sums are known", world: aborting, change: at(moves.MoveOffered, moves.MoveCopied, answers("data"), unknownSums), want: "void-move=0 | 0:Moving",
 			says: "its move is being aborted, and the copy on node n2 is not whole; wait for that"},
@@ -146,7 +146,7 @@ func TestWhyAnAbortWaitsIsSaid(t *testing.T) {
 	}
 	busy := func(w *World, _ *moves.Move) {
 		for i := range proof.FindNode(w.Nodes, "n2").Facts.MoveReports {
-			proof.FindNode(w.Nodes, "n2").Facts.MoveReports[i].Error = "the other node offers nothing yet"
+			proof.FindNode(w.Nodes, "n2").Facts.MoveReports[i].Error = moves.NothingOffered
 		}
 	}
 	lostToo := func(w *World, _ *moves.Move) { proof.FindNode(w.Nodes, "n2").Fenced = true }
@@ -171,6 +171,16 @@ func TestWhyAnAbortWaitsIsSaid(t *testing.T) {
 	}
 }
 
+// offeredNothing: the target says that it waits for a source.
+func offeredNothing(w *World, _ *moves.Move) {
+	reports := proof.FindNode(w.Nodes, "n2").Facts.MoveReports
+	for i := range reports {
+		if reports[i].Role == moves.MoveTarget {
+			reports[i].Error = moves.NothingOffered
+		}
+	}
+}
+
 // TestAVolumeIsNotSaidToBeLostWhileItsMoveIsAbortedAndItsCopyMayBeWhole: else the copy is discarded.
 func TestAVolumeIsNotSaidToBeLostWhileItsMoveIsAbortedAndItsCopyMayBeWhole(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -183,9 +193,10 @@ func TestAVolumeIsNotSaidToBeLostWhileItsMoveIsAbortedAndItsCopyMayBeWhole(t *te
 		"its disk is away": {moves.MoveCopied, []func(*World, *moves.Move){summed("s1"), answers("data"), func(w *World, _ *moves.Move) {
 			proof.FindNode(w.Nodes, "n2").Facts.MoveReports[0].Error = "the disk is away"
 		}}, "to continue with that: stead move db-0 --to n2"},
-		"it is not whole":        {moves.MoveWarm, []func(*World, *moves.Move){summed("s1"), answers("data")}, ""},
-		"it was not sealed yet":  {moves.MoveWarm, []func(*World, *moves.Move){answers("data")}, ""},
-		"the store was restored": {moves.MoveCopied, []func(*World, *moves.Move){older, answers("data")}, "to continue with that: stead move db-0 --to n2"},
+		"it may have become whole since it was said to be copied": {moves.MoveWarm, []func(*World, *moves.Move){summed("s1"), answers("data")}, "to continue with that: stead move db-0 --to n2"},
+		"it is not whole, and nothing is offered to it any more":  {moves.MoveWarm, []func(*World, *moves.Move){summed("s1"), answers("data"), offeredNothing}, ""},
+		"it was not sealed yet":                                   {moves.MoveWarm, []func(*World, *moves.Move){answers("data")}, ""},
+		"the store was restored":                                  {moves.MoveCopied, []func(*World, *moves.Move){older, answers("data")}, "to continue with that: stead move db-0 --to n2"},
 		"the target is off, says a person": {moves.MoveCopied, []func(*World, *moves.Move){summed("s1"), answers("data"), func(w *World, _ *moves.Move) {
 			n := proof.FindNode(w.Nodes, "n2")
 			n.Session, n.Fenced = nil, true

@@ -149,10 +149,12 @@ func (f moveFacts) absentText(m *moves.Move) string {
 	return fmt.Sprintf("node %s does not have %s any more; the copy on node %s is kept, and to continue with it: stead move %s --to %s", m.From.Node, name, m.To.Node, m.ID.MemberName(), m.To.Node)
 }
 
-// notWhole: the target of a move that is aborted is there and says that its copy is not all of the source; not that it cannot look at it.
+// notWhole: the target of a move that is aborted is there and says that its copy is not all of the source, and will not be: it knows of no
+// source any more. What it said while it copied does not count, for it may have got the rest since; nor that it cannot look at it.
 func (f moveFacts) notWhole(m *moves.Move) bool {
 	r := f.said(m, moves.MoveTarget)
-	return m.Phase == moves.MoveAborting && f.reaches(m.To) && r != nil && !f.wholeCopy(m) && (r.State != moves.MoveCopied || r.Error == "")
+	return m.Phase == moves.MoveAborting && f.reaches(m.To) && r != nil && !f.wholeCopy(m) &&
+		(r.State == moves.MoveCopied && r.Error == "" || r.State != moves.MoveCopied && r.Error == moves.NothingOffered || r.State == moves.MoveFailed)
 }
 
 // heldCopy says why a volume to which a move goes back, or is aborted, is not said to be lost: its copy may be the last that is whole; "": it

@@ -183,7 +183,7 @@ func target(v Situation) Next {
 	case (o.PeerKey == "" || o.PeerPort == 0) && now.Say == moves.MoveCopied && o.Phase == moves.MoveSealing:
 		return now // it is kept while its move is aborted, and the sums are not known since the store was restored
 	case o.PeerKey == "" || o.PeerPort == 0:
-		now.Error = "the other node offers nothing yet"
+		now.Error = moves.NothingOffered
 		return now
 	case o.Phase == moves.MoveSealing && len(o.Sums) > 0:
 		return Next{Op: Last, Say: moves.MoveWarm}
