@@ -77,6 +77,7 @@ type volumeTruth struct {
 	handed    bool     // a life had it, and it was not erased since
 	used      spec.UID // under which set it was ready first
 	going     bool     // a store said that it is reclaimed
+	toGo      bool     // the store says that it is to be, by policy or by a user's word
 	behind    bool     // left on a host that was off: to the trash, should it return
 	destroyed bool     // its disk died
 }

@@ -223,11 +223,15 @@ func (j *judge) unseals(n *node, p runtime.MovePart, c moves.MoveClaim) {
 	j.w.count("seal broken")
 }
 
-// discards judges that what is discarded is not the last that has all that was written; of what was compared, for else nobody knows that.
+// discards judges that what is discarded is not the last that has all that was written; of what was compared, for else nobody knows that. What is
+// to go by policy is not awaited when a move is aborted (SAFETY S12).
 func (j *judge) discards(n *node, p runtime.MovePart, c moves.MoveClaim, t *tree) {
 	l := j.lineage(records.VolumeID(c.New))
 	j.w.count("copy discarded")
-	if l.writes == 0 || l.anew || !t.compared || j.has[p.Move] || t.files != l.newest || j.volume(records.VolumeID(c.Old)).going {
+	if l.writes == 0 || l.anew || !t.compared || j.has[p.Move] || t.files != l.newest {
+		return
+	}
+	if old := j.volume(records.VolumeID(c.Old)); old.going || old.toGo {
 		return
 	}
 	for _, x := range j.w.nodes {

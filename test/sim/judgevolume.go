@@ -25,7 +25,7 @@ func (j *judge) written(v cache.View, b store.Batch, e store.Event) {
 		return
 	}
 	truth := j.volume(now.UID)
-	truth.going = truth.going || now.Fate == records.FateReclaiming
+	truth.going, truth.toGo = truth.going || now.Fate == records.FateReclaiming, now.Fate.Going()
 	used := truth.known
 	truth.known = true
 	switch {
