@@ -186,8 +186,6 @@ func (j *jobber) nobodyLeaves() bool { return j.world.Set.Deleting || j.world.Se
 // endRound: jobs are not run any more for members of whom none is left that needs them, or when none is left to run.
 func (j *jobber) endRound() {
 	switch {
-	case j.nobodyLeaves():
-		return
 	case len(j.now.Round) == 0 && j.now.Run == nil || len(j.now.Round) > 0 && len(j.open(hooks.AfterBootstrapped)) > 0:
 		return
 	case len(j.now.Round) == 0:

@@ -31,7 +31,7 @@ func (j *jobber) hear() {
 	case result.Failures > 0:
 		j.now.Uncertain = nil
 		r.In, r.Failures, r.Message = nil, r.Failures+1, result.Message
-	case last && result.ID == r.ID && !result.Begun:
+	case last && !result.Begun:
 		r.In = nil // its life ended before
 	case t == nil:
 		j.doubtRun(fmt.Sprintf("the life of %s in which it was to run is over, and did not say what came of it", r.In.ID.MemberName()))
