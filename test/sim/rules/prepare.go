@@ -32,8 +32,8 @@ func (c *planChecker) imagesFirst(o int) {
 	}
 }
 
-func (c *Reading) factsOf(node spec.NodeName) *records.NodeFacts {
-	for _, n := range c.x.Nodes {
+func (r *Reading) factsOf(node spec.NodeName) *records.NodeFacts {
+	for _, n := range r.x.Nodes {
 		if n.Node.Name == node {
 			return n.Facts
 		}
