@@ -152,8 +152,8 @@ func (w *actor) signalSidecar(ctx context.Context, id runtime.ContainerID, ctr *
 
 // resumeStop gives sidecars that the agent before this one asked to end their least time.
 func (w *observer) resumeStop() {
-	for _, ctr := range w.containers {
-		if ctr.Asked && ctr.deadline.IsZero() {
+	for name := range w.state.Containers { // none was looked at yet
+		if ctr := w.container(name); ctr.Asked && ctr.deadline.IsZero() {
 			ctr.deadline = w.c.Now().Add(leastGrace)
 		}
 	}

@@ -186,13 +186,15 @@ func (j *jobber) nobodyLeaves() bool { return j.world.Set.Deleting || j.world.Se
 // endRound: jobs are not run any more for members of whom none is left that needs them, or when none is left to run.
 func (j *jobber) endRound() {
 	switch {
+	case j.nobodyLeaves():
+		return
 	case len(j.now.Round) == 0 && j.now.Run == nil || len(j.now.Round) > 0 && len(j.open(hooks.AfterBootstrapped)) > 0:
 		return
 	case len(j.now.Round) == 0:
 		j.doubt(j.now.Run.Job)
 	case !j.now.Complete:
 		j.now.Complete, j.now.Ordinals = true, j.now.Round
-	case len(j.came()) == 0:
+	case len(j.grown()) == 0:
 	case len(j.open(hooks.AfterGrown)) == 0:
 		j.now.Ordinals = join(j.now.Ordinals, j.now.Round)
 	default:
@@ -203,12 +205,6 @@ func (j *jobber) endRound() {
 	j.now.Restored = j.now.Restored && len(j.uncounted()) > 0 // who came beside the round may have come before the restore
 	grown := j.jobNames(hooks.AfterGrown)
 	j.now.Doubtful = drop(j.now.Doubtful, func(name string) bool { return slices.Contains(grown, name) })
-}
-
-// came are the members of the round that came since the jobs were done last, also those that are to leave: until the stop of one is ordered it
-// may be wanted again, and a run that is under way is for it.
-func (j *jobber) came() []int {
-	return drop(slices.Clone(j.now.Round), func(ordinal int) bool { return slices.Contains(j.now.Ordinals, ordinal) })
 }
 
 // grown are the members that came since the jobs were done last, and are wanted; of a round under way, those of it.

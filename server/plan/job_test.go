@@ -167,11 +167,6 @@ func TestAJobRunsOnce(t *testing.T) {
 		{name: "nor is who is deleted forgotten", world: "ordered 3 deleting n1 0:ready", change: with(recorded(three)), want: "stop=0/Delete | 0:Stopping"},
 		{name: "a growth that is taken back needs no job", world: "ordered 2 n1 0:ready 1:ready 2:stopping", change: with(recorded(growing), inLife(0, "grow", begun)),
 			want: "jobs=0.1,create,uncertain:0 | 2:Stopping 0:Job"},
-		{name: "it is not taken back while who came has not left, and may be wanted again", world: "ordered 2 n1 0:ready 1:ready 2:ready",
-			change: with(recorded(growing), inLife(0, "grow", begun)), want: "stop=2/ScaleDown | 2:Stopping 0:Job"},
-		{name: "but nothing begins for who is to leave", world: "ordered 2 leaves n1 0:ready 1:ready 2:ready", change: with(recorded(hooks.Jobs{
-			Complete: true, Ordinals: []int{0, 1}, Round: []int{0, 1, 2}, Done: []string{"create"}, Run: &hooks.JobRun{Job: "grow", Failures: 1},
-		})), want: "hook=2/decommission | 2:Leaving 0:JobFailed"},
 		{name: "of a set that was there before nobody knows", world: all, change: with(), want: "jobs=0.1.2,doubt:create |"},
 		{name: "and a user is asked", world: all, change: with(recorded(hooks.Jobs{Complete: true, Ordinals: []int{0, 1, 2}, Doubtful: []string{"create"}})),
 			want: "jobs=0.1.2,doubt:create,create:0/true |", says: "it is not known whether job create ran"},

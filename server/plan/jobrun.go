@@ -122,9 +122,6 @@ func (j *jobber) next() {
 	}
 	id := spec.Sequence{Epoch: j.world.Epoch, Rev: j.world.Rev}
 	job := j.world.Set.Spec.FindJob(r.Job)
-	if job.After == hooks.AfterGrown && len(j.grown()) == 0 {
-		return // those for which it is are to leave
-	}
 	now := j.now
 	if len(now.Round) == 0 {
 		now.Round = j.wantedOrdinals()
