@@ -9,7 +9,7 @@ import (
 // differencePlants are faults about members that differ (SEMANTICS Part 3, Differences).
 var differencePlants = []Plant{
 	{Name: "restarts-who-runs-the-same", Judges: "differences", Say: restartsTheSame, Often: differs},
-	{Name: "forgets-who-runs-the-same", Judges: "differences, churn", Say: without[plan.Promote], Often: differs},
+	{Name: "forgets-who-runs-the-same", Judges: "differences, churn, completion", Say: without[plan.Promote], Often: differs},
 	{Name: "promotes-who-differs", Judges: "differences", Say: promotesWho(runsAnother), Often: differs},
 	{Name: "promotes-below-the-partition", Judges: "differences", Say: promotesAsIf(func(w *plan.World) {
 		rollingUpdate(func(r *spec.RollingUpdate) { r.Partition = nil })(w)
