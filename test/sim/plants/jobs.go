@@ -7,11 +7,12 @@ import (
 	"github.com/stead-project/stead/records"
 	"github.com/stead-project/stead/records/hooks"
 	"github.com/stead-project/stead/server/plan"
+	"github.com/stead-project/stead/spec"
 )
 
 // jobPlants are faults about the jobs of sets, each of which runs once with proof (SEMANTICS Part 3, Once).
 var jobPlants = []Plant{
-	{Name: "begins-a-job-twice", Judges: "jobs", Keep: func(s *worker.State) { s.Ordered.Begun = false }, Often: append([]string{"crash-agent", "start-agent"}, jobs...)},
+	{Name: "begins-a-job-twice", Judges: "jobs", Keep: func(s *worker.State) { s.Ordered.Begun, s.Ordered.Last = false, spec.Sequence{} }, Often: append([]string{"crash-agent", "start-agent"}, jobs...)},
 	{Name: "takes-a-signal-for-a-failure", Judges: "jobs", SeesNoSignal: true, Often: jobs},
 	{Name: "begins-jobs-of-before-a-restore", Judges: "jobs", BeginsOldJobs: true, Often: jobsRestored},
 	{Name: "repeats-jobs", Judges: "jobs", See: repeatsJobs, Often: jobs},
