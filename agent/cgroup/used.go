@@ -25,8 +25,8 @@ func (c Tree) Used(path string) (cpu time.Duration, memoryBytes int64, err error
 			}
 			cpu = max(cpu, used)
 		}
-		if h.v2 || slices.Contains(h.controllers, "memory") {
-			used, err := h.memory()
+		if h.countsMemory() {
+			used, err := h.memory("inactive_file")
 			if err != nil {
 				return 0, 0, err
 			}
@@ -45,17 +45,24 @@ func (h hierarchy) cpu() (time.Duration, error) {
 	return time.Duration(ns), err
 }
 
-func (h hierarchy) memory() (int64, error) {
-	now, inactive := "memory.current", "inactive_file"
+// countsMemory: it has the controller of memory.
+func (h hierarchy) countsMemory() bool { return h.v2 || slices.Contains(h.controllers, "memory") }
+
+// memory is what path and all below use, without what memory.stat has under these names.
+func (h hierarchy) memory(without ...string) (int64, error) {
+	now, below := "memory.current", ""
 	if !h.v2 {
-		now, inactive = "memory.usage_in_bytes", "total_inactive_file"
+		now, below = "memory.usage_in_bytes", "total_"
 	}
 	used, err := number(filepath.Join(h.path, now))
 	if err != nil {
 		return 0, err
 	}
 	stat, err := values(filepath.Join(h.path, "memory.stat"))
-	return max(used-stat[inactive], 0), err
+	for _, name := range without {
+		used -= stat[below+name]
+	}
+	return max(used, 0), err
 }
 
 // Held is the memory that path and all below use and that the kernel cannot take back: without pages of files, and caches of the
@@ -66,22 +73,14 @@ func (c Tree) Held(path string) (bytes int64, err error) {
 		return 0, err
 	}
 	for _, h := range dirs {
-		if !h.v2 && !slices.Contains(h.controllers, "memory") {
+		if !h.countsMemory() {
 			continue
 		}
-		now, below := "memory.current", ""
-		if !h.v2 {
-			now, below = "memory.usage_in_bytes", "total_"
-		}
-		used, err := number(filepath.Join(h.path, now))
+		held, err := h.memory("active_file", "inactive_file", "slab_reclaimable")
 		if err != nil {
 			return 0, err
 		}
-		stat, err := values(filepath.Join(h.path, "memory.stat"))
-		if err != nil {
-			return 0, err
-		}
-		bytes = max(bytes, used-stat[below+"active_file"]-stat[below+"inactive_file"]-stat["slab_reclaimable"])
+		bytes = max(bytes, held)
 	}
 	return bytes, nil
 }

@@ -77,29 +77,34 @@ func makeSelf(p Place) error {
 	return os.Chmod(dir, 0o777)
 }
 
-// writeForgotten lets the member read that its peers have forgotten its life last, or removes that.
-func writeForgotten(p Place, last spec.Token) error {
-	if last.IsZero() {
-		return absent(filepath.Join(p.Stead, ForgottenFile))
+// show writes a file of /run/stead, or removes it when content is nil.
+func show(p Place, name string, content []byte) error {
+	if content == nil {
+		return absent(filepath.Join(p.Stead, name))
 	}
-	return Put(p.Stead, ForgottenFile, []byte(last.String()+"\n"), 0o444)
+	return Put(p.Stead, name, content, 0o444)
+}
+
+// writeForgotten lets the member read that its peers have forgotten its life last; zero: they have not.
+func writeForgotten(p Place, last spec.Token) error {
+	var content []byte
+	if !last.IsZero() {
+		content = []byte(last.String() + "\n")
+	}
+	return show(p, ForgottenFile, content)
 }
 
 // WriteVolumeNew writes volume-new, which may change between two starts of a container
 // (see VolumeNew), or removes it when content is nil.
-func WriteVolumeNew(p Place, content []byte) error {
-	if content != nil {
-		return Put(p.Stead, VolumeNewFile, content, 0o444)
-	}
-	return absent(filepath.Join(p.Stead, VolumeNewFile))
-}
+func WriteVolumeNew(p Place, content []byte) error { return show(p, VolumeNewFile, content) }
 
 // WriteTermination lets the member read why it is about to be asked to stop; "": it is not.
 func WriteTermination(p Place, reason records.Reason) error {
-	if reason == "" {
-		return absent(filepath.Join(p.Stead, TerminationFile))
+	var content []byte
+	if reason != "" {
+		content = []byte(string(reason) + "\n")
 	}
-	return Put(p.Stead, TerminationFile, []byte(string(reason)+"\n"), 0o444)
+	return show(p, TerminationFile, content)
 }
 
 // Clean removes all files of a member but bootstrapped's fact, which a later life

@@ -58,20 +58,18 @@ func (w *mailbox) Tell(life records.Life) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	token := life.Member.Token
+	had := w.lives[token]
 	switch c := token.Compare(w.orders.Token); {
 	case c < 0:
 		w.answerOld(token)
 		return
 	case c == 0 && w.orders.Goal == records.GoalStop && life.Member.Goal != records.GoalStop:
 		life.Member.Goal = records.GoalStop
-		if had := w.lives[token]; had != nil {
+		if had != nil {
 			life.Member.StopReason = had.Member.StopReason
 		}
 	}
-	another := false
-	if had := w.lives[token]; had != nil {
-		another = takeOrKeep(&life, had)
-	}
+	another := had != nil && takeOrKeep(&life, had)
 	w.orders.Token, w.orders.Goal = token, life.Member.Goal
 	w.lives[token] = &life
 	delete(w.reportedEnds, token)

@@ -41,23 +41,21 @@ func reachTargets(r rollout) {
 		switch {
 		case t.vacant() || t.stopping() || t.Identity == nil:
 		case t.done != nil:
-			a := Promote{ID: t.ID, Token: t.Member.Token, Revision: t.done.Revision, Identity: *t.Identity, Changed: t.done.ID}
-			a.Identity.Due = a.Revision
-			countAs(r, t, &a)
+			countAs(r, t, t.done.Revision, t.done.ID)
 		case !t.wanted || t.Member.Change != nil || t.lost || r.paused() && r.target(t) != r.current || !r.sameFor(t.ID.Ordinal, t.Member.Revision, r.target(t)):
 		default:
-			a := Promote{ID: t.ID, Token: t.Member.Token, Revision: r.target(t), Identity: *t.Identity}
-			a.Identity.Due = a.Revision
-			if a.Identity.AvailableOn == t.Member.Revision {
-				a.Identity.AvailableOn = a.Revision
-			}
-			countAs(r, t, &a)
+			countAs(r, t, r.target(t), spec.Sequence{})
 		}
 	}
 }
 
-// countAs has a life count as one of another revision.
-func countAs(r rollout, t *memberState, a *Promote) {
-	r.act(*a)
-	t.become(t.afterPromotion(a))
+// countAs has a life count as one of another revision: it was changed to that, or, with no change, it runs the same, and was available on it.
+func countAs(r rollout, t *memberState, to spec.RevisionHash, changed spec.Sequence) {
+	a := Promote{ID: t.ID, Token: t.Member.Token, Revision: to, Identity: *t.Identity, Changed: changed}
+	a.Identity.Due = to
+	if changed == (spec.Sequence{}) && a.Identity.AvailableOn == t.Member.Revision {
+		a.Identity.AvailableOn = to
+	}
+	r.act(a)
+	t.become(t.afterPromotion(&a))
 }

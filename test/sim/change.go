@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/records"
@@ -15,13 +14,7 @@ import (
 // change has a set be edited in what changes in place, and mostly has everybody do some of what follows.
 func (w *Cluster) change() bool {
 	w.changes = true
-	did := user{w}.change(user{w}.editInPlace)
-	for range w.r.IntN(12) {
-		w.advance(time.Second)
-		_, _, _ = w.someServer().campaign(), w.someNode().start(), w.connect()
-		w.moveRound()
-	}
-	return did
+	return w.editAndGoOn(user{w}.editInPlace)
 }
 
 // editInPlace gives members other images or resources, now and then with something else beside it, or goes back to an earlier revision;

@@ -16,7 +16,12 @@ var programs = []string{"good-5", "good-6", "good-5", "good-6", "crash", "never"
 // differ has a set be edited, and mostly has everybody do some of what follows.
 func (w *Cluster) differ() bool {
 	w.differs = true
-	did := user{w}.change(user{w}.editDifferences)
+	return w.editAndGoOn(user{w}.editDifferences)
+}
+
+// editAndGoOn has a set be edited, and everybody do some of what follows.
+func (w *Cluster) editAndGoOn(edit func(*records.Set)) bool {
+	did := user{w}.change(edit)
 	for range w.r.IntN(12) {
 		w.advance(time.Second)
 		_, _, _ = w.someServer().campaign(), w.someNode().start(), w.connect()
