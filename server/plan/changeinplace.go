@@ -45,6 +45,9 @@ func (s changer) bring(t *memberState) {
 
 // change orders the change of a member in place to its target, or says why that needs a new life.
 func (s changer) change(t *memberState) (no string) {
+	if len(s.strategy().InPlace) == 0 && t.Member.Change == nil {
+		return "the set has no updateStrategy.inPlace" // without a look at templates
+	}
 	target := s.target(t)
 	c, no := s.changeTo(t.memberFacts, target)
 	switch {
