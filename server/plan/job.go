@@ -68,6 +68,7 @@ func (s volumes) followJobs(may bool) {
 		j.doubtFirst()
 		j.dropGone()
 		j.obey()
+		j.endGrowth()
 		j.endRound()
 	}
 	switch {
@@ -110,7 +111,7 @@ func (j *jobber) crossRestore() {
 	if !j.now.Complete {
 		after = hooks.AfterBootstrapped
 	}
-	if !j.now.Complete || len(j.uncounted()) > 0 {
+	if !j.now.Complete || j.unsure() {
 		j.now.Restored = true
 		for _, name := range j.open(after) {
 			j.doubt(name)
@@ -183,18 +184,27 @@ func (j *jobber) dropGone() {
 // nobodyLeaves: the set is deleted, or scaled to 0, and its members keep what they have.
 func (j *jobber) nobodyLeaves() bool { return j.world.Set.Deleting || j.world.Set.Replicas() == 0 }
 
+// endGrowth gives a run up for which nobody is left. One that is not under way is given up, too, while who came is about to leave.
+func (j *jobber) endGrowth() {
+	r := j.now.Run
+	if r == nil || len(j.now.Round) == 0 || !j.now.Complete || j.world.Set.Spec.FindJob(r.Job).After != hooks.AfterGrown {
+		return
+	}
+	if len(j.came()) == 0 || r.In == nil && !r.Unknown && len(j.grown()) == 0 {
+		j.giveUpRun()
+	}
+}
+
 // endRound: jobs are not run any more for members of whom none is left that needs them, or when none is left to run.
 func (j *jobber) endRound() {
 	switch {
-	case j.nobodyLeaves():
-		return
 	case len(j.now.Round) == 0 && j.now.Run == nil || len(j.now.Round) > 0 && len(j.open(hooks.AfterBootstrapped)) > 0:
 		return
 	case len(j.now.Round) == 0:
 		j.doubt(j.now.Run.Job)
 	case !j.now.Complete:
 		j.now.Complete, j.now.Ordinals = true, j.now.Round
-	case len(j.grown()) == 0:
+	case len(j.came()) == 0:
 	case len(j.open(hooks.AfterGrown)) == 0:
 		j.now.Ordinals = join(j.now.Ordinals, j.now.Round)
 	default:
@@ -202,9 +212,15 @@ func (j *jobber) endRound() {
 	}
 	j.giveUpRun()
 	j.now.Round, j.now.Settled = nil, nil
-	j.now.Restored = j.now.Restored && len(j.uncounted()) > 0 // who came beside the round may have come before the restore
+	j.now.Restored = j.now.Restored && j.unsure() // who came beside the round may have come before the restore
 	grown := j.jobNames(hooks.AfterGrown)
 	j.now.Doubtful = drop(j.now.Doubtful, func(name string) bool { return slices.Contains(grown, name) })
+}
+
+// came are the members of the round that came since the jobs were done last, also those that are about to leave: until the stop of one is
+// ordered it may be wanted again, and what was run for it counts.
+func (j *jobber) came() []int {
+	return drop(slices.Clone(j.now.Round), func(ordinal int) bool { return slices.Contains(j.now.Ordinals, ordinal) })
 }
 
 // grown are the members that came since the jobs were done last, and are wanted; of a round under way, those of it.
@@ -217,6 +233,15 @@ func (j *jobber) grown() []int {
 
 // uncounted are the members that are wanted, and for which the jobs were not done.
 func (j *jobber) uncounted() []int { return drop(j.wantedOrdinals(), j.needsNone) }
+
+// unsure: for members that had a life, or are to have one, the jobs are not recorded as done. Also who is not wanted now may have been
+// wanted when they ran.
+func (j *jobber) unsure() bool {
+	return slices.ContainsFunc(j.members, func(t *memberState) bool {
+		lived := t.Identity != nil && !t.Identity.LastToken.IsZero()
+		return (t.wanted || lived) && !slices.Contains(j.now.Ordinals, t.ID.Ordinal)
+	})
+}
 
 func (j *jobber) needsNone(ordinal int) bool {
 	return slices.Contains(j.now.Ordinals, ordinal) || !j.reach.Has(ordinal)

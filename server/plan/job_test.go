@@ -131,13 +131,15 @@ func ordinalWords(list []int) string {
 }
 
 var (
-	three   = hooks.Jobs{Complete: true, Ordinals: []int{0, 1, 2}, Done: []string{"create"}}
-	growing = hooks.Jobs{Complete: true, Ordinals: []int{0, 1}, Done: []string{"create"}, Round: []int{0, 1, 2}}
-	forming = hooks.Jobs{Round: []int{0, 1, 2}}
-	begun   = hooks.HookResult{Begun: true}
-	done    = hooks.HookResult{Begun: true, Done: true}
-	failed  = hooks.HookResult{Begun: true, Failures: 1, Message: "exit code 1: no quorum"}
-	notSeen = hooks.HookResult{Begun: true, Unknown: true, Message: "the agent was restarted while it ran"}
+	three    = hooks.Jobs{Complete: true, Ordinals: []int{0, 1, 2}, Done: []string{"create"}}
+	growing  = hooks.Jobs{Complete: true, Ordinals: []int{0, 1}, Done: []string{"create"}, Round: []int{0, 1, 2}}
+	failing  = hooks.Jobs{Complete: true, Ordinals: []int{0, 1}, Done: []string{"create"}, Round: []int{0, 1, 2}, Run: &hooks.JobRun{Job: "grow", Failures: 1}}
+	halfDone = hooks.Jobs{Complete: true, Ordinals: []int{0, 1}, Done: []string{"create"}, Round: []int{0, 1, 2}, Settled: []string{"grow"}}
+	forming  = hooks.Jobs{Round: []int{0, 1, 2}}
+	begun    = hooks.HookResult{Begun: true}
+	done     = hooks.HookResult{Begun: true, Done: true}
+	failed   = hooks.HookResult{Begun: true, Failures: 1, Message: "exit code 1: no quorum"}
+	notSeen  = hooks.HookResult{Begun: true, Unknown: true, Message: "the agent was restarted while it ran"}
 )
 
 // A job is run once when the set was bootstrapped, and once after each growth, when all members are ready (SEMANTICS Part 3, Once).
@@ -167,6 +169,14 @@ func TestAJobRunsOnce(t *testing.T) {
 		{name: "nor is who is deleted forgotten", world: "ordered 3 deleting n1 0:ready", change: with(recorded(three)), want: "stop=0/Delete | 0:Stopping"},
 		{name: "a growth that is taken back needs no job", world: "ordered 2 n1 0:ready 1:ready 2:stopping", change: with(recorded(growing), inLife(0, "grow", begun)),
 			want: "jobs=0.1,create,uncertain:0 | 2:Stopping 0:Job"},
+		{name: "it is not taken back while who came has not left, and may be wanted again", world: "ordered 2 leaves n1 0:ready 1:ready 2:ready",
+			change: with(recorded(growing), inLife(0, "grow", begun)), want: "hook=2/decommission | 2:Leaving 0:Job"},
+		{name: "what was run for it counts", world: "ordered 2 leaves n1 0:ready 1:ready 2:ready", change: allOf(hasJobs("create", "grow", "grow-more"), recorded(halfDone)), want: "hook=2/decommission | 2:Leaving"},
+		{name: "but nothing begins for who is to leave", world: "ordered 2 leaves n1 0:ready 1:ready 2:ready", change: with(recorded(failing)), want: "jobs=0.1,create hook=2/decommission | 2:Leaving 0:JobFailed"},
+		{name: "nor for nobody, beside a first job that is asked about", world: "ordered 2 n1 0:ready 1:ready 2:stopping",
+			change: allOf(hasJobs("create", "create-more", "grow"), recorded(failing)), want: "jobs=0.1,create,doubt:create-more | 2:Stopping 0:JobFailed"},
+		{name: "nor does one that is under way for nobody hold it up", world: "ordered 2 n1 0:ready 1:ready 2:stopping",
+			change: allOf(hasJobs("create", "create-more", "grow"), recorded(growing), inLife(0, "grow", begun)), want: "jobs=0.1,create,doubt:create-more,uncertain:0 | 2:Stopping 0:Job"},
 		{name: "of a set that was there before nobody knows", world: all, change: with(), want: "jobs=0.1.2,doubt:create |"},
 		{name: "and a user is asked", world: all, change: with(recorded(hooks.Jobs{Complete: true, Ordinals: []int{0, 1, 2}, Doubtful: []string{"create"}})),
 			want: "jobs=0.1.2,doubt:create,create:0/true |", says: "it is not known whether job create ran"},
@@ -217,6 +227,11 @@ func TestAJobOfUnknownEndIsNotRepeated(t *testing.T) {
 		{name: "after a restore it may have been done", world: all, change: with(inLife(0, "grow", hooks.HookResult{}), restored),
 			want: "jobs=0.1,restored,create,doubt:grow,grow:0/true,uncertain:0 | 0:Job", says: "the store was restored"},
 		{name: "also one that was not ordered yet", world: all, change: with(restored), want: "jobs=0.1,restored,create,doubt:grow |"},
+		{name: "also for who was about to leave then, and may be wanted again", world: "ordered 2 leaves n1 0:ready 1:ready 2:ready", change: with(restored),
+			want: "jobs=0.1,restored,create,doubt:grow hook=2/decommission | 2:Leaving"},
+		{name: "also for who is gone since", world: "ordered 2 n1 0:ready 1:ready 2:none", change: with(recorded(hooks.Jobs{
+			Complete: true, Ordinals: []int{0, 1}, Done: []string{"create"},
+		}), restored), want: "jobs=0.1,restored,create,doubt:grow |"},
 		{name: "also one that the set is given only then", world: all, change: with(func(w *World) { w.Jobs.Restored = true }), want: "jobs=0.1,restored,create,grow:0/true |"},
 		{name: "also for who came beside a round that was under way", world: all, change: with(restored, func(w *World) { w.Jobs.Round = []int{0, 1} }), want: "jobs=0.1,restored,create |"},
 		{name: "also when that round has ended", world: all, change: with(func(w *World) {

@@ -26,7 +26,7 @@ var claimPlants = []Plant{
 			c.Slot.Volumes[name] = v
 		}
 	}), Often: claims},
-	{Name: "claims-not-compared", Judges: "claims, jobs", Unguarded: []string{"claims/"}, Often: claims},
+	{Name: "claims-not-compared", Judges: "claims", Unguarded: []string{"claims/"}, Often: claims},
 }
 
 var claims = []string{"claims", "mounts", "turn-claim", "scale", "user"}
