@@ -11,7 +11,7 @@ import (
 
 // Order runs a hook once that the servers ordered and returns why it failed, as people are to read it; nil: it succeeded, by
 // exit 0 or a status from 200 to 399. It has no time-out but ctx. Of a command nothing is left when it has returned, and at
-// most one runs in a container, also when the agent before this one was killed while one did.
+// most one runs in a member, also when the agent before this one was killed while one did.
 func (p *Prober) Order(ctx context.Context, t Target, h spec.MemberHook, env []string) error {
 	switch {
 	case h.Exec != nil && p.c.Exec == nil:

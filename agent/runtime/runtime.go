@@ -192,7 +192,8 @@ type Exec struct {
 	// most one such command runs in a container at a time, over restarts of the agent,
 	// too. It has neither Stdin nor Terminal.
 	Bounded bool
-	// Alone is as Bounded, for what may take long: such commands and Bounded ones do not wait for each other.
+	// Alone is as Bounded, for what may take long: such commands and Bounded ones do not wait for each other. At most one runs in a member,
+	// in whichever of its containers.
 	Alone bool
 }
 

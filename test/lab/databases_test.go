@@ -30,6 +30,7 @@ func TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff(t *testing.
 		t.Run(g.name, func(t *testing.T) {
 			h := newLab(t, 3)
 			c := &bases{hosts: h, held: holds}
+			t.Cleanup(c.lastWords) // before the hosts go
 			var archives []string
 			for _, d := range g.sets {
 				archives = append(archives, d.archive)
@@ -59,6 +60,23 @@ type bases struct {
 	*hosts
 	all  []*inside
 	held []string
+}
+
+// lastWords are what members and writers logged last, for failures.
+func (c *bases) lastWords() {
+	if !c.Failed() {
+		return
+	}
+	for _, w := range c.all {
+		for _, name := range w.members {
+			out, err := c.tryStead("logs", name, "--tail", "40")
+			c.Logf("--- %s: %v ---\n%s", name, err, out)
+		}
+		c.each(func(i int) {
+			out, err := c.trySSH(i, "journalctl -q -n 15 -o short-precise --no-pager -u "+w.unit())
+			c.Logf("--- %s on %s: %v ---\n%s", w.unit(), host(i), err, out)
+		})
+	}
 }
 
 // act does something and says how long nothing was acknowledged meanwhile, whoever wrote.

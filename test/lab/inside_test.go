@@ -63,7 +63,7 @@ func (w *inside) unit() string { return "writes-" + w.set + ".service" }
 func (w *inside) goesOn(i int) {
 	w.Helper()
 	from := clock(w)
-	w.eventually("the writer of "+host(i)+" is acknowledged", func() error {
+	w.eventually(fmt.Sprintf("%s acknowledges to the writer of %s", w.set, host(i)), func() error {
 		for at, key := range w.acked() {
 			if at > from && strings.HasPrefix(key, "load-"+host(i)+"-") {
 				return nil

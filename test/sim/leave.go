@@ -80,7 +80,9 @@ func (b background) Order(ctx context.Context, t probe.Target, h spec.MemberHook
 	if x.ordered != nil {
 		w.fail("leave", "%s runs two hooks of %s at once", b.n.name, t.ID.ID.MemberName())
 	}
-	box.job = nil // what an agent before this one left of such a command has ended by then
+	for _, b := range b.n.place(t.ID.ID).boxes { // what an agent before this one left of such a command has ended by then
+		b.job = nil
+	}
 	x.ordered = &orderedHook{ctx: ctx, box: box.name, run: box.runs, token: box.alive, env: env, at: w.clock, returned: returned}
 	w.note("%s: %s runs %s", b.n.name, t.ID.ID.MemberName(), strings.Join(env, " "))
 	switch o := x.ordered; {
@@ -191,7 +193,7 @@ func (j *judge) owesNoMore(v cache.View, b store.Batch, rec *records.IdentityRec
 	}
 	r := rules.Read(x)
 	_, err := store.Decode[records.Member](written(b, store.MemberKey(rec.ID)))
-	if err != nil || slices.ContainsFunc(r.Wanted, func(o int) bool { return !r.Vacant(o) }) {
+	if err != nil || slices.ContainsFunc(r.Wanted, func(o int) bool { return !r.Vacant(o) && !j.lapsed(v, r.Slot(o).Member) }) {
 		j.w.fail("leave", "%s is owed no more, and no member has forgotten it", rec.ID)
 	}
 }

@@ -20,18 +20,28 @@ func (r *commands) execAlone(ctx context.Context, id runtime.ContainerID, e runt
 	if e.Stdin != nil || e.Terminal != nil {
 		return 0, fmt.Errorf("%s: a command that is alone has neither input nor terminal: %w", what, runtime.ErrBadSpec)
 	}
-	free, err := r.alone.Wait(ctx, id)
+	free, err := r.alone.Wait(ctx, id.ID)
 	if err != nil {
 		return 0, fmt.Errorf("%s: the previous command has not ended yet: %w: %w", what, runtime.ErrUnavailable, err)
 	}
 	defer free()
-	path := memberDir(id.ID) + "/" + id.Name
-	sweep := func() error {
+	sweep := func(path string) error {
 		return withKillTime(ctx, func(ctx context.Context) error { return r.cgroups.Kill(ctx, path+"/"+aloneCgroup) })
 	}
-	r.gatherDescendants(path, aloneCgroup, 0, aloneMark)
-	if err := sweep(); err != nil {
-		return 0, fmt.Errorf("%s: what the previous command left does not end: %w: %w", what, runtime.ErrUnavailable, err)
+	names, err := r.cgroups.Children(memberDir(id.ID))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, err)
 	}
-	return r.execGathered(ctx, id, e, path, aloneCgroup, aloneMark, sweep)
+	for _, name := range names { // the previous one may have run in another container
+		if name == pauseName {
+			continue
+		}
+		path := memberDir(id.ID) + "/" + name
+		r.gatherDescendants(path, aloneCgroup, 0, aloneMark)
+		if err := sweep(path); err != nil {
+			return 0, fmt.Errorf("%s: what the previous command left does not end: %w: %w", what, runtime.ErrUnavailable, err)
+		}
+	}
+	path := memberDir(id.ID) + "/" + id.Name
+	return r.execGathered(ctx, id, e, path, aloneCgroup, aloneMark, func() error { return sweep(path) })
 }

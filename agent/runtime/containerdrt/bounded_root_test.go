@@ -159,29 +159,29 @@ func TestACommandThatStartsTooLateIsEnded(t *testing.T) {
 
 // TestMain lets the test binary be an agent that is killed.
 func TestMain(m *testing.M) {
-	if os.Getenv("STEAD_TEST_AGENT") == "1" {
-		probeForever()
+	if kind := os.Getenv("STEAD_TEST_AGENT"); kind != "" {
+		runForever(kind == "alone")
 	}
 	os.Exit(m.Run())
 }
 
-// probeForever runs one command as an agent does that knows no end.
-func probeForever() {
+// runForever runs one command as an agent does that knows no end.
+func runForever(alone bool) {
 	rt, err := containerdrt.New(containerdrt.Config{
 		Address: os.Args[1], Namespace: os.Args[2], CgroupParent: os.Args[3], RunDir: os.Args[4], Logger: os.Args[5],
 	})
 	if err != nil {
 		panic(err)
 	}
-	_, err = rt.Exec(context.Background(), main0, runtime.Exec{Command: []string{"/box", "brood"}, Bounded: true})
+	_, err = rt.Exec(context.Background(), main0, runtime.Exec{Command: []string{"/box", "brood"}, Bounded: !alone, Alone: alone})
 	panic(err)
 }
 
-// agent starts a process that runs a bounded command which does not end.
-func (h *host) agent(logger string) *exec.Cmd {
+// agent starts a process that runs a command of that kind, "bounded" or "alone", which does not end.
+func (h *host) agent(kind, logger string) *exec.Cmd {
 	h.t.Helper()
 	cmd := exec.Command(os.Args[0], h.cfg.Address, h.cfg.Namespace, h.cfg.CgroupParent, h.cfg.RunDir, logger)
-	cmd.Env = append(os.Environ(), "STEAD_TEST_AGENT=1")
+	cmd.Env = append(os.Environ(), "STEAD_TEST_AGENT="+kind)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		h.t.Fatal(err)
@@ -195,7 +195,7 @@ func TestACommandEndsWithItsAgent(t *testing.T) {
 	h, _, c := newRunning(t)
 
 	// Its helper notices.
-	agent := h.agent(h.cfg.Logger)
+	agent := h.agent("bounded", h.cfg.Logger)
 	agent.Process.Kill()
 	agent.Wait()
 	h.until("what it began is gone", func() bool { return h.chicks() == 0 })
@@ -203,14 +203,7 @@ func TestACommandEndsWithItsAgent(t *testing.T) {
 	// The helper is killed with it, or there was none: the next agent's command ends what
 	// it finds before it begins.
 	for name, logger := range map[string]string{"entered": h.cfg.Logger, "by the runtime": filepath.Join(h.dir, "absent")} {
-		agent = h.agent(logger)
-		for _, pid := range childrenOf(t, agent.Process.Pid) {
-			if p, err := os.FindProcess(pid); err == nil {
-				p.Kill()
-			}
-		}
-		agent.Process.Kill()
-		agent.Wait()
+		killWithChildren(t, h.agent("bounded", logger))
 		next := h.open()
 		var out strings.Builder
 		code, err := next.Exec(t.Context(), c.ID, runtime.Exec{Command: []string{"/box", "chicks"}, Bounded: true, Stdout: &out})
@@ -219,6 +212,39 @@ func TestACommandEndsWithItsAgent(t *testing.T) {
 		}
 		next.Close()
 	}
+}
+
+// TestACommandThatIsAloneEndsWhatWasLeftInAnotherContainer of the member, by an agent that was killed.
+func TestACommandThatIsAloneEndsWhatWasLeftInAnotherContainer(t *testing.T) {
+	h, rt, c := newRunning(t)
+	side := c
+	side.ID.Name = "side"
+	if err := errors.Join(rt.Create(t.Context(), side), rt.Start(t.Context(), side.ID)); err != nil {
+		t.Fatal(err)
+	}
+	killWithChildren(t, h.agent("alone", h.cfg.Logger))
+	if got := h.chicks(); got != 4 {
+		t.Fatalf("%d processes of the command are left, want 4: nothing is to be ended", got)
+	}
+	next := h.open()
+	defer next.Close()
+	if code, err := next.Exec(t.Context(), side.ID, runtime.Exec{Command: []string{"/box", "exit", "0"}, Alone: true}); err != nil || code != 0 {
+		t.Errorf("code %d, %v", code, err)
+	}
+	if got := h.chicks(); got != 0 {
+		t.Errorf("%d processes of the command before ran on beside the next", got)
+	}
+}
+
+func killWithChildren(t *testing.T, agent *exec.Cmd) {
+	t.Helper()
+	for _, pid := range childrenOf(t, agent.Process.Pid) {
+		if p, err := os.FindProcess(pid); err == nil {
+			p.Kill()
+		}
+	}
+	agent.Process.Kill()
+	agent.Wait()
 }
 
 func childrenOf(t *testing.T, parent int) (pids []int) {

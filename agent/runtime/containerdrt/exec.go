@@ -21,6 +21,7 @@ import (
 
 	"github.com/stead-project/stead/agent/runtime"
 	"github.com/stead-project/stead/internal/turns"
+	"github.com/stead-project/stead/spec"
 )
 
 // answerTime is how long the daemon may take to say whether a command still runs.
@@ -32,7 +33,7 @@ type commands struct {
 	lifecycle *lifecycle
 	count     atomic.Int64
 	turns     turns.Of[runtime.ContainerID] // one bounded command of a container at a time
-	alone     turns.Of[runtime.ContainerID] // one that is Alone
+	alone     turns.Of[spec.Identity]       // one that is Alone
 	late      sync.WaitGroup                // commands that outlive their Exec, until they are ended
 	entered   *openContainers
 }

@@ -177,7 +177,7 @@ func (h *Host) Wait(ctx context.Context, id runtime.ContainerID) (e runtime.Exit
 	}
 }
 
-// Exec asks OnExec, for bounded commands of a container one after the other, and so for those that are Alone.
+// Exec asks OnExec, for bounded commands of a container one after the other, and so for those of a member that are Alone.
 func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec) (int, error) {
 	var exec func(context.Context, runtime.ContainerID, runtime.Exec) (int, error)
 	err := h.askOf(ctx, "Exec", id, func(c *container) error {
@@ -194,11 +194,11 @@ func (h *Host) Exec(ctx context.Context, id runtime.ContainerID, e runtime.Exec)
 		return 0, err
 	}
 	if e.Bounded || e.Alone {
-		turns := &h.turns
+		wait := func() (func(), error) { return h.turns.Wait(ctx, id) }
 		if e.Alone {
-			turns = &h.alone
+			wait = func() (func(), error) { return h.alone.Wait(ctx, id.ID) }
 		}
-		done, err := turns.Wait(ctx, id)
+		done, err := wait()
 		if err != nil {
 			return 0, fmt.Errorf("exec in %s/%s: %w: %w", id.ID, id.Name, runtime.ErrUnavailable, err)
 		}

@@ -36,7 +36,7 @@ type Host struct {
 	containers map[runtime.ContainerID]*container
 	starts     map[spec.Identity][]Start
 	turns      turns.Of[runtime.ContainerID] // of bounded commands
-	alone      turns.Of[runtime.ContainerID] // of those that are Alone
+	alone      turns.Of[spec.Identity]       // of those that are Alone
 	script     script
 }
 

@@ -144,15 +144,15 @@ func testExecBounded(t *testing.T, m *member) {
 		_, err = m.Runtime.Exec(t.Context(), id, runtime.Exec{Command: []string{name}, Bounded: true})
 		wantKind(t, "bounded Exec of "+what, err, runtime.ErrBadSpec)
 	}
-	testOneAtATime(t, m, id, bounded)
+	testOneAtATime(t, m, id, id, bounded)
 	if s := m.status(t, id); s.State != runtime.Running {
 		t.Errorf("Status after ended commands: %+v", s)
 	}
 }
 
-// testOneAtATime: while a bounded command runs no other one does; with its end the next
+// testOneAtATime: while a bounded command runs in the container no other one does in beside; with its end the next
 // starts.
-func testOneAtATime(t *testing.T, m *member, id runtime.ContainerID, bounded func(...string) runtime.Exec) {
+func testOneAtATime(t *testing.T, m *member, id, beside runtime.ContainerID, bounded func(...string) runtime.Exec) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	started, ended := make(chan struct{}), make(chan error, 1)
@@ -169,7 +169,7 @@ func testOneAtATime(t *testing.T, m *member, id runtime.ContainerID, bounded fun
 	}
 	short, end := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer end()
-	_, err := m.Runtime.Exec(short, id, bounded("exit", "0"))
+	_, err := m.Runtime.Exec(short, beside, bounded("exit", "0"))
 	wantKind(t, "bounded Exec beside another", err, runtime.ErrUnavailable)
 	wantKind(t, "bounded Exec beside another", err, context.DeadlineExceeded)
 	m.exec(t, id, false, result{code: 6}, "exit", "6")
@@ -220,7 +220,7 @@ func testExecAlone(t *testing.T, m *member) {
 	e.Stdin = strings.NewReader("")
 	_, err = m.Runtime.Exec(t.Context(), id, e)
 	wantKind(t, "Exec alone with input", err, runtime.ErrBadSpec)
-	testOneAtATime(t, m, id, alone)
+	testOneAtATime(t, m, id, m.startedHere(t, "side", "run"), alone)
 	if s := m.status(t, id); s.State != runtime.Running {
 		t.Errorf("Status after ended commands: %+v", s)
 	}
