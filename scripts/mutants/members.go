@@ -8,7 +8,7 @@ var differing = []fault{
 		suite{"server/plan", "^TestMembersThatRunTheSameReachARevisionAsTheyAre$"}},
 	{"S2", "server/plan/promote.go", "t.vacant() || t.stopping() || ", "t.Member == nil || ",
 		suite{"server/plan", "^TestMembersThatRunTheSameReachARevisionAsTheyAre$"}},
-	{"S2", "server/plan/apply.go", "_, is := a.(Promote); return !is", "return false",
+	{"S2", "server/plan/apply.go", "return !is[Promote](a)", "return false",
 		suite{"server/plan", "^TestMembersThatRunTheSameReachARevisionAsTheyAre$"}},
 	{"S2", "server/plan/revision.go", "case r.sameFor(t.ID.Ordinal, t.Identity.Due, target):", "case false:",
 		suite{"server/plan", "^TestAMemberThatIsDownReturnsOnWhatItRunsAnyway$"}},

@@ -10,34 +10,36 @@ import (
 	"github.com/stead-project/stead/spec"
 )
 
-// Batch is what of a plan is written now; the rest is decided again when that is stored. With a new
-// revision go only the starts that may need it. A raised revision is written alone, and so
-// is what a set knows of an earlier one of its name, or of its jobs: no life starts before that is stored. Lives that reach their
-// target as they are come first, and alone.
+// Batch is what of a plan is written now; the rest is decided again when that is stored. A raised revision is written alone, and so
+// is what a set knows of an earlier one of its name, or of its jobs: no life starts before that is stored. With a new
+// revision go only the starts that may need it. Lives that reach their target as they are come before all else. In which order these
+// were decided does not matter.
 func (p *Plan) Batch() []Action {
-	if len(p.Actions) == 0 {
-		return nil
+	if i := slices.IndexFunc(p.Actions, goesAlone); i >= 0 {
+		return p.Actions[i : i+1]
 	}
-	switch a := p.Actions[0].(type) {
-	case AddRevision:
-		return slices.DeleteFunc(slices.Clone(p.Actions), func(a Action) bool {
-			switch a.(type) {
-			case AddRevision, Start:
-				return false
-			}
-			return true
-		})
-	case RaiseRevision, ForgetBootstrapped, PutJobs, OrderJob:
-		return p.Actions[:1]
-	case MarkBootstrapped:
-		if a.Inherited {
-			return p.Actions[:1]
-		}
-	case Promote:
-		return slices.DeleteFunc(slices.Clone(p.Actions), func(a Action) bool { _, is := a.(Promote); return !is })
+	if has[AddRevision](p.Actions) {
+		return slices.DeleteFunc(slices.Clone(p.Actions), func(a Action) bool { return !is[AddRevision](a) && !is[Start](a) })
+	}
+	if has[Promote](p.Actions) {
+		return slices.DeleteFunc(slices.Clone(p.Actions), func(a Action) bool { return !is[Promote](a) })
 	}
 	return p.Actions
 }
+
+func goesAlone(a Action) bool {
+	switch a := a.(type) {
+	case RaiseRevision, ForgetBootstrapped, PutJobs, OrderJob:
+		return true
+	case MarkBootstrapped:
+		return a.Inherited
+	}
+	return false
+}
+
+func is[T Action](a Action) bool { _, is := a.(T); return is }
+
+func has[T Action](list []Action) bool { return slices.ContainsFunc(list, is[T]) }
 
 // Record is what a stop makes of the member's record.
 func (a *Stop) Record(m records.Member) records.Member {
