@@ -81,13 +81,13 @@ func (f *facts) busyText(t *memberState) string {
 	return fmt.Sprintf("busy (%s), for %s at most", t.Report.Claim.Busy, scalar.Duration{Duration: f.world.Set.Spec.BusyBound()})
 }
 
-// blockBusy says of a member that is to be stopped that it waits for b, which is busy.
+// blockBusy says of a member that is to be stopped, or changed in place, that it waits for b, which is busy.
 func (e explainer) blockBusy(t, b *memberState) {
-	text := "it stops when it is not busy any more; it is " + e.busyText(t)
+	text := "it waits until it is not busy any more; it is " + e.busyText(t)
 	if b != t {
-		text = fmt.Sprintf("it stops after %s, which is %s", b.ID.MemberName(), e.busyText(b))
+		text = fmt.Sprintf("it waits for %s, which is %s", b.ID.MemberName(), e.busyText(b))
 	}
-	e.block(t, causes.BlockedBusy, text+"; to stop it all the same: stead restart "+t.ID.MemberName()+" --now")
+	e.block(t, causes.BlockedBusy, text+"; without waiting: stead restart "+t.ID.MemberName()+" --now")
 }
 
 // busyRestartText says of a member that is not available why its restart, which a person asked for, waits.

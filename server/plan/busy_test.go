@@ -11,7 +11,7 @@ func TestABusyMemberIsNotStopped(t *testing.T) {
 	const update = " n1 update=h2 current=h1 "
 	check(t, []rule{
 		{name: "it waits, and in order those after it", world: "ordered 3" + update + "0:ready 1:ready 2B:ready",
-			want: "| 2:Busy 1:Busy 0:Busy", says: "db-1: it stops after db-2, which is busy (it feeds another), for 1h at most; to stop it all the same: stead restart db-1 --now"},
+			want: "| 2:Busy 1:Busy 0:Busy", says: "db-1: it waits for db-2, which is busy (it feeds another), for 1h at most; without waiting: stead restart db-1 --now"},
 		{name: "those before it go", world: "ordered 3" + update + "0:ready 1B:ready 2:ready",
 			want: "stop=2/Update | 2:Stopping 1:Busy 0:Busy"},
 		{name: "one that runs its target already holds those after it", world: "ordered 3" + update + "0:ready 1:ready 2B:ready/h2",

@@ -46,7 +46,7 @@ func TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff(t *testing.
 			c.act("the leader's host loses its power", c.losePower)
 			c.act("the leader's host is drained, its members move, and return", c.moveAway)
 			c.act("the leader's host is cut off", c.cutOff)
-			c.act("what was acknowledged is read", func() {
+			h.act("what was acknowledged is read", func() {
 				for _, w := range c.all {
 					w.readBack(1, 2, 3)
 				}
