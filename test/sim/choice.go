@@ -127,7 +127,7 @@ var direct = map[string]bool{
 	"move": true, "abort-move": true, "drain-move": true, "back-move": true, "lose-target": true, "lose-source": true, "user": true, "rename": true, "orphan": true, "adopt": true, "lost": true,
 	"give-up": true, "bring-back": true, "retain": true, "claim": true, "scale": true, "range": true, "deadline": true, "leave": true, "parts": true, "mounts": true,
 	"claims": true, "recreate": true, "pause": true, "floor": true, "node-loss": true, "cordon": true, "drain": true, "declare": true, "excuse": true, "order": true, "jobs": true, "differ": true, "change": true, "job-word": true,
-	"backup": true, "go-back": true, "expire-session": true, "lie": true,
+	"backup": true, "moves": true, "share": true, "go-back": true, "expire-session": true, "lie": true,
 }
 
 // sayWeights are drawn as well in runs in which members say something of themselves.

@@ -195,11 +195,21 @@ func (n *node) putBack() {
 	}
 	for _, ref := range n.w.withClaims() {
 		for vol, s := range volumesOf(n.w.view().World(ref)) {
-			if vol.Node == n.name && (s.Move == nil || s.Move.Phase == moves.MoveAborting) && n.puts(s, vol) {
+			if vol.Node == n.name && !n.holdsByMove(s, vol) && n.puts(s, vol) {
 				n.endSession("the operator moved a volume")
 			}
 		}
 	}
+}
+
+// holdsByMove: a move decides what becomes of the volume on this host. Not of one that had arrived once, and was given up since, in the time
+// that a restore has undone.
+func (n *node) holdsByMove(s *plan.Slot, vol *records.Volume) bool {
+	if s.Move == nil || s.Move.Phase == moves.MoveAborting {
+		return false
+	}
+	disk := n.classes[vol.Class].disk
+	return s.Move.Phase != moves.MoveFlipped || disk == nil || !n.made[vol.UID] || disk.staging[s.Move.Move][vol.UID] != nil
 }
 
 // puts does it for one volume; false: there was nothing to do.
