@@ -214,7 +214,7 @@ lab: build $(GOTEST) image ## hosts with kernels of their own, systemd and cgrou
 	@STEAD_LAB=1 $(GOTEST) -skips test/lab/SKIPS -timeout 100m ./test/lab
 
 soak: build image ## long forms of tests, by chance; SOAK="-time 5m etcd" (root, up to 30 minutes a piece)
-	@$(GO) run ./scripts/debimage galera patroni
+	@$(GO) run ./scripts/debimage galera nats patroni
 	@$(GO) run ./test/soak $(SOAK)
 
 test: ## all of it: setup, check, bench-guard, race, conformance, box, e2e (root, under twenty minutes)

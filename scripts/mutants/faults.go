@@ -196,7 +196,7 @@ var faults = []fault{
 		suite{"server/plan", "^TestAVolumeGoesOnlyWhenNoLifeCanUseIt$"}},
 	{"S11", "server/plan/create.go", "rec.VolumeNumbers[name]+1)", "1)",
 		suite{"server/plan", "^TestAVolumeThatFollowsALostOneSaysSo$"}},
-	{"S11", "server/place/filter.go", "return !slices.Contains(s.LeftOn, n.Node.Name) &&", "return",
+	{"S11", "server/place/filter.go", "return !slices.Contains(s.LeftOn, n.Node.Name) &&", "return true &&",
 		suite{"server/plan", "^TestNoLifeStartsWhereAVolumeIsInItsWay$"}},
 	{"S11", "server/cache/volume.go", "e.record.State == records.VolumeLeft {", "e.record.State == records.VolumeErased {",
 		suite{"server/cache", "^TestWhereAVolumeWasLeftIsKnown$"}},

@@ -11,10 +11,14 @@ import (
 var labBases = []struct {
 	name string
 	sets []base
+	// together: all hosts lose their power at once, too, and with it what is not on their disks yet.
+	together bool
+	memory   string // MiB a host has, as two of its members need it; "": as always
 }{
-	{"etcd-postgresql", []base{{"etcd", "2379", etcdArchive}, {"postgresql", "5432", images + "patroni.tar"}}},
-	{"galera", []base{{"galera", "3306", images + "galera.tar"}}},
-	{"cassandra", []base{{"cassandra", "9042", images + "cassandra.tar"}}},
+	{name: "etcd-postgresql", sets: []base{{"etcd", "2379", etcdArchive}, {"postgresql", "5432", images + "patroni.tar"}}},
+	{name: "galera", sets: []base{{"galera", "3306", images + "galera.tar"}}},
+	{name: "cassandra", sets: []base{{"cassandra", "9042", images + "cassandra.tar"}}, memory: "3072"},
+	{name: "nats", sets: []base{{"nats", "4222", images + "nats.tar"}}, together: true},
 }
 
 const images = "../../.cache/images/"
@@ -28,6 +32,9 @@ func TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff(t *testing.
 	soakFor(t)
 	for _, g := range labBases {
 		t.Run(g.name, func(t *testing.T) {
+			if g.memory != "" {
+				t.Setenv("LAB_MEMORY", g.memory)
+			}
 			h := newLab(t, 3)
 			c := &bases{hosts: h, held: holds}
 			t.Cleanup(c.lastWords) // before the hosts go
@@ -44,6 +51,9 @@ func TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff(t *testing.
 				}
 			})
 			c.act("the leader's host loses its power", c.losePower)
+			if g.together {
+				c.act("all hosts lose their power at once", c.loseAll)
+			}
 			c.act("the leader's host is drained, its members move, and return", c.moveAway)
 			c.act("the leader's host is cut off", c.cutOff)
 			h.act("what was acknowledged is read", func() {
@@ -147,6 +157,23 @@ func (c *bases) losePower() {
 	for _, m := range was {
 		c.returned(m)
 	}
+}
+
+func (c *bases) loseAll() {
+	c.Helper()
+	var was []member
+	for i := 1; i <= c.n; i++ {
+		was = append(was, c.on(i, c.held...)...)
+	}
+	for _, command := range []string{"kill", "power", "start"} {
+		for i := 1; i <= c.n; i++ {
+			c.lab(command, fmt.Sprint(i))
+		}
+	}
+	for _, m := range was {
+		c.returned(m)
+	}
+	c.connected()
 }
 
 func (c *bases) cutOff() {

@@ -20,7 +20,7 @@ type inside struct {
 }
 
 // tellAddresses are the addresses of these witnesses, by database.
-var tellAddresses = map[string]string{"etcd": "10.78.0.1:7778", "postgresql": "10.78.0.1:7779", "galera": "10.78.0.1:7780", "cassandra": "10.78.0.1:7781"}
+var tellAddresses = map[string]string{"etcd": "10.78.0.1:7778", "postgresql": "10.78.0.1:7779", "galera": "10.78.0.1:7780", "cassandra": "10.78.0.1:7781", "nats": "10.78.0.1:7782"}
 
 const writerUnit = `[Unit]
 After=network.target

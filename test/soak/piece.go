@@ -146,6 +146,7 @@ var pieces = []piece{
 	databasesInLab("lab-databases", "etcd-postgresql", "etcd and PostgreSQL"),
 	databasesInLab("lab-galera", "galera", "Galera"),
 	databasesInLab("lab-cassandra", "cassandra", "Cassandra, whose image needs Maven Central"),
+	databasesInLab("lab-nats", "nats", "NATS; all hosts lose their power at once, too"),
 	{
 		name: "lab-runtime", what: "a host with cgroup v2: the runtime's promises with runc and with crun, and how long a start takes",
 		pkg: "./test/lab", test: "^TestTheRuntimeKeepsItsPromisesOnCGroup2$", env: inLab, tells: []string{"tests passed", "-ms", "load:"},
