@@ -101,7 +101,8 @@ func (h *hosts) newDatabaseOf(set, port, example string) *database {
 	h.Helper()
 	// To start a program for a probe takes seconds here; three of ZooKeeper, each with a host's one processor for its
 	// start, are never ready otherwise. MariaDB maps 8 TiB unless it is told less, and a program has less of addresses on these kernels.
-	text := strings.NewReplacer("innodb-buffer-pool-size = 64M\n", "innodb-buffer-pool-size = 64M\n    loose-innodb-buffer-pool-size-max = 64M\n", "periodSeconds: 2\n", "periodSeconds: 10\n", "timeoutSeconds: 3\n", "timeoutSeconds: 30\n", "timeoutSeconds: 5\n", "timeoutSeconds: 30\n").Replace(example)
+	text := strings.NewReplacer("innodb-buffer-pool-size = 64M\n", "innodb-buffer-pool-size = 64M\n    loose-innodb-buffer-pool-size-max = 64M\n",
+		"--no-defaults ", "--no-defaults --loose-innodb-buffer-pool-size-max=64M ", "periodSeconds: 2\n", "periodSeconds: 10\n", "timeoutSeconds: 3\n", "timeoutSeconds: 30\n", "timeoutSeconds: 5\n", "timeoutSeconds: 30\n").Replace(example)
 	file := filepath.Join(h.dir, set+".yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		h.Fatal(err)
