@@ -49,7 +49,7 @@ func (d *database) writeInside() *inside {
 			d.lab("put", fmt.Sprint(i), d.tool, "/root/")
 		}
 		d.lab("put", fmt.Sprint(i), unit, "/etc/systemd/system/")
-		d.ssh(i, "systemctl daemon-reload && systemctl enable -q --now "+w.unit())
+		d.ssh(i, "systemctl daemon-reload && systemctl enable -q --now "+w.unit()+" && sync") // the host may lose its power at once
 	})
 	for i := 1; i <= d.n; i++ {
 		w.goesOn(i)
