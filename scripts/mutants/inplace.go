@@ -40,6 +40,6 @@ var inPlace = []fault{
 
 var (
 	changedInTurn     = suite{"server/plan", "^TestAMemberIsChangedInPlaceInItsTurn$"}
-	changesInScenario = suite{"server/plan", "^TestScenarios$/^inplace$"}
+	changesInScenario = suite{"server/plan", "^TestScenarios$"}
 	decisionsCompare  = suite{"server/engine", "^TestEachDecisionComparesAllItReliedOn$"}
 )

@@ -36,7 +36,7 @@ var job = []fault{
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},
 	{"S8", "server/plan/job.go", "j.now.Restored = j.now.Restored && j.unsure() // who", "j.now.Restored = false // who",
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},
-	{"S8", "server/plan/job.go", "lived := t.Identity != nil && !t.Identity.LastToken.IsZero()", "lived := false",
+	{"S8", "server/plan/job.go", "(t.wanted || !t.lastToken().IsZero()) &&", "t.wanted &&",
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},
 	{"S8", "server/plan/job.go", "Restored: !j.bootstrapped && j.livedBefore()", "Restored: false",
 		suite{"server/plan", "^TestAJobOfUnknownEndIsNotRepeated$"}},

@@ -33,11 +33,11 @@ type changer struct{ volumes }
 // bring has a member whose turn has come go to its target: by a change in place if that can be, else by a new life.
 func (s changer) bring(t *memberState) {
 	why := fmt.Sprintf("the update from revision %s to %s", t.Member.Revision, s.target(t))
-	no := s.change(t)
-	switch {
-	case no == "":
-		return
-	case len(s.strategy().InPlace) > 0 || t.Member.Change != nil:
+	if len(s.strategy().InPlace) > 0 || t.Member.Change != nil {
+		no := s.change(t)
+		if no == "" {
+			return
+		}
 		why += "; not in place, for " + no
 	}
 	s.stop(t, records.ReasonUpdate, why)
@@ -45,9 +45,6 @@ func (s changer) bring(t *memberState) {
 
 // change orders the change of a member in place to its target, or says why that needs a new life.
 func (s changer) change(t *memberState) (no string) {
-	if len(s.strategy().InPlace) == 0 && t.Member.Change == nil {
-		return "the set has no updateStrategy.inPlace" // without a look at templates
-	}
 	target := s.target(t)
 	c, no := s.changeTo(t.memberFacts, target)
 	switch {

@@ -220,32 +220,30 @@ func (j *jobber) endRound() {
 // came are the members of the round that came since the jobs were done last, also those that are about to leave: until the stop of one is
 // ordered it may be wanted again, and what was run for it counts.
 func (j *jobber) came() []int {
-	return drop(slices.Clone(j.now.Round), func(ordinal int) bool { return slices.Contains(j.now.Ordinals, ordinal) })
+	return drop(slices.Clone(j.now.Round), j.counted)
 }
 
 // grown are the members that came since the jobs were done last, and are wanted; of a round under way, those of it.
 func (j *jobber) grown() []int {
-	if len(j.now.Round) == 0 {
-		return j.uncounted()
+	list := slices.Clone(j.now.Round)
+	if len(list) == 0 {
+		list = j.wantedOrdinals()
 	}
-	return drop(slices.Clone(j.now.Round), j.needsNone)
+	return drop(list, j.needsNone)
 }
-
-// uncounted are the members that are wanted, and for which the jobs were not done.
-func (j *jobber) uncounted() []int { return drop(j.wantedOrdinals(), j.needsNone) }
 
 // unsure: for members that had a life, or are to have one, the jobs are not recorded as done. Also who is not wanted now may have been
 // wanted when they ran.
 func (j *jobber) unsure() bool {
 	return slices.ContainsFunc(j.members, func(t *memberState) bool {
-		lived := t.Identity != nil && !t.Identity.LastToken.IsZero()
-		return (t.wanted || lived) && !slices.Contains(j.now.Ordinals, t.ID.Ordinal)
+		return (t.wanted || !t.lastToken().IsZero()) && !j.counted(t.ID.Ordinal)
 	})
 }
 
-func (j *jobber) needsNone(ordinal int) bool {
-	return slices.Contains(j.now.Ordinals, ordinal) || !j.reach.Has(ordinal)
-}
+func (j *jobber) needsNone(ordinal int) bool { return j.counted(ordinal) || !j.reach.Has(ordinal) }
+
+// counted: the jobs were done for the member, or need not be.
+func (j *jobber) counted(ordinal int) bool { return slices.Contains(j.now.Ordinals, ordinal) }
 
 // open are the jobs of a kind that are not settled, in their order.
 func (j *jobber) open(after string) []string {

@@ -37,7 +37,7 @@ func TestDatabasesLoseNothingWhenTheirHostsAreLostMovedFromAndCutOff(t *testing.
 			}
 			h := newLab(t, 3)
 			c := &bases{hosts: h, held: holds}
-			t.Cleanup(c.lastWords) // before the hosts go
+			t.Cleanup(c.logLast) // before the hosts go
 			var archives []string
 			for _, d := range g.sets {
 				archives = append(archives, d.archive)
@@ -72,8 +72,8 @@ type bases struct {
 	held []string
 }
 
-// lastWords are what members and writers logged last, for failures.
-func (c *bases) lastWords() {
+// logLast logs what members and writers logged last, if the test has failed.
+func (c *bases) logLast() {
 	if !c.Failed() {
 		return
 	}
